@@ -1,0 +1,1 @@
+"""Small tools every layer uses: time, backoff, futures, threads, logging context, fork guard."""

@@ -1,0 +1,45 @@
+"""Knowing that the process was forked.
+
+A forked child inherits a client's sockets and its epoll descriptor, but not its I/O thread. Whatever the child does
+with them reaches the parent's connections, so a client of the parent refuses to work in the child, at once.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kclient.errors import ForkedClientError
+
+generation = 0
+"""How many forks lie between this process and the one that imported kclient."""
+
+
+def _after_fork_in_child() -> None:
+    global generation
+    generation += 1
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class ForkGuard:
+    """Remembers the process a client was made in. Thread-safe."""
+
+    __slots__ = ("_generation", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._generation = generation
+
+    @property
+    def forked(self) -> bool:
+        """True in a child of the process that made this guard."""
+        return generation != self._generation
+
+    def check(self) -> None:
+        """Raise `ForkedClientError` in a child of the process that made this guard."""
+        if generation != self._generation:
+            raise ForkedClientError(
+                f"{self._what} was created before os.fork() and cannot be used in the child process: its I/O thread "
+                "and connections belong to the parent. Create a new one in the child."
+            )

@@ -1,0 +1,146 @@
+"""KafkaFuture: what every asynchronous call of kclient returns."""
+
+from __future__ import annotations
+
+import abc
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from kclient.errors import KafkaTimeoutError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class KafkaFuture(abc.ABC, Generic[T]):
+    """The result of an operation that the I/O thread completes. Thread-safe.
+
+    The futures of single records are slimmer classes registered as virtual subclasses, so `isinstance` holds for
+    them too. Not awaitable itself; `kclient.aio` does that.
+    """
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def done(self) -> bool:
+        """True once a result or an error is there."""
+
+    @abc.abstractmethod
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result.
+
+        `timeout` is in seconds, as in `concurrent.futures`; None waits for ever. Raises the operation's error, or
+        `KafkaTimeoutError` when the time is over (the operation itself goes on).
+        """
+
+    @abc.abstractmethod
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait like `result` and return the operation's error, None if it succeeded."""
+
+    @abc.abstractmethod
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Call `callback(future)` once done: on the completing thread, or at once if it is done already.
+
+        An error raised by the callback is logged and goes no further.
+        """
+
+
+class CompletableFuture(KafkaFuture[T]):
+    """A `KafkaFuture` completed by calling `complete` or `fail`; the first call wins. Thread-safe."""
+
+    __slots__ = ("_callbacks", "_condition", "_done", "_error", "_value")
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.Lock())
+        self._done = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    @classmethod
+    def completed(cls, value: T) -> CompletableFuture[T]:
+        """A future that is done already, with `value`."""
+        future = cls()
+        future.complete(value)
+        return future
+
+    @classmethod
+    def failed(cls, error: BaseException) -> CompletableFuture[T]:
+        """A future that is done already, with `error`."""
+        future = cls()
+        future.fail(error)
+        return future
+
+    def complete(self, value: T) -> bool:
+        """Set the result; False if the future was done already."""
+        return self._finish(value, None)
+
+    def fail(self, error: BaseException) -> bool:
+        """Set the error; False if the future was done already."""
+        return self._finish(None, error)
+
+    def done(self) -> bool:
+        return self._done
+
+    def result(self, timeout: float | None = None) -> T:
+        self._await(timeout)
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._await(timeout)
+        return self._error
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        with self._condition:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        self._call(callback)
+
+    def then(self, function: Callable[[T], U]) -> CompletableFuture[U]:
+        """A future of `function(result)`; it fails with this one's error or with what `function` raises."""
+        chained: CompletableFuture[U] = CompletableFuture()
+
+        def forward(_: object) -> None:
+            if self._error is not None:
+                chained.fail(self._error)
+                return
+            try:
+                chained.complete(function(cast(T, self._value)))
+            except Exception as error:
+                chained.fail(error)
+
+        self.add_done_callback(forward)
+        return chained
+
+    def _finish(self, value: T | None, error: BaseException | None) -> bool:
+        with self._condition:
+            if self._done:
+                return False
+            self._value = value
+            self._error = error
+            self._done = True
+            callbacks, self._callbacks = self._callbacks, []
+            self._condition.notify_all()
+        for callback in callbacks:
+            self._call(callback)
+        return True
+
+    def _call(self, callback: Callable[[Any], None]) -> None:
+        try:
+            callback(self)
+        except Exception:
+            log.exception("A future's callback raised")
+
+    def _await(self, timeout: float | None) -> None:
+        if self._done:
+            return
+        with self._condition:
+            if not self._condition.wait_for(lambda: self._done, timeout):
+                raise KafkaTimeoutError(f"The operation did not finish within {timeout} s; it goes on in the background")

@@ -1,0 +1,44 @@
+"""What tests of every package share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent
+SCHEMAS = TESTS / "golden" / "schemas"
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float = 10.0, what: str = "the condition") -> None:
+    """Wait until `condition()` is true; fail with `what` after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {timeout_s} s")
+        time.sleep(0.005)
+
+
+def golden_dir() -> Path:
+    """Where the golden vectors are: `KCLIENT_GOLDEN`, or the copy in tests/golden/data."""
+    return Path(os.environ.get("KCLIENT_GOLDEN") or TESTS / "golden" / "data")
+
+
+def golden_lines(name: str) -> Iterator[dict[str, Any]]:
+    """The entries of `name.jsonl` or `name.jsonl.gz`."""
+    plain = golden_dir() / f"{name}.jsonl"
+    if plain.exists():
+        with plain.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+        return
+    with gzip.open(golden_dir() / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def golden_table(name: str) -> Any:
+    """The contents of `name.json`."""
+    return json.loads((golden_dir() / f"{name}.json").read_text(encoding="utf-8"))
