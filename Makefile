@@ -1,0 +1,62 @@
+# kclient's commands. `make help` lists them. Another interpreter: make PYTHON=python3.12 demo
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Two test processes even on a small machine: most tests wait for sockets, not for the processor.
+JOBS ?= 2
+
+.PHONY: help demo test check unit soak bench docs build clean python-ok
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+demo: $(VENV)/.installed  ## produce and consume 100,000 records on an embedded broker, verified
+	@$(BIN)/kclient demo
+
+test: $(VENV)/.installed-dev  ## everything: lint, types, unit, golden, embedded-broker, foreign-client and real-Kafka tests
+	@$(BIN)/python .ci/tests.py --jobs $(JOBS)
+
+check: $(VENV)/.installed-dev  ## lint and types alone
+	@$(BIN)/python .ci/tests.py --only checks
+
+unit: $(VENV)/.installed-dev  ## the tests that start no other program
+	@$(BIN)/python .ci/tests.py --only unit --jobs $(JOBS)
+
+soak: $(VENV)/.installed-dev  ## faults and memory for a long time; SOAK_SECONDS=60 for a short form
+	@$(BIN)/python -m pytest tests/soak -m soak -rs -q
+
+bench: $(VENV)/.installed-dev  ## kclient beside its peers on a real broker, as ratios
+	@$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-dev  ## write the generated reference pages again
+	@$(BIN)/python -m kclient.config.docs docs/configuration.md
+
+build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
+	@$(BIN)/python -m build --outdir dist .
+
+clean:  ## remove the environment and everything generated
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
+
+python-ok:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "There is no '$(PYTHON)' here. Install Python 3.11 or newer, or name one: make PYTHON=python3.12 demo"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kclient needs Python 3.11 or newer and '$(PYTHON)' is older. Name another: make PYTHON=python3.12 demo"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "'$(PYTHON)' has no venv module. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/bin/python:
+	@$(MAKE) --no-print-directory python-ok
+	@echo "==> creating $(VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "==> installing kclient and what it needs into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo "==> installing kclient, its test tools and the other Kafka clients it is tested against into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
+	@touch $@ $(VENV)/.installed
