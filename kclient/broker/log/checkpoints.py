@@ -1,0 +1,211 @@
+"""Checkpoint files: small text files that say how far something has got.
+
+All have the same shape: a version, the number of entries, one entry a line. They are replaced atomically, so
+a damaged one means a damaged disk or an editor; `read` says so and the caller decides what the lack of it
+means.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from kclient.broker.log.files import atomic_write
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+
+_MAX_BYTES = 256 * 1024 * 1024
+
+
+class MalformedCheckpointError(ValueError):
+    """A checkpoint file that does not hold what it should."""
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise MalformedCheckpointError(f"{path} is too big for a checkpoint")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise MalformedCheckpointError(f"{path} is not text: {error}") from error
+
+
+@attrs.frozen
+class CheckpointFile:
+    """Version 0 of the common format, over lines. Not thread-safe: one writer at a time."""
+
+    path: Path
+
+    def read(self) -> list[list[str]]:
+        """The words of each entry; empty if the file is missing. Raises `MalformedCheckpointError`."""
+        text = _read_text(self.path)
+        if text is None:
+            return []
+        lines = text.splitlines()
+        if len(lines) < 2 or lines[0].strip() != "0" or not lines[1].strip().isdecimal():
+            raise MalformedCheckpointError(f"{self.path} does not begin with a version 0 and a count")
+        entries = [line.split() for line in lines[2:] if line.strip()]
+        if len(entries) != int(lines[1]):
+            raise MalformedCheckpointError(f"{self.path} has {len(entries)} entries and announces {lines[1]}")
+        return entries
+
+    def write(self, entries: Sequence[str]) -> None:
+        """Replace the contents durably. Raises OSError."""
+        lines = ["0", str(len(entries)), *entries]
+        atomic_write(self.path, ("\n".join(lines) + "\n").encode())
+
+
+@attrs.frozen
+class OffsetCheckpoint:
+    """An offset for each partition of a log directory."""
+
+    path: Path
+
+    def read(self) -> dict[TopicPartition, int]:
+        """All offsets; empty if the file is missing. Raises `MalformedCheckpointError`."""
+        offsets = {}
+        for entry in CheckpointFile(self.path).read():
+            try:
+                topic, partition, offset = entry[0], int(entry[1]), int(entry[2])
+            except (IndexError, ValueError) as error:
+                raise MalformedCheckpointError(f"{self.path} has a bad entry: {' '.join(entry)}") from error
+            offsets[TopicPartition(topic, partition)] = offset
+        return offsets
+
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace all offsets durably. Raises OSError."""
+        CheckpointFile(self.path).write(
+            [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
+        )
+
+
+@attrs.frozen
+class EpochCheckpoint:
+    """The first offset of each leader epoch of one log, in order."""
+
+    path: Path
+
+    def read(self) -> list[tuple[int, int]]:
+        """Pairs of epoch and start offset;
+
+        empty if the file is missing. Raises `MalformedCheckpointError`.
+        """
+        epochs: list[tuple[int, int]] = []
+        for entry in CheckpointFile(self.path).read():
+            try:
+                epoch, start = int(entry[0]), int(entry[1])
+            except (IndexError, ValueError) as error:
+                raise MalformedCheckpointError(f"{self.path} has a bad entry: {' '.join(entry)}") from error
+            if epochs and (epoch <= epochs[-1][0] or start <= epochs[-1][1]):
+                raise MalformedCheckpointError(f"{self.path} is out of order at epoch {epoch}")
+            epochs.append((epoch, start))
+        return epochs
+
+    def write(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Replace all entries durably. Raises OSError."""
+        CheckpointFile(self.path).write([f"{epoch} {start}" for epoch, start in epochs])
+
+
+@attrs.frozen
+class CleanShutdownMarker:
+    """There is nothing to recover if this file is there."""
+
+    path: Path
+
+    def take(self) -> bool:
+        """Whether the last shutdown was clean. The marker is gone after this: it speaks of one start only."""
+        try:
+            self.path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def write(self) -> None:
+        """Leave the marker. Raises OSError."""
+        # Kafka keeps the epoch that the controller gave the broker here; -1 is its value for none.
+        atomic_write(self.path, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
+
+
+@attrs.frozen
+class PartitionMetadataFile:
+    """The identifier of the topic that a partition's directory belongs to (KIP-516)."""
+
+    path: Path
+
+    def read(self) -> Uuid | None:
+        """The topic's identifier, None if the file is missing. Raises `MalformedCheckpointError`."""
+        text = _read_text(self.path)
+        if text is None:
+            return None
+        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        try:
+            return Uuid.from_base64(fields["topic_id"].strip())
+        except (KeyError, ValueError) as error:
+            raise MalformedCheckpointError(f"{self.path} names no topic id") from error
+
+    def write(self, topic_id: Uuid) -> None:
+        """Replace the file durably. Raises OSError."""
+        atomic_write(self.path, f"version: 0\ntopic_id: {topic_id}\n".encode())
+
+
+@attrs.frozen
+class MetaProperties:
+    """Which cluster, node and directory a log directory belongs to."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid
+
+    @classmethod
+    def read(cls, path: Path) -> MetaProperties | None:
+        """Parse the file, None if it is missing. Raises `MalformedCheckpointError`."""
+        text = _read_text(path)
+        if text is None:
+            return None
+        fields = dict(
+            line.strip().split("=", 1)
+            for line in text.splitlines()
+            if "=" in line and not line.lstrip().startswith("#")
+        )
+        try:
+            if fields["version"] != "1":
+                raise MalformedCheckpointError(f"{path} has version {fields['version']}, only 1 is known")
+            directory = fields.get("directory.id")
+            return cls(
+                cluster_id=fields["cluster.id"],
+                node_id=int(fields["node.id"]),
+                directory_id=Uuid.random() if directory is None else Uuid.from_base64(directory),
+            )
+        except (KeyError, ValueError) as error:
+            raise MalformedCheckpointError(f"{path} is not a meta.properties file: {error}") from error
+
+    def write(self, path: Path) -> None:
+        """Replace the file durably. Raises OSError."""
+        fields = {
+            "cluster.id": self.cluster_id,
+            "directory.id": self.directory_id,
+            "node.id": self.node_id,
+            "version": 1,
+        }
+        atomic_write(path, "".join(f"{name}={value}\n" for name, value in fields.items()).encode())
+
+
+def remove_if_present(path: Path) -> None:
+    """Unlink a file that may be missing."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

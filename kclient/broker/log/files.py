@@ -1,0 +1,106 @@
+"""Names of the files of a log, and the few ways in which they are made durable."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import KafkaStorageError
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+
+DELETED_SUFFIX = ".deleted"
+"""Out of the log, waiting to be unlinked."""
+CLEANED_SUFFIX = ".cleaned"
+"""Being written by compaction: worth nothing until it is complete."""
+SWAP_SUFFIX = ".swap"
+"""Complete result of a compaction, about to take the place of the segments it was made from."""
+TMP_SUFFIX = ".tmp"
+
+DELETE_DIR_SUFFIX = "-delete"
+FUTURE_DIR_SUFFIX = "-future"
+STRAY_DIR_SUFFIX = "-stray"
+
+_OFFSET_NAME = re.compile(r"([0-9]{20})(\..+)")
+_PARTITION_DIR = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})")
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    """A file's name for an offset: twenty digits, so that names sort as offsets do, and the suffix."""
+    return f"{offset:020d}{suffix}"
+
+
+def parse_offset_name(name: str) -> tuple[int, str] | None:
+    """Offset and suffix (all of it, such as `.log.swap`) of a file's name, None for any other name."""
+    match = _OFFSET_NAME.fullmatch(name)
+    return None if match is None else (int(match[1]), match[2])
+
+
+def partition_dir_name(topic_partition: TopicPartition) -> str:
+    """The name of a partition's directory."""
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def parse_partition_dir(name: str) -> TopicPartition | None:
+    """The partition whose directory is called `name`, None if it is not a partition's directory."""
+    match = _PARTITION_DIR.fullmatch(name)
+    return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
+
+
+def delete_dir_name(topic_partition: TopicPartition) -> str:
+    """A new, unique name for the directory of a partition that is being deleted (at most 255 characters)."""
+    suffix = f".{Uuid.random().bytes.hex()}{DELETE_DIR_SUFFIX}"
+    return partition_dir_name(topic_partition)[: 255 - len(suffix)] + suffix
+
+
+def fsync_dir(path: Path) -> None:
+    """Make creations, renames and removals in directory `path` durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Write all of `data` at `position`, however many calls it takes."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, position)
+        position += written
+        view = view[written:]
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Replace the file by `data` so that after a crash at any moment it holds the old or the new contents,
+    whole.
+
+    Raises OSError; a temporary file left by a crash is overwritten by the next call.
+    """
+    temporary = path.with_name(path.name + TMP_SUFFIX)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        write_all(fd, data, 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.replace(path)
+    fsync_dir(path.parent)
+
+
+@contextmanager
+def storage_errors(what: str, directory: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a `KafkaStorageError` that says what failed and where."""
+    try:
+        yield
+    except OSError as error:
+        raise KafkaStorageError(f"{what} in log directory {directory} failed: {error}") from error
