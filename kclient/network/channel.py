@@ -1,0 +1,205 @@
+"""KafkaChannel: one connection with at most one frame going out and one coming in."""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol
+
+from kclient.errors import IllegalStateError
+from kclient.network.receive import NetworkReceive
+from kclient.network.send import NetworkSend
+from kclient.network.transport import Transport
+
+
+class ChannelState(enum.Enum):
+    """Where a channel is in its life, and, once closed, what ended it."""
+
+    NOT_CONNECTED = enum.auto()
+    AUTHENTICATE = enum.auto()
+    READY = enum.auto()
+    EXPIRED = enum.auto()
+    FAILED = enum.auto()
+    AUTHENTICATION_FAILED = enum.auto()
+    LOCAL_CLOSE = enum.auto()
+
+
+_ENDS = frozenset({ChannelState.EXPIRED, ChannelState.FAILED, ChannelState.LOCAL_CLOSE})
+VALID_TRANSITIONS: dict[ChannelState, frozenset[ChannelState]] = {
+    ChannelState.NOT_CONNECTED: _ENDS | {ChannelState.AUTHENTICATE},
+    ChannelState.AUTHENTICATE: _ENDS | {ChannelState.READY, ChannelState.AUTHENTICATION_FAILED},
+    ChannelState.READY: _ENDS | {ChannelState.AUTHENTICATION_FAILED},  # re-authentication can fail, too
+    ChannelState.EXPIRED: frozenset(),
+    ChannelState.FAILED: frozenset(),
+    ChannelState.AUTHENTICATION_FAILED: frozenset(),
+    ChannelState.LOCAL_CLOSE: frozenset(),
+}
+
+
+class Authenticator(Protocol):
+    """Exchanges frames over the transport until both sides know each other. Not thread-safe."""
+
+    @property
+    def complete(self) -> bool:
+        """True once the exchange succeeded."""
+
+    @property
+    def wants_write(self) -> bool:
+        """True while a frame of the exchange is only partly written."""
+
+    def authenticate(self) -> None:
+        """Go on as far as possible without blocking; raises AuthenticationError when it failed."""
+
+    def close(self) -> None:
+        """Forget secrets."""
+
+
+class KafkaChannel:
+    """A transport, an optional authenticator, one send and one receive at a time.
+
+    Not thread-safe: it belongs to the thread of its Selector. The channel owns its transport; buffers of a
+    send belong to the caller and are let go of when they are written or the channel closes.
+    """
+
+    __slots__ = (
+        "_authenticator",
+        "_max_receive_bytes",
+        "_muted",
+        "_receive",
+        "_send",
+        "_state",
+        "id",
+        "interest",
+        "peer",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        channel_id: str,
+        transport: Transport,
+        max_receive_bytes: int,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        self.id = channel_id
+        self.transport = transport
+        self.interest = 0
+        """The events its Selector has registered; only the Selector changes it."""
+        self.peer = "an unconnected peer"
+        """Address of the other side, for messages."""
+        self._authenticator = authenticator
+        self._max_receive_bytes = max_receive_bytes
+        self._muted = False
+        self._receive: NetworkReceive | None = None
+        self._send: NetworkSend | None = None
+        self._state = ChannelState.NOT_CONNECTED
+
+    @property
+    def state(self) -> ChannelState:
+        """Where the channel is in its life."""
+        return self._state
+
+    @property
+    def ready(self) -> bool:
+        """True while frames of the application can be exchanged."""
+        return self._state is ChannelState.READY
+
+    @property
+    def connected(self) -> bool:
+        """True once TCP is connected, until the channel is closed."""
+        return self._state is ChannelState.READY or self._state is ChannelState.AUTHENTICATE
+
+    @property
+    def muted(self) -> bool:
+        """True while nothing is read from the channel."""
+        return self._muted
+
+    @property
+    def has_send(self) -> bool:
+        """True while a send is under way."""
+        return self._send is not None
+
+    @property
+    def wants_write(self) -> bool:
+        """True while bytes wait for the socket to take them."""
+        if self._send is not None or self.transport.wants_write:
+            return True
+        return not self.ready and self._authenticator is not None and self._authenticator.wants_write
+
+    @property
+    def receiving(self) -> bool:
+        """True while a frame has begun to arrive and is not complete."""
+        return self._receive is not None and self._receive.started
+
+    def transition_to(self, state: ChannelState) -> None:
+        """Move to `state`; raises IllegalStateError naming both states if the table does not allow it."""
+        if state not in VALID_TRANSITIONS[self._state]:
+            raise IllegalStateError(f"Channel {self.id} cannot go from {self._state.name} to {state.name}")
+        self._state = state
+
+    def finish_connect(self) -> None:
+        """TCP is through (or failed: raises OSError). Goes on with handshake and authentication."""
+        self.transport.finish_connect()
+        address = self.transport.sock.getpeername()
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.transition_to(ChannelState.AUTHENTICATE)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Handshake and authenticate as far as possible; raises AuthenticationError, OSError or EOFError."""
+        if not self.transport.ready:
+            self.transport.handshake()
+        if self.transport.ready and self._authenticator is not None and not self._authenticator.complete:
+            self._authenticator.authenticate()
+        if self.transport.ready and (self._authenticator is None or self._authenticator.complete):
+            self.transition_to(ChannelState.READY)
+
+    def mute(self) -> None:
+        """Stop reading; the Selector stops watching for input."""
+        self._muted = True
+
+    def unmute(self) -> None:
+        """Read again."""
+        self._muted = False
+
+    def set_send(self, send: NetworkSend) -> None:
+        """Begin `send`; raises IllegalStateError while another one is under way."""
+        if self._send is not None:
+            raise IllegalStateError(f"Channel {self.id} has a send under way ({self._send.remaining} bytes)")
+        self._send = send
+
+    def write(self) -> NetworkSend | None:
+        """Write what the transport takes; returns the send if that completed it."""
+        send = self._send
+        if send is None:
+            return None
+        send.write_to(self.transport)
+        if send.remaining or self.transport.wants_write:
+            return None
+        self._send = None
+        return send
+
+    def read(self) -> NetworkReceive | None:
+        """Read what is there; returns the receive if that completed it."""
+        receive = self._receive
+        if receive is None:
+            receive = self._receive = NetworkReceive(self.id, self._max_receive_bytes)
+        receive.read_from(self.transport)
+        if not receive.completed:
+            return None
+        self._receive = None
+        return receive
+
+    def close(self, state: ChannelState = ChannelState.LOCAL_CLOSE) -> None:
+        """Close the transport and let go of every buffer; a second call does nothing."""
+        if not VALID_TRANSITIONS[self._state]:
+            return
+        self.transition_to(state)
+        if self._send is not None:
+            self._send.release()
+            self._send = None
+        self._receive = None
+        try:
+            self.transport.close()
+        finally:
+            if self._authenticator is not None:
+                self._authenticator.close()

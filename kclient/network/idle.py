@@ -1,0 +1,38 @@
+"""Which connection has been idle for longest."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+
+class IdleExpiry:
+    """Least-recently-used order of connections. Used by one thread.
+
+    A negative limit means that nothing expires.
+    """
+
+    __slots__ = ("_last_active", "_max_idle_ms")
+
+    def __init__(self, max_idle_ms: int) -> None:
+        self._max_idle_ms = max_idle_ms
+        self._last_active: OrderedDict[str, int] = OrderedDict()
+
+    def touch(self, channel_id: str, now_ms: int) -> None:
+        """The connection did something now."""
+        self._last_active[channel_id] = now_ms
+        self._last_active.move_to_end(channel_id)
+
+    def remove(self, channel_id: str) -> None:
+        """The connection is gone."""
+        self._last_active.pop(channel_id, None)
+
+    def expired(self, now_ms: int) -> list[str]:
+        """The connections idle for longer than the limit, longest first; they stay known until removed."""
+        if self._max_idle_ms < 0:
+            return []
+        found = []
+        for channel_id, active_ms in self._last_active.items():
+            if now_ms - active_ms <= self._max_idle_ms:
+                break
+            found.append(channel_id)
+        return found

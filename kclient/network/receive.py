@@ -1,0 +1,92 @@
+"""NetworkReceive: one frame on its way in."""
+
+from __future__ import annotations
+
+from kclient.errors import InvalidReceiveError
+from kclient.network.transport import Transport
+
+_FIRST_BYTES = 64 * 1024
+_GROWTH = 4
+_STRANGERS = {
+    b"HTTP": "the peer speaks HTTP",
+    b"SSH-": "the peer speaks SSH",
+    b"\x15\x03\x01\x00": "the peer speaks TLS; set security.protocol to match its listener",
+    b"\x15\x03\x03\x00": "the peer speaks TLS; set security.protocol to match its listener",
+    b"\x16\x03\x01\x02": "the peer speaks TLS to a plaintext listener",
+}
+
+
+class NetworkReceive:
+    """The four bytes of the length, then one buffer for the frame. Used by one thread.
+
+    The buffer grows as bytes arrive, so a peer that announces 100 MiB and sends nothing costs 64 KiB.
+    `payload` belongs to whoever takes the receive; nothing here keeps or reuses it.
+    """
+
+    __slots__ = ("_buffer", "_filled", "_max_bytes", "_size", "_size_filled", "_size_view", "source")
+
+    def __init__(self, source: str, max_bytes: int) -> None:
+        self.source = source
+        self._max_bytes = max_bytes
+        self._size_view = memoryview(bytearray(4))
+        self._size_filled = 0
+        self._size = -1
+        self._buffer = bytearray()
+        self._filled = 0
+
+    @property
+    def started(self) -> bool:
+        """True once the first byte arrived."""
+        return self._size_filled > 0
+
+    @property
+    def completed(self) -> bool:
+        """True once the whole frame is there."""
+        return self._filled == self._size
+
+    @property
+    def size(self) -> int:
+        """Bytes of the frame without its length; -1 while that is not known."""
+        return self._size
+
+    @property
+    def payload(self) -> memoryview:
+        """The frame without its length, read-only."""
+        return memoryview(self._buffer).toreadonly()
+
+    def read_from(self, transport: Transport) -> int:
+        """Read what is there; returns how many bytes that was.
+
+        Raises EOFError at the end of the stream, OSError, and InvalidReceiveError for an impossible length.
+        """
+        total = 0
+        if self._size < 0:
+            total = transport.recv_into(self._size_view[self._size_filled :])
+            self._size_filled += total
+            if self._size_filled < 4:
+                return total
+            self._start_body()
+        while self._filled < self._size:
+            if self._filled == len(self._buffer):
+                room = min(self._size, len(self._buffer) * _GROWTH)
+                self._buffer.extend(bytes(room - len(self._buffer)))
+            # The view must be gone before the buffer can grow again.
+            with memoryview(self._buffer) as view, view[self._filled :] as rest:
+                asked = len(rest)
+                count = transport.recv_into(rest)
+            self._filled += count
+            total += count
+            if count < asked:
+                break
+        return total
+
+    def _start_body(self) -> None:
+        head = bytes(self._size_view)
+        size = int.from_bytes(head, "big", signed=True)
+        if size < 0 or 0 <= self._max_bytes < size:
+            hint = _STRANGERS.get(head, "is this a Kafka listener of the expected security protocol?")
+            raise InvalidReceiveError(
+                f"{self.source} announced {size} bytes, allowed are 0 to {self._max_bytes}: {hint}"
+            )
+        self._size = size
+        self._buffer = bytearray(min(size, _FIRST_BYTES))

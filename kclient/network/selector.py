@@ -1,0 +1,417 @@
+"""Selector: many non-blocking connections, one poll.
+
+`poll` does at most one receive per channel, so that a peer with much to say does not starve the others, and
+reports what happened as results that stay until the next poll.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+
+from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
+from kclient.network._selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from kclient.network.channel import ChannelState, KafkaChannel
+from kclient.network.channel_builder import ChannelBuilder
+from kclient.network.idle import IdleExpiry
+from kclient.network.receive import NetworkReceive
+from kclient.network.send import NetworkSend
+from kclient.utils.fork import ForkGuard
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+_USE_SYSTEM_DEFAULT = -1
+_IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
+
+
+class Selector:
+    """Owns channels and reports their events. Belongs to one thread; only `wakeup` may be called from any.
+
+    Results of the last `poll`: `completed_sends` and `completed_receives` by channel id, `connected` ids
+    (ready for frames: TCP, handshake and authentication are over), `disconnected` ids with the reason. A
+    channel closed by `close_channel` is not reported. `connections_max_idle_ms` and `max_receive_bytes` are
+    unlimited when negative.
+
+    In a forked child every call that would touch a socket or the epoll descriptor raises ForkedClientError,
+    and `close` does nothing: both belong to the parent.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_receive_bytes: int,
+        connections_max_idle_ms: int,
+        channel_builder: ChannelBuilder,
+        time: Time = SYSTEM_TIME,
+        log_context: LogContext | None = None,
+    ) -> None:
+        self.completed_sends: dict[str, NetworkSend] = {}
+        self.completed_receives: dict[str, NetworkReceive] = {}
+        self.connected: list[str] = []
+        self.disconnected: dict[str, KafkaError] = {}
+        self._max_receive_bytes = max_receive_bytes
+        self._builder = channel_builder
+        self._time = time
+        self._log = (log_context or LogContext()).logger(__name__)
+        self._fork_guard = ForkGuard("The selector")
+        self._idle = IdleExpiry(connections_max_idle_ms)
+        self._channels: dict[str, KafkaChannel] = {}
+        self._connected_at_once: list[KafkaChannel] = []
+        self._to_write: list[KafkaChannel] = []
+        self._buffered: dict[str, KafkaChannel] = {}
+        self._failed: dict[str, KafkaError] = {}
+        # Reentrant: wakeup() is called by signal handlers, which may interrupt another wakeup() of the same
+        # thread.
+        self._wake_lock = threading.RLock()
+        self._woken = False
+        self._closed = False
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
+        self._selector = DefaultSelector()
+        self._selector.register(self._wake_receiver, EVENT_READ, None)
+
+    def connect(
+        self,
+        channel_id: str,
+        address: str,
+        port: int,
+        *,
+        send_buffer_bytes: int = _USE_SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = _USE_SYSTEM_DEFAULT,
+        host: str | None = None,
+    ) -> None:
+        """Begin to connect to the IP `address`; a later poll reports it in `connected` or `disconnected`.
+
+        `host` is the name the peer must prove (TLS). Raises OSError if connecting cannot even begin, and
+        IllegalStateError if the id is in use.
+        """
+        self._fork_guard.check()
+        self._ensure_new(channel_id)
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._configure(sock, send_buffer_bytes, receive_buffer_bytes)
+            code = sock.connect_ex((address, port))
+            if code and code not in _IN_PROGRESS:
+                raise OSError(code, f"{errno.errorcode.get(code, code)} connecting to {address}:{port}")
+            channel = self._builder.build(channel_id, sock, self._max_receive_bytes, host)
+        except BaseException:
+            sock.close()
+            raise
+        channel.peer = f"{address}:{port}"
+        self._add(channel)
+        if code == 0:
+            self._connected_at_once.append(channel)
+        else:
+            self._watch(channel, EVENT_WRITE)
+
+    def register(self, channel_id: str, sock: socket.socket) -> KafkaChannel:
+        """Take over a connected socket, as a server does with what it accepted; it is the Selector's from now
+        on.
+
+        The channel is `connected` by a later poll, or, without handshake and authentication, ready at once.
+        """
+        self._fork_guard.check()
+        self._ensure_new(channel_id)
+        try:
+            self._configure(sock, _USE_SYSTEM_DEFAULT, _USE_SYSTEM_DEFAULT)
+            channel = self._builder.build(channel_id, sock, self._max_receive_bytes)
+        except BaseException:
+            sock.close()
+            raise
+        self._add(channel)
+        try:
+            channel.finish_connect()
+        except (KafkaError, OSError, EOFError) as error:
+            self._failed[channel_id] = _reason(channel, error)
+        self._update_interest(channel)
+        return channel
+
+    def send(self, channel_id: str, send: NetworkSend) -> None:
+        """Begin `send`; it is written by the next polls and reported in `completed_sends`.
+
+        Raises IllegalStateError if the channel is unknown or has another send under way.
+        """
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            raise IllegalStateError(f"There is no connection {channel_id} to send to")
+        channel.set_send(send)
+        self._to_write.append(channel)
+
+    def poll(self, timeout_ms: int) -> None:
+        """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever."""
+        self._fork_guard.check()
+        if self._closed:
+            raise IllegalStateError("The selector is closed")
+        self.completed_sends.clear()
+        self.completed_receives.clear()
+        self.connected.clear()
+        self.disconnected.clear()
+        self._handle_immediate()
+        if self._has_results() or self._buffered:
+            timeout_ms = 0
+        events = self._selector.select(None if timeout_ms < 0 else timeout_ms / 1000)
+        now_ms = self._time.monotonic_ms()
+        for key, mask in events:
+            if key.data is None:
+                self._drain_wakeups()
+            else:
+                self._handle(key.data, mask, now_ms)
+        if self._buffered:
+            self._handle_buffered(now_ms)
+        for channel_id in self._idle.expired(now_ms):
+            channel = self._channels[channel_id]
+            self._log.debug("Closing connection %s to %s: it was idle for too long", channel_id, channel.peer)
+            error = DisconnectError(f"The connection to {channel.peer} was idle for connections.max.idle.ms")
+            self._disconnect(channel, error, ChannelState.EXPIRED)
+
+    def wakeup(self) -> None:
+        """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
+        if self._fork_guard.forked or self._woken:
+            return
+        with self._wake_lock:
+            if self._closed:
+                return
+            self._woken = True
+            try:
+                self._wake_sender.send(b"\0")
+            except BlockingIOError:
+                pass  # full of earlier wakeups: it will wake
+
+    def channel(self, channel_id: str) -> KafkaChannel | None:
+        """The channel with this id, None if there is none."""
+        return self._channels.get(channel_id)
+
+    def channels(self) -> list[KafkaChannel]:
+        """Every channel."""
+        return list(self._channels.values())
+
+    def is_channel_ready(self, channel_id: str) -> bool:
+        """True if the channel can take frames."""
+        channel = self._channels.get(channel_id)
+        return channel is not None and channel.ready
+
+    def mute(self, channel_id: str) -> None:
+        """Read no more from the channel until `unmute`; frames stay in the socket and slow the peer down."""
+        channel = self._channels.get(channel_id)
+        if channel is not None and not channel.muted:
+            channel.mute()
+            self._update_interest(channel)
+
+    def unmute(self, channel_id: str) -> None:
+        """Read from the channel again."""
+        channel = self._channels.get(channel_id)
+        if channel is not None and channel.muted:
+            channel.unmute()
+            if channel.transport.has_buffered_bytes:
+                self._buffered[channel_id] = channel
+            self._update_interest(channel)
+
+    def mute_all(self) -> None:
+        """Mute every channel."""
+        for channel_id in self._channels:
+            self.mute(channel_id)
+
+    def unmute_all(self) -> None:
+        """Unmute every channel."""
+        for channel_id in self._channels:
+            self.unmute(channel_id)
+
+    def close_channel(self, channel_id: str) -> None:
+        """Close one connection now; polls will not report it."""
+        if self._fork_guard.forked:
+            return
+        channel = self._channels.get(channel_id)
+        if channel is not None:
+            self._forget(channel, ChannelState.LOCAL_CLOSE)
+            self.completed_sends.pop(channel_id, None)
+            self.completed_receives.pop(channel_id, None)
+
+    def close(self, channel_id: str | None = None) -> None:
+        """Close one connection, or, without an id, everything; the Selector cannot be used afterwards."""
+        if channel_id is not None:
+            self.close_channel(channel_id)
+            return
+        if self._fork_guard.forked:
+            return
+        with self._wake_lock:
+            if self._closed:
+                return
+            self._closed = True
+        for channel in list(self._channels.values()):
+            self._forget(channel, ChannelState.LOCAL_CLOSE)
+        self._selector.close()
+        self._wake_receiver.close()
+        self._wake_sender.close()
+        self._builder.close()
+
+    def _ensure_new(self, channel_id: str) -> None:
+        if self._closed:
+            raise IllegalStateError("The selector is closed")
+        if channel_id in self._channels:
+            raise IllegalStateError(f"There is a connection {channel_id} already")
+
+    @staticmethod
+    def _configure(sock: socket.socket, send_buffer_bytes: int, receive_buffer_bytes: int) -> None:
+        sock.setblocking(False)
+        if sock.family in {socket.AF_INET, socket.AF_INET6}:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # Before connecting: the receive buffer decides the window scale of the handshake.
+        if send_buffer_bytes != _USE_SYSTEM_DEFAULT:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if receive_buffer_bytes != _USE_SYSTEM_DEFAULT:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+
+    def _add(self, channel: KafkaChannel) -> None:
+        self._channels[channel.id] = channel
+        self._idle.touch(channel.id, self._time.monotonic_ms())
+
+    def _has_results(self) -> bool:
+        return bool(self.completed_sends or self.completed_receives or self.connected or self.disconnected)
+
+    def _handle_immediate(self) -> None:
+        """What needs no event: connections that failed or were made at once, and sends to try before waiting.
+
+        A socket nearly always takes a whole frame, so writing first saves two system calls that would ask for
+        the event of writability and then withdraw the question.
+        """
+        if self._failed:
+            failed, self._failed = self._failed, {}
+            for channel_id, error in failed.items():
+                channel = self._channels.get(channel_id)
+                if channel is not None:
+                    self._disconnect(channel, error, ChannelState.FAILED)
+        if self._connected_at_once:
+            channels, self._connected_at_once = self._connected_at_once, []
+            for channel in channels:
+                if self._channels.get(channel.id) is channel:
+                    self._handle(channel, EVENT_WRITE, self._time.monotonic_ms())
+        if self._to_write:
+            channels, self._to_write = self._to_write, []
+            for channel in channels:
+                if self._channels.get(channel.id) is channel and channel.ready:
+                    self._guarded_write(channel)
+
+    def _guarded_write(self, channel: KafkaChannel) -> None:
+        try:
+            self._write(channel)
+            self._update_interest(channel)
+        except (OSError, EOFError, KafkaError) as error:
+            self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
+        else:
+            self._idle.touch(channel.id, self._time.monotonic_ms())
+
+    def _handle(self, channel: KafkaChannel, mask: int, now_ms: int) -> None:
+        """Everything that an event lets one channel do."""
+        if self._channels.get(channel.id) is not channel:
+            return
+        self._idle.touch(channel.id, now_ms)
+        try:
+            if not channel.ready:
+                self._prepare(channel)
+            if channel.ready:
+                if mask & EVENT_READ and not channel.muted:
+                    self._read(channel)
+                if mask & EVENT_WRITE:
+                    self._write(channel)
+            self._update_interest(channel)
+        except AuthenticationError as error:
+            self._disconnect(channel, error, ChannelState.AUTHENTICATION_FAILED)
+        except (OSError, EOFError, KafkaError) as error:
+            self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
+
+    def _prepare(self, channel: KafkaChannel) -> None:
+        if channel.connected:
+            channel.prepare()
+        else:
+            channel.finish_connect()
+        if channel.ready:
+            self.connected.append(channel.id)
+
+    def _read(self, channel: KafkaChannel) -> None:
+        if channel.id in self.completed_receives:
+            return
+        receive = channel.read()
+        if receive is not None:
+            self.completed_receives[channel.id] = receive
+        if channel.transport.has_buffered_bytes:
+            self._buffered[channel.id] = channel
+
+    def _write(self, channel: KafkaChannel) -> None:
+        send = channel.write()
+        if send is not None:
+            self.completed_sends[channel.id] = send
+
+    def _handle_buffered(self, now_ms: int) -> None:
+        waiting, self._buffered = self._buffered, {}
+        for channel_id, channel in waiting.items():
+            if channel_id in self.completed_receives:
+                self._buffered[channel_id] = channel
+            elif not channel.muted:
+                self._handle(channel, EVENT_READ, now_ms)
+
+    def _update_interest(self, channel: KafkaChannel) -> None:
+        if channel.id not in self._channels:
+            return
+        if not channel.connected:
+            interest = EVENT_WRITE
+        else:
+            interest = EVENT_WRITE if channel.wants_write else 0
+            # Muting is for frames of the application; handshake and authentication go on.
+            if not channel.muted or not channel.ready:
+                interest |= EVENT_READ
+        if interest != channel.interest:
+            self._watch(channel, interest)
+
+    def _watch(self, channel: KafkaChannel, interest: int) -> None:
+        sock = channel.transport.sock
+        if not interest:
+            self._selector.unregister(sock)
+        elif channel.interest:
+            self._selector.modify(sock, interest, channel)
+        else:
+            self._selector.register(sock, interest, channel)
+        channel.interest = interest
+
+    def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
+        self._log.debug("Connection %s to %s ended: %s", channel.id, channel.peer, error)
+        self._forget(channel, state)
+        self.disconnected[channel.id] = error
+
+    def _forget(self, channel: KafkaChannel, state: ChannelState) -> None:
+        del self._channels[channel.id]
+        self._idle.remove(channel.id)
+        self._buffered.pop(channel.id, None)
+        self._failed.pop(channel.id, None)
+        if channel.interest:
+            self._selector.unregister(channel.transport.sock)
+            channel.interest = 0
+        try:
+            channel.close(state)
+        except OSError as error:
+            self._log.debug("Closing connection %s to %s failed: %s", channel.id, channel.peer, error)
+
+    def _drain_wakeups(self) -> None:
+        # Drain first, then clear the flag. A wakeup between the two finds the flag set and writes nothing,
+        # which is right: what it wants to be seen was there before this poll returns. The other way round it
+        # would set the flag and have its byte drained, and every later wakeup would be lost.
+        try:
+            while len(self._wake_receiver.recv(4096)) == 4096:
+                pass
+        except BlockingIOError:
+            pass
+        self._woken = False
+
+
+def _reason(channel: KafkaChannel, error: BaseException) -> KafkaError:
+    """`error` as what the users of a connection understand."""
+    if isinstance(error, EOFError):
+        detail = "was closed by the peer"
+        if channel.receiving:
+            detail += " in the middle of a message"
+        return DisconnectError(f"The connection to {channel.peer} {detail}")
+    if isinstance(error, KafkaError):
+        return error
+    return DisconnectError(f"The connection to {channel.peer} failed: {error}")

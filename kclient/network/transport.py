@@ -1,0 +1,99 @@
+"""What a channel needs of a connection's bytes, and the plaintext answer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Transport(Protocol):
+    """A non-blocking connection. Not thread-safe; whoever closes it may not use it again."""
+
+    @property
+    def sock(self) -> socket.socket:
+        """The socket to watch."""
+
+    @property
+    def ready(self) -> bool:
+        """True once bytes of the application may be exchanged (TLS: the handshake is over)."""
+
+    @property
+    def wants_write(self) -> bool:
+        """True while the transport itself has bytes that wait for the socket to take them."""
+
+    @property
+    def has_buffered_bytes(self) -> bool:
+        """True while bytes were taken from the socket that nobody read yet; no event announces them."""
+
+    def finish_connect(self) -> None:
+        """Called once the socket reports that connecting is over; raises OSError if it failed."""
+
+    def handshake(self) -> None:
+        """Go on with the handshake as far as possible; raises AuthenticationError or OSError if it failed."""
+
+    def send(self, buffers: Sequence[Buffer]) -> int:
+        """Write as much of `buffers` as possible now and return how many bytes that was."""
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Read at most `len(buffer)` bytes; 0 if none are there now. Raises EOFError at the end."""
+
+    def close(self) -> None:
+        """Release the socket."""
+
+
+class PlaintextTransport:
+    """TCP as it is."""
+
+    __slots__ = ("_sock",)
+
+    ready = True
+    wants_write = False
+    has_buffered_bytes = False
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    @property
+    def sock(self) -> socket.socket:
+        return self._sock
+
+    def finish_connect(self) -> None:
+        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        # A socket can connect to its own ephemeral port while nobody listens there; the peer would be an
+        # echo.
+        try:
+            mine = self._sock.getsockname()
+            if isinstance(mine, tuple) and mine == self._sock.getpeername():
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "connected to itself: nobody listens there")
+        except OSError as error:
+            if error.errno != errno.ENOTCONN:
+                raise
+            raise ConnectionResetError(errno.ECONNRESET, "closed by the peer at once") from None
+
+    def handshake(self) -> None:
+        pass
+
+    def send(self, buffers: Sequence[Buffer]) -> int:
+        try:
+            return self._sock.sendmsg(buffers)
+        except BlockingIOError:
+            return 0
+
+    def recv_into(self, buffer: memoryview) -> int:
+        try:
+            count = self._sock.recv_into(buffer)
+        except BlockingIOError:
+            return 0
+        if count == 0:
+            raise EOFError
+        return count
+
+    def close(self) -> None:
+        self._sock.close()
