@@ -1,0 +1,79 @@
+"""The contract of client-side assignors, which run on the leader of a classic group (KIP-54)."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+
+from kclient.common.cluster import Cluster
+from kclient.common.topic_partition import TopicPartition
+
+
+@attrs.frozen
+class Subscription:
+    """What one member told the group when it joined. Immutable."""
+
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned_partitions: tuple[TopicPartition, ...] = ()
+    group_instance_id: str | None = None
+    generation_id: int = -1
+    rack_id: str | None = None
+
+
+@attrs.frozen
+class Assignment:
+    """What one member is given. Immutable."""
+
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes | None = None
+
+
+class ConsumerPartitionAssignor(abc.ABC):
+    """Divides the partitions of a group's topics among its members. Runs on the leader's I/O thread; stateless."""
+
+    NAME: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The name under which the members agree on it."""
+        return self.NAME
+
+    @abc.abstractmethod
+    def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
+        """The assignment of each member id in `subscriptions`; every member gets one, though it may be empty."""
+
+
+@attrs.frozen
+class MemberInfo:
+    """A member as assignors order it: static members by instance id, before all dynamic ones by member id."""
+
+    member_id: str
+    group_instance_id: str | None
+    rack_id: str | None = None
+
+    @property
+    def sort_key(self) -> tuple[bool, str]:
+        """Sorts members the same way on every leader, so that a static member keeps its share (KIP-345)."""
+        if self.group_instance_id is not None:
+            return False, self.group_instance_id
+        return True, self.member_id
+
+
+def partitions_of(topic: str, count: int) -> list[TopicPartition]:
+    """The `count` partitions of `topic`, in order."""
+    return [TopicPartition(topic, partition) for partition in range(count)]
+
+
+def members_by_topic(subscriptions: Mapping[str, Subscription]) -> dict[str, list[MemberInfo]]:
+    """The members subscribed to each topic, in the order of `subscriptions`."""
+    by_topic: dict[str, list[MemberInfo]] = {}
+    for member_id, subscription in subscriptions.items():
+        rack = subscription.rack_id or None
+        member = MemberInfo(member_id, subscription.group_instance_id, rack)
+        for topic in dict.fromkeys(subscription.topics):
+            by_topic.setdefault(topic, []).append(member)
+    return by_topic

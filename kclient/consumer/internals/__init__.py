@@ -1,0 +1,1 @@
+"""Inside the consumer; nothing here is public."""

@@ -1,0 +1,121 @@
+"""What poll() returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from kclient.common.topic_partition import TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@attrs.define(eq=True, order=False, unsafe_hash=False)
+class _RecordFields(Generic[K, V]):
+    """The fields of a record, writable: what decoders fill before they turn it into a `ConsumerRecord`."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
+    key: K | None
+    value: V | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    leader_epoch: int | None
+    serialized_key_size: int
+    serialized_value_size: int
+
+
+@attrs.frozen(eq=True, order=False)
+class ConsumerRecord(_RecordFields[K, V]):
+    """A record read from Kafka. Immutable and always truthy, whatever its value.
+
+    `timestamp_ms` is milliseconds since the epoch, -1 if there is none; `timestamp_type` is 0 for the time the
+    producer gave, 1 for the time the broker appended it, -1 for none. `key` and `value` are None or what the
+    deserializers made; the sizes are those of their bytes, -1 for None. Header values are bytes or None.
+    """
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Where the record comes from."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class ConsumerRecords(Generic[K, V]):
+    """The records of one poll, grouped by partition. Immutable.
+
+    Iterating gives every record, in offset order within each partition. Empty is falsy.
+    """
+
+    __slots__ = ("_by_partition", "_count", "_next_offsets")
+
+    def __init__(
+        self,
+        by_partition: Mapping[TopicPartition, list[ConsumerRecord[K, V]]],
+        next_offsets: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self._by_partition = by_partition
+        self._next_offsets = next_offsets or {}
+        self._count = sum(map(len, by_partition.values()))
+
+    @property
+    def count(self) -> int:
+        """How many records there are; the same as `len()`."""
+        return self._count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
+        for records in self._by_partition.values():
+            yield from records
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions that have records here."""
+        return frozenset(self._by_partition)
+
+    def by_partition(self) -> dict[TopicPartition, list[ConsumerRecord[K, V]]]:
+        """The records of each partition, in offset order."""
+        return dict(self._by_partition)
+
+    def records(self, where: TopicPartition | str) -> list[ConsumerRecord[K, V]]:
+        """The records of one partition, or of all partitions of a topic."""
+        if isinstance(where, TopicPartition):
+            return list(self._by_partition.get(where, ()))
+        return [record for tp, records in self._by_partition.items() if tp.topic == where for record in records]
+
+    def next_offsets(self) -> dict[TopicPartition, int]:
+        """Where each partition is read on after these records: what to commit once they are processed (KIP-1094)."""
+        return dict(self._next_offsets)
+
+    def __repr__(self) -> str:
+        return f"ConsumerRecords({self._count} records of {len(self._by_partition)} partitions)"
+
+
+def as_partitions(value: Iterable[TopicPartition], what: str) -> list[TopicPartition]:
+    """`value` as a list without repeats; TypeError naming `what` for anything that is no TopicPartition."""
+    if isinstance(value, TopicPartition):
+        raise TypeError(f"{what} takes a collection of TopicPartition, not a single one")
+    partitions = list(dict.fromkeys(value))
+    for tp in partitions:
+        if not isinstance(tp, TopicPartition):
+            raise TypeError(f"{what} takes TopicPartition objects, not {tp!r}")
+        check_partition(tp)
+    return partitions
+
+
+def check_partition(tp: Any) -> None:
+    """Raise TypeError or ValueError unless `tp` can exist."""
+    if not isinstance(tp, TopicPartition):
+        raise TypeError(f"a TopicPartition is needed, not {tp!r}")
+    if not isinstance(tp.topic, str) or not tp.topic:
+        raise ValueError(f"{tp!r} has no topic")
+    if not isinstance(tp.partition, int) or tp.partition < 0:
+        raise ValueError(f"{tp!r} has an impossible partition")
