@@ -1,0 +1,69 @@
+"""Settings of the admin client."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+import attrs
+
+from kclient.config import Importance, Support, Type, setting, vary
+from kclient.config.client_configs import ClientConfig
+from kclient.config.validators import NoDuplicates, at_least, between
+from kclient.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_INT_MAX = 2**31 - 1
+
+
+@attrs.frozen(kw_only=True)
+class AdminConfig(ClientConfig):
+    """The typed settings of an admin client. Immutable; any thread may read it. Made by `parse`, which checks
+    them.
+    """
+
+    client: ClassVar[str] = "admin client"
+
+    bootstrap_servers: list[str] = vary(ClientConfig, "bootstrap.servers", default=[])
+    bootstrap_controllers: list[str] = setting(
+        "bootstrap.controllers",
+        Type.LIST,
+        [],
+        Importance.HIGH,
+        "The controllers to ask first instead of brokers (KIP-919).",
+        validator=NoDuplicates(),
+        support=Support.LATER,
+    )
+    connections_max_idle_ms: int = vary(ClientConfig, "connections.max.idle.ms", default=300_000)
+    enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False, off=())
+    default_api_timeout_ms: int = setting(
+        "default.api.timeout.ms",
+        Type.INT,
+        60_000,
+        Importance.MEDIUM,
+        "How long calls without a timeout of their own may take.",
+        validator=at_least(0),
+    )
+    retries: int = setting(
+        "retries",
+        Type.INT,
+        _INT_MAX,
+        Importance.LOW,
+        "How often a request is sent again; default.api.timeout.ms is the better limit.",
+        validator=between(0, _INT_MAX),
+    )
+
+    @classmethod
+    def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
+        """The admin client's cross-key rules, which are Java's."""
+        super().adjust(values, given)
+        api, request = "default.api.timeout.ms", "request.timeout.ms"
+        if values[api] >= values[request]:
+            return
+        if api in given:
+            raise ConfigError(
+                f"{api} ({values[api]}) must be at least {request} ({values[request]}).", name=api
+            )
+        _log.warning("%s is raised to %s = %s.", api, request, values[request])
+        values[api] = values[request]

@@ -1,0 +1,277 @@
+"""Settings that the producer, the consumer and the admin client share."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import attrs
+
+from kclient.config.config_def import REQUIRED, Importance, Support
+from kclient.config.declare import setting
+from kclient.config.sasl_configs import SaslConfig
+from kclient.config.validators import NoDuplicates, at_least, one_of
+from kclient.config.values import Type
+from kclient.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+NO_BOOTSTRAP_SERVERS = (
+    "bootstrap.servers is not set: name one or more brokers as host:port, or use embedded://NAME for a "
+    "broker inside this process."
+)
+
+
+@attrs.frozen(kw_only=True)
+class ClientConfig(SaslConfig):
+    """How a client finds brokers, connects, waits and retries."""
+
+    bootstrap_servers: list[str] = setting(
+        "bootstrap.servers",
+        Type.LIST,
+        REQUIRED,
+        Importance.HIGH,
+        "The brokers to ask first, as host:port; embedded://NAME is a broker inside this process.",
+        validator=NoDuplicates(),
+        missing=NO_BOOTSTRAP_SERVERS,
+    )
+    bootstrap_resolve_timeout_ms: int = setting(
+        "bootstrap.resolve.timeout.ms",
+        Type.LONG,
+        0,
+        Importance.HIGH,
+        "How long the names of bootstrap servers may stay unresolved; 0 is one try, when the client is made.",
+        validator=at_least(0),
+        support=Support.LATER,
+    )
+    client_dns_lookup: str = setting(
+        "client.dns.lookup",
+        Type.STRING,
+        "use_all_dns_ips",
+        Importance.MEDIUM,
+        "Whether all addresses of a name are tried, or bootstrap names are made canonical names first.",
+        validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    )
+    client_id: str = setting(
+        "client.id",
+        Type.STRING,
+        "",
+        Importance.MEDIUM,
+        "The name by which brokers log the client and apply quotas; empty makes one up.",
+    )
+    metadata_max_age_ms: int = setting(
+        "metadata.max.age.ms",
+        Type.LONG,
+        300_000,
+        Importance.LOW,
+        "How old the picture of the cluster may become before it is fetched anew.",
+        validator=at_least(0),
+    )
+    metadata_recovery_strategy: str = setting(
+        "metadata.recovery.strategy",
+        Type.STRING,
+        "rebootstrap",
+        Importance.LOW,
+        "What to do when no known broker can be reached: start again from bootstrap.servers, or nothing.",
+        validator=one_of("rebootstrap", "none", ignore_case=True),
+    )
+    metadata_recovery_rebootstrap_trigger_ms: int = setting(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        Type.LONG,
+        300_000,
+        Importance.LOW,
+        "How long metadata may not be had before the client starts again from bootstrap.servers.",
+        validator=at_least(0),
+    )
+    metadata_cluster_check_enable: bool = setting(
+        "metadata.cluster.check.enable",
+        Type.BOOLEAN,
+        True,
+        Importance.LOW,
+        "Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.",
+        support=Support.LATER,
+        off=(False,),
+    )
+    send_buffer_bytes: int = setting(
+        "send.buffer.bytes",
+        Type.INT,
+        131_072,
+        Importance.MEDIUM,
+        "The size of a socket's send buffer; -1 leaves it to the system.",
+        validator=at_least(-1),
+    )
+    receive_buffer_bytes: int = setting(
+        "receive.buffer.bytes",
+        Type.INT,
+        65_536,
+        Importance.MEDIUM,
+        "The size of a socket's receive buffer; -1 leaves it to the system.",
+        validator=at_least(-1),
+    )
+    reconnect_backoff_ms: int = setting(
+        "reconnect.backoff.ms",
+        Type.LONG,
+        50,
+        Importance.LOW,
+        "The wait before the first new connection to a broker; it doubles with every failure.",
+        validator=at_least(0),
+    )
+    reconnect_backoff_max_ms: int = setting(
+        "reconnect.backoff.max.ms",
+        Type.LONG,
+        1000,
+        Importance.LOW,
+        "The longest wait between connections to a broker.",
+        validator=at_least(0),
+    )
+    retry_backoff_ms: int = setting(
+        "retry.backoff.ms",
+        Type.LONG,
+        100,
+        Importance.LOW,
+        "The wait before a failed request is sent again; it doubles with every failure.",
+        validator=at_least(0),
+    )
+    retry_backoff_max_ms: int = setting(
+        "retry.backoff.max.ms",
+        Type.LONG,
+        1000,
+        Importance.LOW,
+        "The longest wait before a failed request is sent again.",
+        validator=at_least(0),
+    )
+    request_timeout_ms: int = setting(
+        "request.timeout.ms",
+        Type.INT,
+        30_000,
+        Importance.MEDIUM,
+        "How long to wait for an answer before the connection is given up and the request tried again.",
+        validator=at_least(0),
+    )
+    socket_connection_setup_timeout_ms: int = setting(
+        "socket.connection.setup.timeout.ms",
+        Type.LONG,
+        10_000,
+        Importance.MEDIUM,
+        "How long setting up a connection may take at first; it doubles with every failure.",
+        validator=at_least(0),
+    )
+    socket_connection_setup_timeout_max_ms: int = setting(
+        "socket.connection.setup.timeout.max.ms",
+        Type.LONG,
+        30_000,
+        Importance.MEDIUM,
+        "How long setting up a connection may take at most.",
+        validator=at_least(0),
+    )
+    connections_max_idle_ms: int = setting(
+        "connections.max.idle.ms",
+        Type.LONG,
+        540_000,
+        Importance.MEDIUM,
+        "How long a connection may be unused before it is closed; -1 is for ever.",
+        validator=at_least(-1),
+    )
+    kclient_receive_max_bytes: int = setting(
+        "kclient.receive.max.bytes",
+        Type.INT,
+        104_857_600,
+        Importance.LOW,
+        "The largest answer the client takes from a broker; a larger one closes the connection.",
+        validator=at_least(1024),
+    )
+    security_protocol: str = setting(
+        "security.protocol",
+        Type.STRING,
+        "PLAINTEXT",
+        Importance.MEDIUM,
+        "Whether connections use TLS, SASL or both.",
+        validator=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
+        support=Support.LATER,
+    )
+    security_providers: str | None = setting(
+        "security.providers",
+        Type.STRING,
+        None,
+        Importance.LOW,
+        "Classes that make Java's security providers.",
+        support=Support.JVM,
+    )
+    enable_metrics_push: bool = setting(
+        "enable.metrics.push",
+        Type.BOOLEAN,
+        True,
+        Importance.LOW,
+        "Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet.",
+        support=Support.LATER,
+        off=(False,),
+    )
+    metrics_num_samples: int = setting(
+        "metrics.num.samples",
+        Type.INT,
+        2,
+        Importance.LOW,
+        "How many windows are kept to compute a metric.",
+        validator=at_least(1),
+    )
+    metrics_sample_window_ms: int = setting(
+        "metrics.sample.window.ms",
+        Type.LONG,
+        30_000,
+        Importance.LOW,
+        "How long one window of a metric is.",
+        validator=at_least(0),
+    )
+    metrics_recording_level: str = setting(
+        "metrics.recording.level",
+        Type.STRING,
+        "INFO",
+        Importance.LOW,
+        "How detailed the recorded metrics are.",
+        validator=one_of("INFO", "DEBUG", "TRACE"),
+    )
+    metric_reporters: list[object] = setting(
+        "metric.reporters",
+        Type.LIST,
+        [],
+        Importance.LOW,
+        "Objects that are told of metrics as they come and go; Java's JmxReporter stands for none.",
+        validator=NoDuplicates(),
+        support=Support.LATER,
+        off=(["jmx"],),
+        java_kind="metrics reporter",
+    )
+    config_providers: list[object] = setting(
+        "config.providers",
+        Type.LIST,
+        [],
+        Importance.LOW,
+        "Where ${...} in values is looked up.",
+        validator=NoDuplicates(),
+        support=Support.LATER,
+    )
+
+    @classmethod
+    def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
+        """The cross-key rules of every client."""
+        if not values["bootstrap.servers"]:
+            raise ConfigError(NO_BOOTSTRAP_SERVERS, name="bootstrap.servers")
+        _fit_backoff(values, given, "reconnect.backoff.ms", "reconnect.backoff.max.ms")
+        _fit_backoff(values, given, "retry.backoff.ms", "retry.backoff.max.ms")
+        _fit_backoff(
+            values,
+            given,
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.max.ms",
+        )
+
+
+def _fit_backoff(values: dict[str, Any], given: frozenset[str], first: str, longest: str) -> None:
+    """Who sets the first wait alone above the default of the longest wants a constant wait (as in Java)."""
+    if values[first] <= values[longest]:
+        return
+    if longest in given:
+        _log.warning("%s is larger than %s: every wait is %s ms.", first, longest, values[longest])
+        values[first] = values[longest]
+    else:
+        values[longest] = values[first]

@@ -1,0 +1,182 @@
+"""Settings as attrs fields: declared once in a class, read from mappings, keyword arguments and files.
+
+    @attrs.frozen(kw_only=True) class ProducerConfig(ClientConfig): client: ClassVar[str] = "producer"
+    linger_ms: int = setting("linger.ms", Type.LONG, 5, Importance.MEDIUM, "How ...",
+    validator=at_least(0))
+
+config = ProducerConfig.parse({"bootstrap.servers": "localhost:9092"}, {"linger_ms": 20})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import attrs
+
+from kclient.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Support
+from kclient.config.properties import load_properties
+from kclient.config.validators import Validator
+from kclient.config.values import Type
+from kclient.errors import ConfigError
+
+_METADATA = "kclient.config.key"
+
+C = TypeVar("C", bound="Config")
+
+_config_classes: dict[str, type[Config]] = {}
+_definitions: dict[type[Config], ConfigDef] = {}
+
+
+def setting(
+    name: str,
+    type_: Type,
+    default: Any,
+    importance: Importance,
+    doc: str,
+    *,
+    validator: Validator | None = None,
+    support: Support = Support.YES,
+    off: tuple[object, ...] = (),
+    java_kind: str | None = None,
+    missing: str = "",
+) -> Any:
+    """An attrs field for the setting `name`; the attribute must have the same name with underscores.
+
+    `off` are values that mean "off", for a setting with `Support.LATER`. `java_kind` says which of Java's
+    class names (see `java_names`) the value may be. `missing` is the error's text when a `REQUIRED` one is
+    not given.
+    """
+    return _field(
+        ConfigKey(name, type_, default, importance, doc, validator, support, off, java_kind, missing)
+    )
+
+
+def vary(base: type[Config], name: str, **changes: Any) -> Any:
+    """The setting `name` of `base` again, with `changes` to its definition, such as another `default`."""
+    return _field(attrs.evolve(config_def(base)[name], **changes))
+
+
+def _field(key: ConfigKey) -> Any:
+    default = key.default
+    if default is REQUIRED:
+        return attrs.field(metadata={_METADATA: key})
+    if isinstance(default, list):
+        return attrs.field(factory=key.default_value, metadata={_METADATA: key})
+    return attrs.field(default=default, metadata={_METADATA: key})
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """The typed settings of one client.
+
+    Immutable; any thread may read it. Made by `parse`, which checks them.
+    """
+
+    client: ClassVar[str] = ""
+    """What the settings are for, as errors name it. A class without it is a base of others."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.client:
+            _config_classes[cls.client] = cls
+
+    @classmethod
+    def parse(
+        cls,
+        config: Mapping[str, object] | str | Path | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> Self:
+        """The settings in `config`, a mapping or the path of a `.properties` file, and in `settings`.
+
+        Names may be dotted or underscored, values strings or native objects. Raises ConfigError for a name
+        that is unknown or given twice, a value that is not valid, values that do not go together, and a
+        setting that is missing or not implemented yet.
+        """
+        return from_mapping(cls, config, settings)
+
+    @classmethod
+    def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
+        """Cross-key rules: check all `values`, by dotted name, and change defaults that depend on other
+        settings.
+
+        `given` are the names that the user set. Raises ConfigError naming the settings that do not go
+        together.
+        """
+
+
+def from_mapping(
+    cls: type[C],
+    config: Mapping[str, object] | str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> C:
+    """What `Config.parse` does, for any class of settings."""
+    definition = config_def(cls)
+    if isinstance(config, str | Path):
+        config = load_properties(config)
+    elif config is not None and not isinstance(config, Mapping):
+        raise ConfigError(
+            "The configuration must be a mapping or the path of a .properties file, "
+            f"not an object of type {type(config).__name__}."
+        )
+    given: dict[str, object] = {}
+    for source in (config, settings):
+        for key, value in () if source is None else source.items():
+            name = _known_name(definition, key)
+            if name == "config.providers" and value:
+                _refuse_providers(source or {})
+            if name in given:
+                raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
+            given[name] = value
+    values = definition.parse(given)
+    cls.adjust(values, frozenset(given))
+    return cls(**{name.replace(".", "_"): value for name, value in values.items()})
+
+
+def config_def(cls: type[Config]) -> ConfigDef:
+    """The definitions of all settings of `cls`, by name."""
+    definition = _definitions.get(cls)
+    if definition is None:
+        # Two threads may both get here: they build the same, and either may stay.
+        definition = _definitions[cls] = ConfigDef(cls.client, _keys_of(cls))
+    return definition
+
+
+def _keys_of(cls: type[Config]) -> list[ConfigKey]:
+    keys = []
+    for field in attrs.fields(cls):
+        key: ConfigKey = field.metadata[_METADATA]
+        if key.name.replace(".", "_") != field.name:
+            raise TypeError(f"{cls.__name__}.{field.name} declares {key.name}")
+        keys.append(key)
+    return sorted(keys, key=lambda key: key.name)
+
+
+def _known_name(definition: ConfigDef, key: object) -> str:
+    try:
+        return definition.dotted(key)
+    except ConfigError as error:
+        name = str(key).replace("_", ".")
+        if name.startswith("config.providers."):
+            raise ConfigError(f"{key}: config.providers is not implemented yet.", name=error.name) from None
+        owners = sorted(client for client, cls in _config_classes.items() if name in config_def(cls))
+        if not owners:
+            raise
+        raise ConfigError(
+            f"{key!r} is a setting of the {' and the '.join(owners)}, not of the {definition.client}.",
+            name=error.name,
+        ) from None
+
+
+def _refuse_providers(source: Mapping[str, object]) -> None:
+    """With config.providers, `${...}` has to be replaced.
+
+    Using it literally would be worse than refusing it.
+    """
+    for key, value in source.items():
+        if isinstance(value, str) and "${" in value:
+            raise ConfigError(
+                f"{key} uses ${{...}}, but config.providers is not implemented yet; put the value there.",
+                name=key,
+            )
