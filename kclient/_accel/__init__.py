@@ -1,0 +1,47 @@
+"""The hot path behind one list of names, with the choice of body made once.
+
+`IMPL` says which body runs: `"python"`, the reference, or `"c"`, the native one. The environment variable
+`KCLIENT_IMPL=python|c` chooses; unset takes the best there is. Asking for one that is not there is an `ImportError`.
+
+The bodies know no policy and nothing of the floors above: what they need from there (codecs, the old record formats,
+Kafka's error classes) is plugged into `hooks`. Left alone they raise `ValueError` and builtin `TimeoutError`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kclient._accel.hooks import hooks
+from kclient._accel.pure import (
+    BatchBuilder,
+    BatchResult,
+    Future,
+    RecordReader,
+    crc32c,
+    decode_records,
+    murmur2,
+)
+
+__all__ = [
+    "IMPL",
+    "BatchBuilder",
+    "BatchResult",
+    "Future",
+    "RecordReader",
+    "crc32c",
+    "decode_records",
+    "hooks",
+    "murmur2",
+]
+
+
+def _choose(wanted: str | None) -> str:
+    """The name of the body to run, for the value of KCLIENT_IMPL."""
+    if wanted in (None, "", "python"):
+        return "python"
+    if wanted == "c":
+        raise ImportError("KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it")
+    raise ImportError(f"KCLIENT_IMPL={wanted!r}: the bodies of kclient are named python and c")
+
+
+IMPL = _choose(os.environ.get("KCLIENT_IMPL"))

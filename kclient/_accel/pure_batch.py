@@ -1,0 +1,296 @@
+"""A batch of magic 2 under construction."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kclient._accel.pure_future import BatchResult, Future
+from kclient._accel.pure_hash import Buffer, crc32c
+from kclient._accel.pure_records import decode_records
+from kclient._accel.varint import zigzag, zigzag_size
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+HEADER_BYTES = 61
+# Base offset, length, leader epoch, magic, CRC; then what the CRC covers: attributes, last offset delta, base and
+# max timestamp, producer id, epoch, base sequence, count.
+_PREFIX = struct.Struct(">qiibI")
+_COVERED = struct.Struct(">hiqqqhii")
+
+_NULL = zigzag(-1)
+# The varints of one and two bytes, which is to say nearly all.
+_SHORT = tuple(zigzag(n) for n in range(8192))
+_FIRST_TWO_BYTES = 64
+_FIRST_THREE_BYTES = 8192
+
+
+def _varint(value: int) -> bytes:
+    return _SHORT[value] if 0 <= value < _FIRST_THREE_BYTES else zigzag(value)
+
+
+class BatchBuilder:
+    """The records of one partition that will travel together.
+
+    `limit` is the size in bytes, uncompressed and with the header, at which the batch is full; the first record always
+    fits. `created_ms` is kept for whoever queues batches.
+
+    Appending threads and the thread that closes may be different ones: `append`, `body` and `close` exclude each
+    other. All else belongs to the thread that closes. The bytes of `views()` are never written to or reused: a
+    request that still carries them sends what they were even if the batch is restamped or released meanwhile.
+    Wrong use raises ValueError.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_base_ts",
+        "_buf",
+        "_cached_end",
+        "_cached_length",
+        "_cached_ts",
+        "_header",
+        "_lock",
+        "_max_ts",
+        "_payload",
+        "_prefix",
+        "_suffix",
+        "closed",
+        "count",
+        "created_ms",
+        "limit",
+        "partition",
+        "result",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int, limit: int, result: BatchResult, created_ms: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.limit = limit
+        self.result = result
+        self.created_ms = created_ms
+        self.count = 0
+        self.closed = False
+        self._buf = bytearray()
+        self._payload: memoryview | None = None
+        self._header = b""
+        self._attributes = 0
+        self._base_ts = -1
+        self._max_ts = -1
+        # Records often come with the same timestamp and size, and then differ in their offset alone.
+        self._cached_ts = self._cached_length = self._cached_end = -1
+        self._prefix = self._suffix = b""
+        self._lock = threading.Lock()
+
+    def append(
+        self,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        callback: Callable[[Any, BaseException | None], object] | None = None,
+    ) -> Future | None:
+        """Add a record; None if it does not fit or the batch is closed, and then nothing has changed.
+
+        `timestamp_ms` None means now. `callback(metadata, error)` runs when the record is acknowledged or has failed.
+        """
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        with self._lock:
+            if self.closed:
+                return None
+            index = self.count
+            base_ts = self._base_ts if index else timestamp_ms
+            if key is None and value is not None and not headers:
+                key_size = -1
+                value_size = len(value)
+                if timestamp_ms != self._cached_ts or value_size != self._cached_length or index >= self._cached_end:
+                    self._cache_frame(timestamp_ms, base_ts, value_size, index)
+                offset = _SHORT[index] if index < _FIRST_THREE_BYTES else zigzag(index)
+                record = self._prefix + offset + self._suffix + value + b"\0"
+            else:
+                key_size = -1 if key is None else len(key)
+                value_size = -1 if value is None else len(value)
+                record = encode_record(timestamp_ms - base_ts, index, key, value, headers)
+            if index and HEADER_BYTES + len(self._buf) + len(record) > self.limit:
+                return None
+            self._buf += record
+            if not index:
+                self._base_ts = self._max_ts = timestamp_ms
+            elif timestamp_ms > self._max_ts:
+                self._max_ts = timestamp_ms
+            self.count = index + 1
+            future = Future(self.result, index, timestamp_ms, key_size, value_size)
+            # Under the lock: the batch cannot be closed, sent and complete before the callback is known.
+            if callback is not None:
+                self.result.add_callback(future, callback, True)
+            return future
+
+    def _cache_frame(self, timestamp_ms: int, base_ts: int, value_size: int, index: int) -> None:
+        """Prepare what stands around the offset in records without key and headers, from `index` on."""
+        delta = zigzag(timestamp_ms - base_ts)
+        size = _varint(value_size)
+        offset_bytes = len(_varint(index))
+        # Attributes, key and count of headers have one byte each.
+        self._prefix = _varint(3 + len(delta) + offset_bytes + len(size) + value_size) + b"\0" + delta
+        self._suffix = _NULL + size
+        self._cached_ts = timestamp_ms
+        self._cached_length = value_size
+        self._cached_end = 1 << (7 * offset_bytes - 1)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch: with its records uncompressed until it is closed, as it travels afterwards."""
+        payload = self._payload
+        return HEADER_BYTES + (len(self._buf) if payload is None else len(payload))
+
+    @property
+    def uncompressed_size(self) -> int:
+        """Bytes of the whole batch with its records uncompressed."""
+        return HEADER_BYTES + len(self._buf)
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp of the records, -1 without any."""
+        return self._max_ts
+
+    def grow_limit(self, limit: int) -> None:
+        """Raise the size at which the batch is full; a smaller one is ignored."""
+        self.limit = max(limit, self.limit)
+
+    def body(self) -> memoryview:
+        """The records, uncompressed, without the header. From here on nothing can be appended."""
+        with self._lock:
+            self.closed = True
+            return memoryview(self._buf).toreadonly()
+
+    def close(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        attributes: int,
+        compressed: Buffer | None = None,
+    ) -> None:
+        """Take no more records and write the header; `compressed` is `body()` after the codec that `attributes` name.
+
+        Without idempotence, id, epoch and sequence are -1.
+        """
+        with self._lock:
+            if self._header:
+                raise ValueError("the batch is closed already")
+            if not self.count:
+                raise ValueError("a batch without records cannot be closed")
+            self.closed = True
+            self._payload = memoryview(self._buf if compressed is None else compressed).toreadonly()
+            self._attributes = attributes
+            self._write_header(producer_id, producer_epoch, base_sequence)
+
+    def restamp(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """Give a closed batch another producer id, epoch and sequence, as after an epoch bump (KIP-360)."""
+        if self._payload is None:
+            raise ValueError("only a closed batch can be restamped")
+        self._write_header(producer_id, producer_epoch, base_sequence)
+
+    def _write_header(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        payload = self._payload
+        assert payload is not None
+        covered = _COVERED.pack(
+            self._attributes,
+            self.count - 1,
+            self._base_ts,
+            self._max_ts,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            self.count,
+        )
+        length = HEADER_BYTES - 12 + len(payload)
+        self._header = _PREFIX.pack(0, length, -1, 2, crc32c(payload, crc32c(covered))) + covered
+
+    def views(self) -> list[memoryview]:
+        """The whole batch as it travels, to be sent without joining the parts."""
+        if self._payload is None:
+            raise ValueError("only a closed batch can be sent")
+        return [memoryview(self._header), self._payload]
+
+    def records(self) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
+        """Timestamp, key, value, headers and a future of every record."""
+        base_ts = self._base_ts
+        result = self.result
+        for record in decode_records(bytes(self.body()), self.count):
+            _, delta, index, key, value, headers = record
+            key_size = -1 if key is None else len(key)
+            value_size = -1 if value is None else len(value)
+            future = Future(result, index, base_ts + delta, key_size, value_size)
+            yield base_ts + delta, key, value, headers, future
+
+    def split(self, limit: int, new_result: Callable[[], BatchResult]) -> list[BatchBuilder]:
+        """Spread the records over batches of at most `limit` bytes each, in order; this one takes no more part.
+
+        The futures, callbacks and waiters of this batch's result follow their records. The new batches are open, and
+        as old as this one.
+        """
+        batches: list[BatchBuilder] = []
+        starts: list[tuple[int, BatchResult]] = []
+        for index, (timestamp_ms, key, value, headers, _) in enumerate(self.records()):
+            if not batches or batches[-1].append(timestamp_ms, key, value, headers) is None:
+                batch = BatchBuilder(self.topic, self.partition, limit, new_result(), self.created_ms)
+                batch.append(timestamp_ms, key, value, headers)
+                batches.append(batch)
+                starts.append((index, batch.result))
+        self.result.hand_over(starts)
+        return batches
+
+    def release(self) -> None:
+        """Let go of the bytes. A request that still carries them keeps them alive for itself."""
+        with self._lock:
+            self.closed = True
+            self._buf = bytearray()
+            self._payload = None
+            self._header = b""
+
+
+def encode_record(
+    timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers | None
+) -> bytes:
+    """One record of magic 2, with its length in front."""
+    parts = [b"\0", zigzag(timestamp_delta), _varint(offset_delta)]
+    if key is None:
+        parts.append(_NULL)
+    else:
+        parts += (_varint(len(key)), key)
+    if value is None:
+        parts.append(_NULL)
+    else:
+        parts += (_varint(len(value)), value)
+    if headers:
+        parts.append(_varint(len(headers)))
+        for name, content in headers:
+            encoded = name.encode()
+            parts += (_varint(len(encoded)), encoded)
+            if content is None:
+                parts.append(_NULL)
+            else:
+                parts += (_varint(len(content)), content)
+    else:
+        parts.append(b"\0")
+    body = b"".join(parts)
+    return _varint(len(body)) + body
+
+
+def record_size(
+    timestamp_delta: int, offset_delta: int, key_size: int, value_size: int, headers: Headers | None
+) -> int:
+    """Bytes that `encode_record` would make, for sizes of key and value of which -1 means null."""
+    size = 1 + zigzag_size(timestamp_delta) + zigzag_size(offset_delta)
+    size += zigzag_size(key_size) + max(key_size, 0) + zigzag_size(value_size) + max(value_size, 0)
+    size += zigzag_size(len(headers or ()))
+    for name, content in headers or ():
+        encoded = len(name.encode())
+        content_size = -1 if content is None else len(content)
+        size += zigzag_size(encoded) + encoded + zigzag_size(content_size) + max(content_size, 0)
+    return zigzag_size(size) + size

@@ -1,0 +1,251 @@
+"""The result that the records of a batch share, and the small handle each sender of a record gets."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kclient._accel.hooks import hooks
+
+log = logging.getLogger(__name__)
+
+MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
+DeliveryCallback = Callable[[Any, "BaseException | None"], object]
+
+
+def _plain_metadata(result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int) -> Any:
+    """Topic, partition, offset (-1 if not known), timestamp, sizes of key and value."""
+    offset = result.base_offset + index if result.base_offset >= 0 else -1
+    if result.log_append_time_ms >= 0:
+        timestamp_ms = result.log_append_time_ms
+    return (result.topic, result.partition, offset, timestamp_ms, key_size, value_size)
+
+
+class BatchResult:
+    """What became of a batch; completed once, for all its records. Thread-safe.
+
+    `metadata_factory(result, index, timestamp_ms, key_size, value_size)` makes what the future of the batch's
+    `index`-th record returns; without one that is a plain tuple. It must not raise.
+
+    A batch that was too large for its broker is cut up: `hand_over` then names the results that take its place, and
+    futures and waiters of this one follow them. `done` stays False for it.
+    """
+
+    __slots__ = (
+        "_callbacks",
+        "_latch",
+        "_lock",
+        "_notified",
+        "_record_error",
+        "_starts",
+        "_successors",
+        "base_offset",
+        "done",
+        "error",
+        "log_append_time_ms",
+        "metadata_factory",
+        "partition",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int, metadata_factory: MetadataFactory | None = None) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.metadata_factory: MetadataFactory = metadata_factory or _plain_metadata
+        self.base_offset = -1
+        self.log_append_time_ms = -1
+        self.error: BaseException | None = None
+        self.done = False
+        self._record_error: Callable[[int], BaseException] | None = None
+        # Made by the first waiter: most batches have none.
+        self._latch: threading.Event | None = None
+        self._callbacks: list[tuple[Future, Callable[..., object], bool]] | None = None
+        self._notified = False
+        self._starts: Sequence[int] = ()
+        self._successors: Sequence[BatchResult] = ()
+        self._lock = threading.Lock()
+
+    def complete(
+        self,
+        base_offset: int,
+        log_append_time_ms: int = -1,
+        error: BaseException | None = None,
+        record_error: Callable[[int], BaseException] | None = None,
+    ) -> bool:
+        """Set the outcome; False, and nothing else, if there was one already.
+
+        `error` fails all records; `record_error(i)`, if given, then says the error of the i-th one. Callbacks run
+        here, in the order of the records, and before `wait` returns, so that whoever flushes knows that they ran.
+        """
+        with self._lock:
+            if self.done or self._successors:
+                return False
+            self.base_offset = base_offset
+            self.log_append_time_ms = log_append_time_ms
+            self.error = error
+            self._record_error = record_error
+            self.done = True
+            callbacks, self._callbacks = self._callbacks, None
+        if callbacks:
+            for future, callback, on_delivery in callbacks:
+                self._notify(future, callback, on_delivery)
+        with self._lock:
+            self._notified = True
+            latch = self._latch
+        if latch is not None:
+            latch.set()
+        return True
+
+    def hand_over(self, successors: Sequence[tuple[int, BatchResult]]) -> None:
+        """Let other results take the place of this one: (index of the first record, result), in order.
+
+        Must be called before the successors can be completed. Raises ValueError if this one is complete, or was
+        handed over before.
+        """
+        with self._lock:
+            if self.done or self._successors:
+                raise ValueError("the result of a batch that is complete cannot be handed over")
+            if not successors:
+                raise ValueError("a batch's result needs at least one successor")
+            self._starts = [start for start, _ in successors]
+            self._successors = [result for _, result in successors]
+            self._notified = True
+            callbacks, self._callbacks = self._callbacks, None
+            latch = self._latch
+        for future, callback, on_delivery in callbacks or ():
+            result, _ = future.resolve()
+            result.add_callback(future, callback, on_delivery)
+        if latch is not None:
+            latch.set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the outcome is known and the callbacks have run; False if the time was over before that."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        if not self.wait_here(timeout_s):
+            return False
+        for successor in self._successors:
+            if not successor.wait(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                return False
+        return True
+
+    def wait_here(self, timeout_s: float | None = None) -> bool:
+        """As `wait`, but a result that was handed over counts as known: its successors are not waited for."""
+        with self._lock:
+            if self._notified:
+                return True
+            if self._latch is None:
+                self._latch = threading.Event()
+            latch = self._latch
+        return latch.wait(timeout_s)
+
+    def successor(self, index: int) -> tuple[BatchResult, int]:
+        """The result that now stands for the record `index` of this batch, and its index there."""
+        result = self
+        while result._successors:
+            at = bisect_right(result._starts, index) - 1
+            index -= result._starts[at]
+            result = result._successors[at]
+        return result, index
+
+    def record_error(self, index: int) -> BaseException | None:
+        """The error of the batch's `index`-th record; None while the result is not complete, and if it was written."""
+        if self.error is not None and self._record_error is not None:
+            return self._record_error(index)
+        return self.error
+
+    def add_callback(self, future: Future, callback: Callable[..., object], on_delivery: bool) -> None:
+        """Run `callback` when complete (now, if it is): `callback(metadata, error)` or `callback(future)`.
+
+        What the callback raises is logged and goes no further.
+        """
+        target = self
+        while True:
+            with target._lock:
+                if not target.done and not target._successors:
+                    if target._callbacks is None:
+                        target._callbacks = []
+                    target._callbacks.append((future, callback, on_delivery))
+                    return
+            if target.done:
+                target._notify(future, callback, on_delivery)
+                return
+            target, _ = future.resolve()
+
+    def _notify(self, future: Future, callback: Callable[..., object], on_delivery: bool) -> None:
+        try:
+            if on_delivery:
+                callback(future.metadata(), future.resolved_error())
+            else:
+                callback(future)
+        except Exception:
+            log.exception("A callback for %s-%d raised", self.topic, self.partition)
+
+
+class Future:
+    """The result of one record: a handle on its batch's result and the record's index in it. Thread-safe."""
+
+    __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
+
+    def __init__(self, result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int) -> None:
+        self._result = result
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = key_size
+        self._value_size = value_size
+
+    def done(self) -> bool:
+        """Whether the record was acknowledged or has failed."""
+        return self._result.done or self._result.successor(self._index)[0].done
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The record's metadata; waits for it up to `timeout` seconds, or without end.
+
+        Raises the record's error if it failed, and a TimeoutError if neither is known in time.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self.metadata()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The record's error, None if it was written; waits, and raises when the time is over, as `result` does."""
+        if not self.done() and not self._wait(timeout):
+            result = self._result
+            raise hooks.timeout_error(
+                f"{result.topic}-{result.partition}: the record was not acknowledged within {timeout} s; "
+                "it may still be"
+            )
+        return self.resolved_error()
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
+        result, _ = self.resolve()
+        result.add_callback(self, callback, False)
+
+    def metadata(self) -> Any:
+        """The record's metadata as far as it is known now; never waits and never raises."""
+        result, index = self.resolve()
+        return result.metadata_factory(result, index, self._timestamp_ms, self._key_size, self._value_size)
+
+    def resolve(self) -> tuple[BatchResult, int]:
+        """The result that stands for the record now, and the record's index in it."""
+        return self._result.successor(self._index)
+
+    def resolved_error(self) -> BaseException | None:
+        """The record's error as far as it is known now."""
+        result, index = self.resolve()
+        return result.record_error(index)
+
+    def _wait(self, timeout: float | None) -> bool:
+        # Follows the record alone: the batch's other parts, if it is cut up, may take longer.
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            result, _ = self.resolve()
+            if result.done:
+                return True
+            if not result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                return self.done()

@@ -1,0 +1,296 @@
+"""From fetched bytes to the application's records."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kclient._accel.hooks import hooks
+from kclient._accel.pure_hash import Buffer, crc32c
+from kclient._accel.pure_records import Headers, RawRecord, decode_records
+
+Deserializer = Callable[[str, Headers, bytes], Any]
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CONTROL_KEY = struct.Struct(">hh")
+_ABORT = 0
+_SMALLEST_LENGTH = 14
+_LARGEST_LENGTH = 2**31 - 1 - 12
+_NO_TIMESTAMP_TYPE = -1
+
+FIELDS = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "timestamp_type",
+    "key",
+    "value",
+    "headers",
+    "leader_epoch",
+    "serialized_key_size",
+    "serialized_value_size",
+)
+
+_makers: dict[type, tuple[Callable[..., Any], bool]] = {}
+
+
+def _maker(record_type: type) -> tuple[Callable[..., Any], bool]:
+    """What makes an instance from the values of FIELDS, and whether its class must then be set to `record_type`.
+
+    The constructor of a frozen class is slow: it goes through object.__setattr__ for every field. A class with the
+    same slots, and so the same layout, that sets them plainly can become the frozen one: 180 ns instead of 500.
+    """
+    known = _makers.get(record_type)
+    if known is not None:
+        return known
+    namespace: dict[str, Any] = {"__slots__": record_type.__dict__.get("__slots__", ()), "__setattr__": object.__setattr__}
+    for name in ("__orig_bases__", "__parameters__"):
+        if name in record_type.__dict__:
+            namespace[name] = record_type.__dict__[name]
+    body = "".join(f"    self.{name} = {name}\n" for name in FIELDS)
+    exec(f"def __init__(self, {', '.join(FIELDS)}):\n{body}", namespace)
+    namespace.pop("__builtins__", None)
+    try:
+        shell = type(f"_{record_type.__name__}Shell", record_type.__bases__, namespace)
+        trial = shell(*FIELDS)
+        trial.__class__ = record_type
+    except (TypeError, AttributeError):
+        found: tuple[Callable[..., Any], bool] = (record_type, False)
+    else:
+        found = (shell, True)
+    return _makers.setdefault(record_type, found)
+
+
+class RecordReader:
+    """The records of the batches in `buf[start:start + n]`, in order, from `from_offset` on. Belongs to one thread.
+
+    Leaves out control batches, a batch cut off at the end and, if `aborted` says which transactions were
+    (as producer id and first offset, in any order; None reads uncommitted data too), records of aborted
+    transactions. Header names are text; deserializers are called as `(topic, headers, data)`, never for null.
+
+    What is wrong with a record does not cost the ones before it: `read` returns those, and the next call raises.
+    So does every later one: `next_offset` stays at the record that cannot be read. The errors are those plugged
+    into `hooks`. `buf` must not change meanwhile; records keep nothing of it.
+    """
+
+    def __init__(
+        self,
+        buf: Buffer,
+        start: int,
+        n: int,
+        topic: str,
+        partition: int,
+        from_offset: int,
+        check_crc: bool,
+        record_type: type,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        decompress_max: int = 64 * 1024 * 1024,
+        aborted: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.next_offset = from_offset
+        """The offset to go on from: after the last record returned and what was left out behind it."""
+        self.bytes_read = 0
+        """Bytes of the batches read so far, as they came."""
+        self.leader_epoch: int | None = None
+        """Leader epoch of the last batch that was read; None if it is not known."""
+        self._view = memoryview(buf)[start : start + n]
+        self._pos = 0
+        self._check_crc = check_crc
+        self._decompress_max = decompress_max
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._make, self._reclass = _maker(record_type)
+        self._record_type = record_type
+        self._error: BaseException | None = None
+        # Sorted, so that each transaction is met once; None where transactions do not matter.
+        self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1], reverse=True)
+        self._aborted_producers: set[int] = set()
+        # The batch being read.
+        self._records: Iterator[RawRecord] | None = None
+        self._base_offset = 0
+        self._base_ts = 0
+        self._log_append_ts: int | None = None
+        self._timestamp_type = 0
+        self._batch_next = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to return or to raise, as far as it is known without reading on."""
+        return self._records is None and self._error is None and len(self._view) - self._pos < 17
+
+    def read(self, max_records: int) -> list[Any]:
+        """Up to `max_records` records; an empty list at the end."""
+        if self._error is not None:
+            raise self._error
+        out: list[Any] = []
+        try:
+            while len(out) < max_records:
+                if self._records is None and not self._next_batch():
+                    break
+                self._read_batch(out, max_records)
+        except Exception as error:
+            self._error = error
+            if not out:
+                raise
+        return out
+
+    def _read_batch(self, out: list[Any], max_records: int) -> None:
+        records = self._records
+        assert records is not None
+        # Hot, hence the locals and the loop without calls.
+        topic = self.topic
+        partition = self.partition
+        wanted = self.next_offset
+        base_offset = self._base_offset
+        base_ts = self._base_ts
+        append_ts = self._log_append_ts
+        timestamp_type = self._timestamp_type
+        epoch = self.leader_epoch
+        make = self._make
+        record_type = self._record_type if self._reclass else None
+        deserialize = self._key_deserializer is not None or self._value_deserializer is not None
+        room = max_records - len(out)
+        try:
+            for _, delta, offset, key, value, headers in records:
+                offset += base_offset
+                if offset < wanted:
+                    continue
+                timestamp_ms = base_ts + delta if append_ts is None else append_ts
+                key_size = -1 if key is None else len(key)
+                value_size = -1 if value is None else len(value)
+                if deserialize:
+                    key, value = self._deserialized(offset, timestamp_ms, key, value, headers)
+                record = make(
+                    topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers, epoch, key_size, value_size
+                )
+                if record_type is not None:
+                    record.__class__ = record_type
+                out.append(record)
+                wanted = offset + 1
+                room -= 1
+                if not room:
+                    return
+            self._records = None
+            wanted = max(wanted, self._batch_next)
+        except ValueError as error:
+            raise hooks.invalid_error(f"{topic}-{partition}, offset {wanted}: {error}") from error
+        finally:
+            self.next_offset = wanted
+
+    def _deserialized(
+        self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> tuple[Any, Any]:
+        which = "key"
+        raw = key, value
+        results: list[Any] = list(raw)
+        try:
+            if key is not None and self._key_deserializer is not None:
+                results[0] = self._key_deserializer(self.topic, headers, key)
+            which = "value"
+            if value is not None and self._value_deserializer is not None:
+                results[1] = self._value_deserializer(self.topic, headers, value)
+        except Exception as cause:
+            error = hooks.undecodable_error(self.topic, self.partition, offset, which, timestamp_ms, *raw, headers)
+            raise error from cause
+        return results[0], results[1]
+
+    def _next_batch(self) -> bool:
+        """Go to the next batch with records for the application; False at the end."""
+        view = self._view
+        while True:
+            pos = self._pos
+            left = len(view) - pos
+            if left < 17:
+                return False
+            length = int.from_bytes(view[pos + 8 : pos + 12], "big", signed=True)
+            magic = view[pos + 16]
+            if not _SMALLEST_LENGTH <= length <= _LARGEST_LENGTH:
+                raise self._corrupt(f"a batch of {length} bytes cannot be")
+            if magic > 2:
+                raise self._corrupt(f"magic {magic} is not known")
+            if left < 12 + length:
+                return False
+            batch = view[pos : pos + 12 + length]
+            found = self._open(batch) if magic == 2 else self._open_legacy(batch)
+            self._pos = pos + 12 + length
+            self.bytes_read += 12 + length
+            if found:
+                return True
+            self.next_offset = max(self.next_offset, self._batch_next)
+
+    def _open(self, batch: memoryview) -> bool:
+        """Make ready to read a batch of magic 2; False if all of it is to be left out."""
+        if len(batch) < _HEADER.size:
+            raise self._corrupt(f"a batch of {len(batch)} bytes has no room for its header")
+        header = _HEADER.unpack_from(batch)
+        base_offset, _, epoch, _, crc, attributes, last_delta, base_ts, max_ts, producer_id, _, _, count = header
+        if self._check_crc and crc32c(batch[21:]) != crc:
+            raise self._corrupt("the checksum of a batch does not match")
+        self._batch_next = base_offset + last_delta + 1
+        control = bool(attributes & 0x20)
+        if self._aborted is not None and producer_id >= 0 and self._left_out(batch, header, control):
+            return False
+        below = base_offset < self._batch_next <= self.next_offset
+        if control or not count or below:
+            return False
+        self.leader_epoch = epoch if epoch >= 0 else None
+        self._base_offset = base_offset
+        self._base_ts = base_ts
+        self._timestamp_type = (attributes >> 3) & 1
+        self._log_append_ts = max_ts if self._timestamp_type else None
+        self._records = self._decode(batch, attributes, count)
+        return True
+
+    def _decode(self, batch: memoryview, attributes: int, count: int) -> Iterator[RawRecord]:
+        payload = batch[_HEADER.size :]
+        if not attributes & 7:
+            return decode_records(bytes(payload), count)
+        data, error = hooks.decompress(attributes & 7, payload, self._decompress_max)
+        return decode_records(data, count, error)
+
+    def _left_out(self, batch: memoryview, header: tuple[int, ...], control: bool) -> bool:
+        """Keep track of aborted transactions; True for a batch that belongs to one."""
+        base_offset, attributes, last_delta, producer_id, count = (header[i] for i in (0, 5, 6, 9, 12))
+        waiting = self._aborted
+        assert waiting is not None
+        while waiting and waiting[-1][1] <= base_offset + last_delta:
+            self._aborted_producers.add(waiting.pop()[0])
+        if producer_id not in self._aborted_producers:
+            return False
+        if not control:
+            return bool(attributes & 0x10)
+        for record in self._decode(batch, attributes, count):
+            key = record[3]
+            if key is None or len(key) < _CONTROL_KEY.size:
+                raise self._invalid("a control record has no type")
+            # The end of this transaction; a second marker for it finds nothing to end.
+            if _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
+                self._aborted_producers.discard(producer_id)
+            break
+        return False
+
+    def _open_legacy(self, batch: memoryview) -> bool:
+        magic = batch[16]
+        # Offsets and timestamps are absolute here, and the type is that of each record.
+        records = list(hooks.read_legacy(batch, self._check_crc, self._decompress_max))
+        self._batch_next = int.from_bytes(batch[:8], "big", signed=True) + 1
+        if not records:
+            return False
+        self.leader_epoch = None
+        self._base_offset = 0
+        self._base_ts = 0
+        self._log_append_ts = None
+        self._timestamp_type = records[0][2] if magic else _NO_TIMESTAMP_TYPE
+        self._records = iter([(0, timestamp, offset, key, value, ()) for offset, timestamp, _, key, value in records])
+        return True
+
+    def _corrupt(self, what: str) -> BaseException:
+        return hooks.corrupt_error(f"{self.topic}-{self.partition}, offset {self.next_offset}: {what}")
+
+    def _invalid(self, what: str) -> BaseException:
+        return hooks.invalid_error(f"{self.topic}-{self.partition}, offset {self.next_offset}: {what}")
