@@ -46,10 +46,15 @@ def main() -> int:
 
     steps = list(CHECKS)
     if arguments.only == "unit":
-        steps = [("pytest: unit", pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy"))]
+        steps = [
+            ("pytest: unit", pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy"))
+        ]
     elif arguments.only is None:
         if shutil.which("java") is None or shutil.which("mvn") is None:
-            print("note: no java or mvn on this machine, so the tests on a real Apache Kafka will be skipped", flush=True)
+            print(
+                "note: no java or mvn on this machine, so the tests on a real Apache Kafka will be skipped",
+                flush=True,
+            )
         steps.append(("pytest", pytest_command(arguments.jobs, "-m", "not soak")))
 
     failed = [name for name, command in steps if not run(name, command)]

@@ -16,5 +16,3 @@ def pytest_report_header() -> str:
     import kclient._accel
 
     return f"kclient: {kclient._accel.IMPL} implementation"
-
-

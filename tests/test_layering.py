@@ -1,19 +1,33 @@
 """Imports only go down (the Python answer to Kafka's checkstyle/import-control.xml).
 
 FLOORS is the whole rule: a package may import floors strictly below its own; never a sibling on its own floor.
-`if TYPE_CHECKING:` imports are not run-time edges; imports inside functions are (a lazy upward edge must be a dotted string).
+`if TYPE_CHECKING:` imports are not run-time edges; imports inside functions are (a lazy upward edge must be a
+dotted string).
 """
+
 from __future__ import annotations
+
 import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "kclient"
 FLOORS = [
-    {"errors", "_accel"}, {"utils"}, {"common"}, {"config", "metrics", "serialization", "compress"}, {"record"},
-    {"protocol"}, {"security"}, {"network"}, {"client"}, {"producer", "consumer", "admin"}, {"aio", "broker"},
-    {"testing", "spark", "legacy"}, {"cli"},
+    {"errors", "_accel"},
+    {"utils"},
+    {"common"},
+    {"config", "metrics", "serialization", "compress"},
+    {"record"},
+    {"protocol"},
+    {"security"},
+    {"network"},
+    {"client"},
+    {"producer", "consumer", "admin"},
+    {"aio", "broker"},
+    {"testing", "spark", "legacy"},
+    {"cli"},
 ]
 RANK = {pkg: n for n, floor in enumerate(FLOORS) for pkg in floor}
+
 
 def edges(root: Path):
     """Yield (importing module, line, imported top package) for every run-time import of our own package."""
@@ -43,14 +57,17 @@ def edges(root: Path):
                 if seg[0] == name and len(seg) > 1:
                     yield parts, node.lineno, seg[1]
 
+
 def violations(root: Path, rank: dict[str, int]):
     for parts, line, to in edges(root):
         frm = parts[1] if len(parts) > 1 else None
         if frm in rank and to in rank and frm != to and rank[to] >= rank[frm]:
             yield f"{'.'.join(parts)}:{line} (floor {rank[frm]} {frm}) imports {to} (floor {rank[to]})"
 
+
 def test_imports_only_go_down():
-    assert [] == list(violations(ROOT, RANK))
+    assert list(violations(ROOT, RANK)) == []
+
 
 def test_every_package_has_a_floor():
     assert {p.name for p in ROOT.iterdir() if p.is_dir() and (p / "__init__.py").exists()} <= set(RANK)

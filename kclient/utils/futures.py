@@ -143,4 +143,6 @@ class CompletableFuture(KafkaFuture[T]):
             return
         with self._condition:
             if not self._condition.wait_for(lambda: self._done, timeout):
-                raise KafkaTimeoutError(f"The operation did not finish within {timeout} s; it goes on in the background")
+                raise KafkaTimeoutError(
+                    f"The operation did not finish within {timeout} s; it goes on in the background"
+                )

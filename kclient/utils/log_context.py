@@ -58,7 +58,9 @@ class RepeatedWarning:
             self._counts[cause] = (repeats + 1, told_ms)
             return
         self._counts[cause] = (0, now_ms)
-        self._logger.warning("%s (%d more times in the last %d s)", message, repeats, (now_ms - told_ms) // 1000)
+        self._logger.warning(
+            "%s (%d more times in the last %d s)", message, repeats, (now_ms - told_ms) // 1000
+        )
 
     def clear(self, cause: str) -> None:
         """Forget `cause`: it is over, so the next time is news again."""

@@ -28,7 +28,9 @@ class Time(abc.ABC):
         """Block the calling thread for `duration_ms` of this clock."""
 
     @abc.abstractmethod
-    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int) -> bool:
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int
+    ) -> bool:
         """Wait on `condition` (held by the caller) until `predicate` is true or `timeout_ms` passed on this clock.
 
         Returns the last value of the predicate.
@@ -52,7 +54,9 @@ class SystemTime(Time):
         if duration_ms > 0:
             _time.sleep(duration_ms / 1000)
 
-    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int) -> bool:
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int
+    ) -> bool:
         # threading.TIMEOUT_MAX bounds what a lock accepts; a longer wait is "for ever" to any caller.
         return condition.wait_for(predicate, min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX))
 

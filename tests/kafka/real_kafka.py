@@ -17,6 +17,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
+from typing import Self
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
@@ -113,7 +114,7 @@ class RealKafka:
         assert self._process is not None
         return self._process.pid
 
-    def start(self, timeout_s: float = 60.0) -> RealKafka:
+    def start(self, timeout_s: float = 60.0) -> Self:
         """Start the broker and wait until it accepts connections and says that it runs."""
         with self.log_file.open("ab") as log:
             offset = log.tell()
@@ -169,7 +170,12 @@ class RealKafka:
         self._process = None
 
     def tool(
-        self, main_class: str, *arguments: str, stdin: bytes | None = None, timeout_s: float = 90.0, check: bool = True
+        self,
+        main_class: str,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout_s: float = 90.0,
+        check: bool = True,
     ) -> str:
         """Run one of Kafka's command line classes to its end; its standard output."""
         done = subprocess.run(
@@ -191,7 +197,7 @@ class RealKafka:
         self.stop()
         shutil.rmtree(self._dir, ignore_errors=True)
 
-    def __enter__(self) -> RealKafka:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
