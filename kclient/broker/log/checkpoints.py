@@ -8,7 +8,6 @@ means.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -201,11 +200,3 @@ class MetaProperties:
             "version": 1,
         }
         atomic_write(path, "".join(f"{name}={value}\n" for name, value in fields.items()).encode())
-
-
-def remove_if_present(path: Path) -> None:
-    """Unlink a file that may be missing."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

@@ -97,6 +97,14 @@ def atomic_write(path: Path, data: bytes) -> None:
     fsync_dir(path.parent)
 
 
+def remove_if_present(path: Path) -> None:
+    """Unlink a file that may be missing."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        pass
+
+
 @contextmanager
 def storage_errors(what: str, directory: Path) -> Iterator[None]:
     """Turn an OSError of the block into a `KafkaStorageError` that says what failed and where."""

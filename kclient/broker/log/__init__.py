@@ -1,0 +1,1 @@
+"""The log: Kafka's storage layer, byte for byte in Kafka's own files."""

@@ -1,0 +1,169 @@
+"""What the offset index and the time index have in common: fixed entries, searched by bisection.
+
+An index holds nothing that its log does not: it is rebuilt whenever there is doubt. So entries of the active
+segment are kept in memory and written when the index is flushed (before the recovery point passes them) or
+sealed; a crash loses the rest, and recovery walks that part of the log anyway. Nothing is preallocated, so a
+full disk shows as an error of a write and not, as with a mapped sparse file, as SIGBUS. A sealed index is
+mapped read-only when first used.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from kclient.broker.log.files import remove_if_present, write_all
+
+
+class CorruptIndexError(Exception):
+    """An index file cannot be what was written: rebuild it from its log."""
+
+
+class AbstractIndex:
+    """A file of entries of `ENTRY_SIZE` bytes for one segment.
+
+    One thread changes it at a time (the log's lock); other threads may look up concurrently: entries are only
+    added at the end, and a lookup takes its view of the buffer and the count once.
+    """
+
+    ENTRY_SIZE: int
+
+    __slots__ = ("_buffer", "_size", "_written", "base_offset", "max_bytes", "path")
+
+    def __init__(self, path: Path, base_offset: int, max_bytes: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.max_bytes = max_bytes - max_bytes % self.ENTRY_SIZE
+        self._buffer: bytearray | mmap.mmap | None = None
+        self._written = 0
+        try:
+            self._size = path.stat().st_size
+        except FileNotFoundError:
+            self._buffer = bytearray()
+            self._size = 0
+        else:
+            self._written = self._size
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return self._size // self.ENTRY_SIZE
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all entries, written to the file or not yet."""
+        return self._size
+
+    @property
+    def is_full(self) -> bool:
+        """True when the limit is reached and the segment has to be rolled."""
+        return self._size >= self.max_bytes
+
+    def validate(self) -> None:
+        """Check everything that can be checked without the log; raises `CorruptIndexError`."""
+        if self._size % self.ENTRY_SIZE:
+            raise CorruptIndexError(
+                f"{self.path.name} has {self._size} bytes, no multiple of {self.ENTRY_SIZE}"
+            )
+        self._validate_entries(self._view())
+
+    def sync(self) -> None:
+        """Force what `write_pending` wrote to disk. Raises OSError."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def write_pending(self) -> None:
+        """Write what is only in memory to the file. Raises OSError."""
+        if self._written == self._size and self.path.exists():
+            return
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            pending = bytes(self._view()[self._written : self._size])
+            write_all(fd, pending, self._written)
+            # What is longer than the entries is left from before a truncation.
+            os.ftruncate(fd, self._size)
+        finally:
+            os.close(fd)
+        self._written = self._size
+
+    def seal(self) -> None:
+        """The segment takes no more entries: write them and give the memory back. Raises OSError."""
+        self.write_pending()
+        self._buffer = None
+
+    def reset(self) -> None:
+        """Drop all entries, also those of the file, to build the index anew. Raises OSError."""
+        self._replace(b"")
+
+    def close(self) -> None:
+        """Write what is only in memory and let go of the file. Raises OSError."""
+        if isinstance(self._buffer, bytearray):
+            self.write_pending()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the memory without writing."""
+        # A mapping is not closed here but by its last reference: another thread may be looking up in it.
+        self._buffer = None
+
+    def rename(self, path: Path) -> None:
+        """Give the file another name. Raises OSError."""
+        self.write_pending()
+        self.path.replace(path)
+        self.path = path
+
+    def delete(self) -> None:
+        """Remove the file if it is there. Raises OSError."""
+        self.release()
+        remove_if_present(self.path)
+
+    def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
+        raise NotImplementedError
+
+    def _view(self) -> bytearray | mmap.mmap:
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._map()
+            self._buffer = buffer
+        return buffer
+
+    def _map(self) -> bytearray | mmap.mmap:
+        if self._size == 0:
+            return bytearray()
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            return mmap.mmap(fd, self._size, access=mmap.ACCESS_READ)
+        finally:
+            os.close(fd)
+
+    def _append(self, entry: bytes) -> None:
+        buffer = self._view()
+        if not isinstance(buffer, bytearray):
+            buffer = bytearray(buffer[: self._size])
+            self._buffer = buffer
+        buffer += entry
+        # Last: a concurrent lookup sees the entry only when it is complete.
+        self._size += self.ENTRY_SIZE
+
+    def _truncate_to_entries(self, count: int) -> None:
+        if count < self.entries:
+            self._replace(bytes(self._view()[: count * self.ENTRY_SIZE]))
+
+    def _replace(self, kept: bytes) -> None:
+        # A new buffer, so that a lookup going on in the old one is not disturbed.
+        self._buffer = bytearray(kept)
+        self._size = len(kept)
+        self._written = min(self._written, self._size)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            # At once, not with the next flush: after a crash in between, entries of what was cut off would
+            # come back and point into other records.
+            write_all(fd, kept[self._written :], self._written)
+            os.ftruncate(fd, self._size)
+        finally:
+            os.close(fd)
+        self._written = self._size

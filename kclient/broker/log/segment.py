@@ -1,0 +1,419 @@
+"""LogSegment: a piece of a log, as one file of batches with its indexes."""
+
+from __future__ import annotations
+
+import random
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+
+from kclient.broker.log.abstract_index import CorruptIndexError
+from kclient.broker.log.config import LogConfig
+from kclient.broker.log.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_name,
+    remove_if_present,
+)
+from kclient.broker.log.offset_index import OffsetIndex
+from kclient.broker.log.time_index import NO_TIMESTAMP, TimeIndex
+from kclient.broker.log.transaction_index import TransactionIndex
+from kclient.errors import CorruptRecordError, InvalidRecordError
+from kclient.record.batch import RecordBatch
+from kclient.record.file_records import FileRecords
+from kclient.utils.time import Time
+
+_INT_MAX = 2**31 - 1
+_PREFIX = struct.Struct(">qi")  # base offset and length, the same in all formats
+_PREFIX_SIZE = 12
+_LAST_DELTA = struct.Struct(">i")
+_LAST_DELTA_AT = 23
+_HEADER_SIZE = 61
+_SCAN_BYTES = 1024 * 1024
+
+
+@attrs.frozen
+class Appended:
+    """What a segment has to know of a batch that is appended to it. Immutable."""
+
+    last_offset: int
+    max_timestamp_ms: int
+    size: int
+
+
+class LogSegment:
+    """One file of batches, from `base_offset` on, and its indexes.
+
+    Changed under the log's lock. Reads need no lock, but a pin (`pin`, `unpin` under the log's lock) for their
+    time: `close` of a pinned segment lets go of the file only when the last reader is done, because a read from
+    a descriptor that is closed and opened again by someone else would return another file's bytes.
+    """
+
+    def __init__(self, directory: Path, base_offset: int, config: LogConfig, time: Time) -> None:
+        """Open the segment's files, or make them. Raises OSError."""
+        self.base_offset = base_offset
+        self._time = time
+        self._index_interval_bytes = config.index_interval_bytes
+        self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
+        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX))
+        self.offset_index = OffsetIndex(
+            directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes
+        )
+        self.time_index = TimeIndex(
+            directory / offset_name(base_offset, TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes
+        )
+        self.txn_index = TransactionIndex(directory / offset_name(base_offset, TXN_INDEX_SUFFIX))
+        self._created_ms = time.wall_ms()
+        self._first_timestamp_ms: int | None = None
+        self._max_timestamp: tuple[int, int] | None = None
+        self._bytes_since_index_entry = 0
+        self._index_lock = threading.Lock()
+        # What comes from disk is trusted only once it was looked at, which can wait until it is needed.
+        self._indexes_checked = self.records.size == 0
+        self._pins = 0
+        self._close_when_unpinned = False
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.base_offset}, {self.size} bytes)"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.records.size
+
+    @property
+    def path(self) -> Path:
+        """The file of batches."""
+        return self.records.path
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """The greatest timestamp and the last offset of the batch that has it, (-1, base offset) if there is none."""
+        if self._max_timestamp is None:
+            self._check_indexes()
+            self._max_timestamp = self.time_index.last_entry
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """The greatest timestamp of a record; the time of the last change of the file if no record has one."""
+        timestamp_ms = self.max_timestamp[0]
+        return timestamp_ms if timestamp_ms >= 0 else int(self.path.stat().st_mtime * 1000)
+
+    def append(self, data: bytes | bytearray | memoryview, batches: list[Appended]) -> None:
+        """Write whole batches at the end, and index them. Raises OSError, and then nothing is written."""
+        self._check_indexes()
+        position = self.records.size
+        max_timestamp = self.max_timestamp
+        self.records.append(data)
+        if position == 0 and batches:
+            self._first_timestamp_ms = batches[0].max_timestamp_ms
+        for batch in batches:
+            if batch.max_timestamp_ms > max_timestamp[0]:
+                self._max_timestamp = max_timestamp = (batch.max_timestamp_ms, batch.last_offset)
+            if self._bytes_since_index_entry > self._index_interval_bytes:
+                self._add_index_entries(batch.last_offset, position, max_timestamp)
+            position += batch.size
+            self._bytes_since_index_entry += batch.size
+
+    def should_roll(self, config: LogConfig, size: int, max_timestamp_ms: int, last_offset: int) -> bool:
+        """Whether batches of `size` bytes have to go to a new segment."""
+        reached = self._age_ms(max_timestamp_ms) > config.segment_ms - self._roll_jitter_ms
+        return (
+            self.size > config.segment_bytes - size
+            or (self.size > 0 and reached)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or last_offset - self.base_offset > _INT_MAX
+        )
+
+    def read(
+        self, start_offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool
+    ) -> tuple[int, memoryview] | None:
+        """The batches from the one that holds `start_offset`, or follows it, as (position, bytes).
+
+        At most `max_bytes`, but with `min_one_batch` the first batch whole; nothing at or behind `max_position`;
+        the last batch may be cut. None if the segment has no such offset. Raises `CorruptRecordError` for a
+        damaged file and OSError.
+        """
+        self._check_indexes()
+        position = self.offset_index.lookup(start_offset)[1]
+        # One read that begins at the index's entry and is longer by what usually lies between that and the batch,
+        # instead of reading header by header first.
+        window = memoryview(
+            self.records.read(position, min(max_bytes + 2 * self._index_interval_bytes, max_position - position))
+        )
+        at, batch_size = _locate(window, start_offset)
+        if batch_size == 0:
+            found = self.records.search_for_offset(start_offset, position + at)
+            if found is None or found.position >= max_position:
+                return None
+            at, batch_size = found.position - position, found.size
+        wanted = max(max_bytes, batch_size) if min_one_batch else max_bytes
+        wanted = min(wanted, max_position - position - at)
+        start = position + at
+        if at + min(wanted, batch_size) > len(window):
+            return start, memoryview(self.records.read(start, wanted))
+        return start, window[at : at + wanted]
+
+    def position_of(self, offset: int) -> int | None:
+        """Where the batch begins that holds `offset`, or follows it; None if there is none. Raises as `read`."""
+        self._check_indexes()
+        found = self.records.search_for_offset(offset, self.offset_index.lookup(offset)[1])
+        return None if found is None else found.position
+
+    def offset_for_timestamp(self, timestamp_ms: int, starting_offset: int) -> tuple[int, int, int] | None:
+        """The first record from `starting_offset` on that is not before the time: (timestamp, offset, epoch)."""
+        self._check_indexes()
+        _, offset = self.time_index.lookup(timestamp_ms)
+        position = self.offset_index.lookup(max(offset, starting_offset))[1]
+        found = self.records.search_for_timestamp(timestamp_ms, position, starting_offset)
+        return None if found is None else (found.timestamp_ms, found.offset, found.leader_epoch)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, `base_offset` if there is none. Raises as `read`."""
+        self._check_indexes()
+        last = self.base_offset
+        for header in self.records.batch_headers(self.offset_index.lookup(2**63 - 1)[1]):
+            last = header.next_offset
+        return last
+
+    def recover(self, visit: Callable[[RecordBatch], None]) -> int:
+        """Walk all batches with their checksums, rebuild the indexes, and cut the file at the first bad byte.
+
+        `visit` gets every good batch, in order. Returns how many bytes were cut off. Raises OSError.
+        """
+        self._reset_indexes()
+        valid = 0
+        next_offset = self.base_offset
+        try:
+            for position, batch in self.batches():
+                batch.ensure_valid()
+                if batch.base_offset < next_offset or batch.last_offset - self.base_offset > _INT_MAX:
+                    raise CorruptRecordError(f"{self.path.name}: offset {batch.base_offset} is out of order")
+                self._index(position, batch.last_offset, batch.max_timestamp_ms)
+                visit(batch)
+                next_offset = batch.last_offset + 1
+                valid = position + batch.size_in_bytes
+                self._bytes_since_index_entry += batch.size_in_bytes
+        except (CorruptRecordError, InvalidRecordError):
+            pass  # where `valid` stands is all that matters
+        cut = self.size - valid
+        if cut:
+            self.records.truncate_to(valid)
+        self._append_last_time_entry()
+        return cut
+
+    def batches(self) -> Iterator[tuple[int, RecordBatch]]:
+        """Every batch with its position, read in large pieces. Raises `CorruptRecordError` where the file is damaged."""
+        position = 0
+        end = self.size
+        wanted = _SCAN_BYTES
+        while position < end:
+            window = memoryview(bytearray(self.records.read(position, min(wanted, end - position))))
+            at = 0
+            while len(window) - at >= _PREFIX_SIZE:
+                size = _batch_size(window, at)
+                if size > end - position - at:
+                    raise CorruptRecordError(f"{self.path.name} ends within the batch at {position + at}")
+                if size > len(window) - at:
+                    break
+                yield position + at, RecordBatch(window[at : at + size])
+                at += size
+            if at == 0 and end - position < _PREFIX_SIZE:
+                raise CorruptRecordError(f"{self.path.name} ends within a header at {position}")
+            # A batch larger than the piece is the next piece.
+            wanted = max(_SCAN_BYTES, _batch_size(window, 0)) if at == 0 else _SCAN_BYTES
+            position += at
+
+    def rebuild_indexes(self) -> None:
+        """Build both indexes from the batches' headers. Raises `CorruptRecordError` and OSError."""
+        self._reset_indexes()
+        for header in self.records.batch_headers(0):
+            self._index(header.position, header.last_offset, header.max_timestamp_ms)
+            self._bytes_since_index_entry += header.size_in_bytes
+        self._append_last_time_entry()
+        self._indexes_checked = True
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut off the batch that holds `offset` and all after it; returns the bytes cut. Raises as `read`."""
+        position = self.position_of(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        cut = 0
+        if position is not None:
+            cut = self.size - position
+            self.records.truncate_to(position)
+        if self.size == 0:
+            self._created_ms = self._time.wall_ms()
+            self._first_timestamp_ms = None
+        self._bytes_since_index_entry = 0
+        self._max_timestamp = self.time_index.last_entry
+        # The greatest timestamp may belong to a batch behind the last index entry.
+        for header in self.records.batch_headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
+            if header.max_timestamp_ms > self._max_timestamp[0]:
+                self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
+        return cut
+
+    def become_inactive(self) -> None:
+        """Another segment takes the appends now: finish the indexes. Raises OSError."""
+        self._append_last_time_entry()
+        self.offset_index.seal()
+        self.time_index.seal()
+
+    def write_indexes(self) -> None:
+        """Write what the indexes hold only in memory. Call under the log's lock; raises OSError."""
+        self.offset_index.write_pending()
+        self.time_index.write_pending()
+
+    def flush(self) -> None:
+        """Force batches and indexes, as written so far, to disk. Raises OSError."""
+        self.records.flush()
+        for index in (self.offset_index, self.time_index):
+            index.sync()
+        self.txn_index.flush()
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename all files, such as from `.log` to `.log.deleted`. Raises OSError."""
+        for part in (self.records, self.offset_index, self.time_index, self.txn_index):
+            name = part.path.name
+            part.rename(part.path.with_name(name.removesuffix(old) + new))
+
+    def update_directory(self, directory: Path) -> None:
+        """The directory was renamed: remember the files' new paths."""
+        for part in (self.records, self.offset_index, self.time_index, self.txn_index):
+            part.path = directory / part.path.name
+
+    def pin(self) -> None:
+        """Keep the file open until `unpin`. Call under the log's lock."""
+        self._pins += 1
+
+    def unpin(self) -> None:
+        """The reader is done. Call under the log's lock."""
+        self._pins -= 1
+        if self._pins == 0 and self._close_when_unpinned:
+            self.records.close()
+
+    def close(self) -> None:
+        """Write the indexes and close the file (when the last reader is done). Raises OSError."""
+        try:
+            if self._indexes_checked:
+                self._append_last_time_entry()
+            self.offset_index.close()
+            self.time_index.close()
+        finally:
+            self.close_files()
+
+    def close_files(self) -> None:
+        """Close the file (when the last reader is done) and forget what is not written."""
+        self.offset_index.release()
+        self.time_index.release()
+        if self._pins:
+            self._close_when_unpinned = True
+        else:
+            self.records.close()
+
+    def delete(self) -> None:
+        """Close and remove all files. Raises OSError."""
+        self.close_files()
+        remove_if_present(self.path)
+        self.offset_index.delete()
+        self.time_index.delete()
+        self.txn_index.delete()
+
+    def _age_ms(self, now_or_timestamp_ms: int) -> int:
+        """How old the segment is: by record time if its records have any, else by the clock."""
+        if self._first_timestamp_ms is None and self.size:
+            first = next(iter(self.records.batch_headers(0)), None)
+            self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
+        if self._first_timestamp_ms is not None and self._first_timestamp_ms >= 0 and now_or_timestamp_ms >= 0:
+            return now_or_timestamp_ms - self._first_timestamp_ms
+        return self._time.wall_ms() - self._created_ms
+
+    def _index(self, position: int, last_offset: int, max_timestamp_ms: int) -> None:
+        if self._max_timestamp is None or max_timestamp_ms > self._max_timestamp[0]:
+            self._max_timestamp = (max_timestamp_ms, last_offset)
+        if self._bytes_since_index_entry > self._index_interval_bytes:
+            self._add_index_entries(last_offset, position, self._max_timestamp)
+
+    def _add_index_entries(self, last_offset: int, position: int, max_timestamp: tuple[int, int]) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(*max_timestamp)
+        self._bytes_since_index_entry = 0
+
+    def _append_last_time_entry(self) -> None:
+        if self._max_timestamp is not None and self._max_timestamp[0] >= 0:
+            self.time_index.maybe_append(*self._max_timestamp)
+
+    def _reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._max_timestamp = None
+        self._bytes_since_index_entry = 0
+
+    def _check_indexes(self) -> None:
+        if self._indexes_checked:
+            return
+        # Of several readers of a segment that was not read since the start, one checks, the others wait.
+        with self._index_lock:
+            if self._indexes_checked:
+                return
+            try:
+                self.offset_index.validate()
+                self.time_index.validate()
+                self._check_last_entries()
+            except CorruptIndexError:
+                self.rebuild_indexes()
+            self._indexes_checked = True
+
+    def _check_last_entries(self) -> None:
+        """Compare the last entries with the log: garbage that happens to be in order is not found otherwise."""
+        index = self.offset_index
+        if not self.time_index.path.exists() or not index.path.exists():
+            raise CorruptIndexError(f"An index of {self.path.name} is missing")
+        offset, position = index.entry(index.entries - 1) if index.entries else (None, 0)
+        if position >= self.size:
+            raise CorruptIndexError(f"{index.path.name} points behind the end of its log")
+        last = None
+        try:
+            for last in self.records.batch_headers(position):
+                if offset is not None:
+                    if last.last_offset != offset:
+                        raise CorruptIndexError(f"{index.path.name} does not match its log at {position}")
+                    offset = None
+        except CorruptRecordError as error:
+            raise CorruptIndexError(f"{index.path.name} does not match its log at {position}") from error
+        # The greatest timestamp is entered when a segment is closed or rolled, so the end of the log is covered.
+        timestamp_ms, timestamp_offset = self.time_index.last_entry
+        if last is not None and (last.max_timestamp_ms > timestamp_ms or timestamp_offset > last.last_offset):
+            raise CorruptIndexError(f"{self.time_index.path.name} does not match its log")
+
+
+def _batch_size(window: memoryview, at: int) -> int:
+    """Size of the batch at `at`, checked to be at least that of its header."""
+    size: int = _PREFIX.unpack_from(window, at)[1] + _PREFIX_SIZE
+    if size < _HEADER_SIZE:
+        raise CorruptRecordError(f"A batch of {size} bytes is smaller than its own header")
+    return size
+
+
+def _locate(window: memoryview, offset: int) -> tuple[int, int]:
+    """Where in `window` the first batch begins that reaches `offset`, and its size.
+
+    The size is 0 if it is not in `window`: it can only begin at the returned place or later.
+    """
+    at = 0
+    while at + _HEADER_SIZE <= len(window):
+        base, length = _PREFIX.unpack_from(window, at)
+        if length < _HEADER_SIZE - _PREFIX_SIZE:
+            raise CorruptRecordError(f"A batch of {length + _PREFIX_SIZE} bytes is smaller than its own header")
+        if base + _LAST_DELTA.unpack_from(window, at + _LAST_DELTA_AT)[0] >= offset:
+            return at, length + _PREFIX_SIZE
+        at += length + _PREFIX_SIZE
+    return at, 0

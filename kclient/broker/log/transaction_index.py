@@ -1,0 +1,126 @@
+"""TransactionIndex: the aborted transactions of a segment, for readers that want committed records only."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import attrs
+
+from kclient.broker.log.abstract_index import CorruptIndexError
+from kclient.broker.log.files import remove_if_present, write_all
+from kclient.errors import IllegalStateError
+
+_ENTRY = struct.Struct(">hqqqq")
+
+
+@attrs.frozen
+class AbortedTxn:
+    """A transaction that was aborted:
+
+    its first offset, that of its marker, and the last stable offset after it.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """Entries in order of their markers. Changed by one thread at a time; made only when the first is added.
+
+    Kept in memory too: aborts are rare, and a read of committed records asks every segment it touches.
+    """
+
+    __slots__ = ("_entries", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._entries: list[AbortedTxn] | None = None
+
+    @property
+    def entries(self) -> list[AbortedTxn]:
+        """All entries. Raises `CorruptIndexError` for a file that cannot be right, OSError if it cannot be
+        read.
+        """
+        if self._entries is None:
+            self._entries = self._load()
+        return self._entries
+
+    def append(self, txn: AbortedTxn) -> None:
+        """Add an aborted transaction. Raises OSError."""
+        entries = self.entries
+        if entries and entries[-1].last_offset >= txn.last_offset:
+            raise IllegalStateError(
+                f"The aborted transaction ending at {txn.last_offset} is not after "
+                f"the last one of {self.path.name}, which ends at {entries[-1].last_offset}"
+            )
+        data = _ENTRY.pack(0, txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            write_all(fd, data, len(entries) * _ENTRY.size)
+        finally:
+            os.close(fd)
+        # A new list: readers iterate over the old one without a lock.
+        self._entries = [*entries, txn]
+
+    def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
+        """The entries that touch [`fetch_offset`, `upper_bound`), and whether later segments hold no more
+        of them.
+        """
+        found = []
+        for txn in self.entries:
+            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+                found.append(txn)
+            if txn.last_stable_offset >= upper_bound:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions whose marker is at `offset` or above. Raises OSError."""
+        kept = [txn for txn in self.entries if txn.last_offset < offset]
+        if len(kept) != len(self.entries):
+            os.truncate(self.path, len(kept) * _ENTRY.size)
+            self._entries = kept
+
+    def reset(self) -> None:
+        """Drop all entries, whatever the file holds. Raises OSError."""
+        self._entries = []
+        remove_if_present(self.path)
+
+    def flush(self) -> None:
+        """Force the file, if there is one, to disk. Raises OSError."""
+        try:
+            fd = os.open(self.path, os.O_RDWR)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, path: Path) -> None:
+        """Give the file, if there is one, another name. Raises OSError."""
+        if self.path.exists():
+            self.path.replace(path)
+        self.path = path
+
+    def delete(self) -> None:
+        """Remove the file if it is there. Raises OSError."""
+        remove_if_present(self.path)
+
+    def _load(self) -> list[AbortedTxn]:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        if len(data) % _ENTRY.size:
+            raise CorruptIndexError(f"{self.path.name} has {len(data)} bytes, no multiple of {_ENTRY.size}")
+        entries: list[AbortedTxn] = []
+        for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
+            if version != 0 or first > last or (entries and last <= entries[-1].last_offset):
+                raise CorruptIndexError(f"{self.path.name} has a bad entry for producer {producer_id}")
+            entries.append(AbortedTxn(producer_id, first, last, stable))
+        return entries
