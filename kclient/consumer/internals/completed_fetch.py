@@ -1,0 +1,191 @@
+"""One partition's answer of a fetch: bytes on the I/O thread, records on the application's."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from kclient._accel import RecordReader
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.types import ConsumerRecord
+from kclient.errors import KafkaError
+
+# Base offset, length of what follows the length, leader epoch, magic, CRC, attributes, last offset delta.
+_BATCH_HEADER = struct.Struct(">qiibIhi")
+_LENGTH_PREFIX = 12
+_SMALLEST_BATCH = 14
+
+Deserialize = Callable[[str, "tuple[tuple[str, bytes | None], ...]", "bytes | None"], Any]
+AbortedTransactions = Sequence[tuple[int, int]]
+
+
+@attrs.frozen
+class DecodeSettings:
+    """How fetched bytes become records. Immutable."""
+
+    check_crcs: bool = True
+    read_committed: bool = False
+    key_deserializer: Any = None
+    value_deserializer: Any = None
+    decompress_max_bytes: int = 64 * 1024 * 1024
+
+
+class Chunk:
+    """Decoded records that were not handed out yet. Used by the application's thread.
+
+    `position` is where the next hand-out starts, `end` where the partition goes on after all of it, which may be
+    beyond the last record's successor: batches can end with records that were compacted away, aborted or markers.
+    """
+
+    __slots__ = ("_end_epoch", "_index", "_records", "end", "fetch", "position")
+
+    def __init__(
+        self,
+        fetch: CompletedFetch,
+        records: list[ConsumerRecord[Any, Any]],
+        position: int,
+        end: int,
+        end_epoch: int | None,
+    ) -> None:
+        self.fetch = fetch
+        self.position = position
+        self.end = end
+        self._records = records
+        self._end_epoch = end_epoch
+        self._index = 0
+
+    def __len__(self) -> int:
+        return len(self._records) - self._index
+
+    def peek(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], int, int | None]:
+        """Up to `count` records, and offset and leader epoch of the position after them; nothing moves."""
+        stop = self._index + count
+        if stop >= len(self._records):
+            records = self._records[self._index :] if self._index else self._records
+            return records, self.end, self._end_epoch
+        last = self._records[stop - 1]
+        return self._records[self._index : stop], last.offset + 1, last.leader_epoch
+
+    def take_one(self) -> tuple[ConsumerRecord[Any, Any], int, int | None]:
+        """Like `peek(1)` for the one record; nothing moves."""
+        index = self._index
+        record = self._records[index]
+        if index + 1 == len(self._records):
+            return record, self.end, self._end_epoch
+        return record, record.offset + 1, record.leader_epoch
+
+    def skip(self, count: int, position: int) -> None:
+        """`count` records were handed out; the position is now `position`."""
+        self._index += count
+        self.position = position
+
+
+class CompletedFetch:
+    """What one fetch brought for one partition.
+
+    Made by the I/O thread, which reads no more than batch headers, and afterwards used by the application's thread
+    alone. It holds a slice of the whole answer's buffer, which lives as long as any partition's slice of it.
+    """
+
+    __slots__ = ("_chunk", "_data", "_reader", "_settings", "aborted", "end_offset", "error", "fetch_offset", "tp")
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        fetch_offset: int,
+        data: memoryview,
+        aborted: AbortedTransactions | None,
+        settings: DecodeSettings,
+    ) -> None:
+        self.tp = tp
+        self.fetch_offset = fetch_offset
+        self.aborted = aborted
+        self.end_offset = end_of_batches(data)
+        self.error: KafkaError | None = None
+        self._data = data
+        self._settings = settings
+        self._reader: RecordReader | None = None
+        self._chunk: Chunk | None = None
+
+    @classmethod
+    def failed(cls, tp: TopicPartition, fetch_offset: int, error: KafkaError) -> CompletedFetch:
+        """A fetch that the application has to hear of."""
+        fetch = cls(tp, fetch_offset, memoryview(b""), None, DecodeSettings())
+        fetch.error = error
+        return fetch
+
+    @property
+    def position(self) -> int:
+        """The offset at which the partition has to stand for the rest of this fetch to be what comes next."""
+        if self._chunk is not None:
+            return self._chunk.position
+        return self.fetch_offset if self._reader is None else self._reader.next_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the fetched batches."""
+        return len(self._data)
+
+    def chunk(self, max_records: int) -> Chunk | None:
+        """The records that come next, at most `max_records` unless decoded before; None at the end.
+
+        Nothing counts as handed out until `Chunk.skip`; until then every call gives the same. Raises what is wrong
+        with the next record, again at every call: a `KafkaError` whose message names partition and offset.
+        """
+        if self._chunk is not None:
+            return self._chunk
+        if self.error is not None:
+            raise self.error
+        if self._reader is None:
+            self._reader = self._open()
+        start = self._reader.next_offset
+        try:
+            records = self._reader.read(max_records)
+        except KafkaError as error:
+            self.error = error
+            raise
+        end = self._reader.next_offset
+        if not records and end == start:
+            return None
+        self._chunk = Chunk(self, records, start, end, self._reader.leader_epoch)
+        return self._chunk
+
+    def finish_chunk(self) -> None:
+        """The chunk was handed out to its end."""
+        self._chunk = None
+
+    def _open(self) -> RecordReader:
+        settings = self._settings
+        return RecordReader(
+            self._data,
+            0,
+            len(self._data),
+            self.tp.topic,
+            self.tp.partition,
+            self.fetch_offset,
+            settings.check_crcs,
+            ConsumerRecord,
+            settings.key_deserializer,
+            settings.value_deserializer,
+            settings.decompress_max_bytes,
+            self.aborted,
+        )
+
+
+def end_of_batches(data: memoryview) -> int | None:
+    """The offset after the last whole batch in `data`; None if there is none or the headers are malformed."""
+    pos, size = 0, len(data)
+    end: int | None = None
+    while size - pos >= _BATCH_HEADER.size:
+        base, length, _, magic, _, _, last_delta = _BATCH_HEADER.unpack_from(data, pos)
+        if length < _SMALLEST_BATCH or last_delta < 0 <= magic - 2:
+            return None
+        pos += _LENGTH_PREFIX + length
+        if pos > size:
+            break
+        # Before magic 2 an entry carries the offset of its last record itself.
+        end = base + 1 + (last_delta if magic >= 2 else 0)
+    return end

@@ -1,0 +1,131 @@
+"""Where fetched data changes threads: the I/O thread puts it in, the application's thread takes it out."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.completed_fetch import CompletedFetch
+from kclient.utils.time import Time, Timer
+
+MAX_FETCHES_PER_PARTITION = 2
+"""One being read and one behind it, so that the next data is there when the first is used up."""
+
+
+class FetchBuffer:
+    """The completed fetches of each partition, in order. Thread-safe."""
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+        self._condition = threading.Condition(threading.Lock())
+        self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
+        self._turns: deque[TopicPartition] = deque()
+        self._signals = 0
+
+    # The I/O thread's side.
+
+    def add(self, fetches: Iterable[CompletedFetch]) -> None:
+        """Append to the partitions' chains and wake the application."""
+        with self._condition:
+            for fetch in fetches:
+                chain = self._chains.get(fetch.tp)
+                if chain is None:
+                    chain = self._chains[fetch.tp] = deque()
+                    self._turns.append(fetch.tp)
+                chain.append(fetch)
+            self._signal()
+
+    def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
+        """Where to fetch `tp` next if it stands at `position`; None if enough is buffered."""
+        with self._condition:
+            chain = self._chains.get(tp)
+            if not chain:
+                return position
+            if len(chain) >= MAX_FETCHES_PER_PARTITION:
+                return None
+            # None too behind data whose end is not known: it will fail when it is read.
+            return chain[-1].end_offset
+
+    # The application's side.
+
+    def turns(self) -> list[TopicPartition]:
+        """The partitions that have data; the one to read first is in front."""
+        with self._condition:
+            return list(self._turns)
+
+    def first(self, tp: TopicPartition) -> CompletedFetch | None:
+        """The fetch of `tp` to read now."""
+        with self._condition:
+            chain = self._chains.get(tp)
+            return chain[0] if chain else None
+
+    def pop(self, fetch: CompletedFetch) -> None:
+        """`fetch` is used up; its partition goes behind the others. Nothing happens if it was discarded already."""
+        with self._condition:
+            chain = self._chains.get(fetch.tp)
+            if chain is None or chain[0] is not fetch:
+                return
+            chain.popleft()
+            self._turns.remove(fetch.tp)
+            if chain:
+                self._turns.append(fetch.tp)
+            else:
+                del self._chains[fetch.tp]
+
+    def discard(self, tp: TopicPartition) -> bool:
+        """Drop all data of `tp`; returns whether there was any."""
+        with self._condition:
+            if self._chains.pop(tp, None) is None:
+                return False
+            self._turns.remove(tp)
+            return True
+
+    def retain(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop the data of all but `partitions`."""
+        with self._condition:
+            for tp in [tp for tp in self._turns if tp not in partitions]:
+                del self._chains[tp]
+                self._turns.remove(tp)
+
+    def put_first(self, tp: TopicPartition) -> None:
+        """Read `tp` before the others the next time."""
+        self._move(tp, to_front=True)
+
+    def put_last(self, tp: TopicPartition) -> None:
+        """Read `tp` after the others."""
+        self._move(tp, to_front=False)
+
+    def _move(self, tp: TopicPartition, *, to_front: bool) -> None:
+        with self._condition:
+            if tp in self._chains:
+                self._turns.remove(tp)
+                if to_front:
+                    self._turns.appendleft(tp)
+                else:
+                    self._turns.append(tp)
+
+    # Waiting.
+
+    @property
+    def signals(self) -> int:
+        """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
+        return self._signals
+
+    def wait(self, seen: int, timer: Timer) -> None:
+        """Wait until something was signalled since `seen` was read, or the timer expires.
+
+        Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
+        """
+        with self._condition:
+            self._time.wait_for(self._condition, lambda: self._signals != seen, timer.remaining_ms())
+
+    def wakeup(self) -> None:
+        """Signal that there is something to look at other than data."""
+        with self._condition:
+            self._signal()
+
+    def _signal(self) -> None:
+        self._signals += 1
+        self._condition.notify_all()

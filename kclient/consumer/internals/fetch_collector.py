@@ -1,0 +1,125 @@
+"""From buffered fetches to records: checks that they are still wanted, decodes, and moves positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.completed_fetch import Chunk
+from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.partition_state import FetchPosition
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.types import ConsumerRecord
+from kclient.errors import KafkaError, RecordDeserializationError
+from kclient.utils.log_context import LogContext
+
+
+@attrs.frozen
+class Portion:
+    """Records of one partition that can be handed out, and where its position goes then. Immutable."""
+
+    chunk: Chunk
+    records: list[ConsumerRecord[Any, Any]]
+    position: FetchPosition
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return self.chunk.fetch.tp
+
+
+class FetchCollector:
+    """Takes records out of the buffer in two steps: `collect` decodes and changes nothing, `hand_out` moves the
+    positions. What happens in between, such as a Ctrl-C, loses nothing. Used by the application's thread.
+    """
+
+    def __init__(self, buffer: FetchBuffer, subscriptions: SubscriptionState, log_context: LogContext) -> None:
+        self._buffer = buffer
+        self._subscriptions = subscriptions
+        self._log = log_context.logger(__name__)
+        self.freed = False
+        """Set when a buffered fetch was used up or dropped, so that there is room to fetch more."""
+
+    def collect(self, max_records: int) -> list[Portion]:
+        """What can be handed out now, at most `max_records`.
+
+        Positions pass what holds no records for the application at once. Raises the error of the partition whose
+        turn it is; if other partitions come before it their records are returned first.
+        """
+        portions: list[Portion] = []
+        room = max_records
+        for tp in self._buffer.turns():
+            if room <= 0:
+                break
+            try:
+                chunk = self._next_chunk(tp, room)
+            except KafkaError as error:
+                if portions:
+                    self._buffer.put_first(tp)  # the next poll begins with the error
+                    break
+                self._set_aside(tp, error)
+                raise
+            if chunk is not None:
+                records, offset, epoch = chunk.peek(room)
+                portions.append(Portion(chunk, records, FetchPosition(offset, epoch)))
+                room -= len(records)
+        return portions
+
+    def hand_out(self, portion: Portion) -> bool:
+        """Move the position past `portion`; False if it must not be handed out any more."""
+        return self._advance(portion.chunk, len(portion.records), portion.position)
+
+    def take_one(self, chunk: Chunk) -> tuple[ConsumerRecord[Any, Any], FetchPosition]:
+        """The next record of `chunk`, and where the position goes with it; nothing moves yet."""
+        record, offset, epoch = chunk.take_one()
+        return record, FetchPosition(offset, epoch)
+
+    def hand_out_one(self, chunk: Chunk, position: FetchPosition) -> bool:
+        """Move the position past one record; False if it must not be handed out any more."""
+        return self._advance(chunk, 1, position)
+
+    def _advance(self, chunk: Chunk, count: int, position: FetchPosition) -> bool:
+        tp = chunk.fetch.tp
+        if not self._subscriptions.advance(tp, chunk.position, position):
+            return False
+        chunk.skip(count, position.offset)
+        if not len(chunk):
+            self._finish(chunk)
+        return True
+
+    def _next_chunk(self, tp: TopicPartition, room: int) -> Chunk | None:
+        while (fetch := self._buffer.first(tp)) is not None:
+            readable = self._subscriptions.is_readable_at(tp, fetch.position)
+            if readable is None:
+                self._log.debug("Dropping fetched data of %s at %d: it is not wanted any more", tp, fetch.position)
+                self.freed |= self._buffer.discard(tp)
+                return None
+            if not readable:
+                return None
+            chunk = fetch.chunk(room)
+            if chunk is None:
+                self._buffer.pop(fetch)
+                self.freed = True
+            elif len(chunk):
+                return chunk
+            elif not self._advance(chunk, 0, FetchPosition(*chunk.peek(0)[1:])):
+                return None
+        return None
+
+    def _finish(self, chunk: Chunk) -> None:
+        fetch = chunk.fetch
+        fetch.finish_chunk()
+        if fetch.end_offset is not None and chunk.end >= fetch.end_offset and fetch.error is None:
+            # Not left to the next call, so that the I/O thread can refill while the application works.
+            self._buffer.pop(fetch)
+            self.freed = True
+
+    def _set_aside(self, tp: TopicPartition, error: KafkaError) -> None:
+        if isinstance(error, RecordDeserializationError):
+            # The bytes are what they are: keep them, the same error follows until the application seeks.
+            self._buffer.put_last(tp)
+        else:
+            # Damaged on the way, or refused by a broker: ask again before the next poll looks at it.
+            self.freed |= self._buffer.discard(tp)

@@ -1,0 +1,199 @@
+"""Incremental fetch sessions (KIP-227): a fetch names only what changed since the last one to the same broker.
+
+The broker goes on answering for every partition of the session until told to forget it, so what this side wants no
+more must be named in the forget list, or a paused partition would fill every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import Errors
+from kclient.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from kclient.utils.log_context import LogContext
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_MAX_EPOCH: Final = 2**31 - 1
+_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+
+
+@attrs.frozen
+class WantedPartition:
+    """How one partition is to be fetched. Immutable; equal means the broker knows it already."""
+
+    fetch_offset: int
+    topic_id: Uuid
+    max_bytes: int
+    leader_epoch: int | None = None
+
+
+@attrs.frozen
+class SessionFetch:
+    """The session's part of one fetch request. Immutable."""
+
+    session_id: int
+    epoch: int
+    to_send: Mapping[TopicPartition, WantedPartition]
+    to_forget: tuple[tuple[TopicPartition, Uuid], ...]
+    has_topic_ids: bool
+
+    @property
+    def max_version(self) -> int | None:
+        """The newest version that can carry it: without an identifier for every topic, names have to be sent."""
+        return None if self.has_topic_ids else _FIRST_VERSION_WITH_TOPIC_IDS - 1
+
+    def fill(self, request: FetchRequest, version: int) -> FetchRequest:
+        """Put session, partitions and forgotten partitions into `request` for `version`."""
+        by_id = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+        request.session_id = self.session_id
+        request.session_epoch = self.epoch
+        topics: dict[str, FetchTopic] = {}
+        for tp, wanted in self.to_send.items():
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = FetchTopic()
+                if by_id:
+                    topic.topic_id = wanted.topic_id
+                else:
+                    topic.topic = tp.topic
+            topic.partitions.append(
+                FetchPartition(
+                    partition=tp.partition,
+                    current_leader_epoch=-1 if wanted.leader_epoch is None else wanted.leader_epoch,
+                    fetch_offset=wanted.fetch_offset,
+                    partition_max_bytes=wanted.max_bytes,
+                )
+            )
+        request.topics = list(topics.values())
+        forgotten: dict[tuple[str, Uuid], ForgottenTopic] = {}
+        for tp, topic_id in self.to_forget:
+            entry = forgotten.get((tp.topic, topic_id))
+            if entry is None:
+                entry = forgotten[tp.topic, topic_id] = ForgottenTopic()
+                if by_id:
+                    entry.topic_id = topic_id
+                else:
+                    entry.topic = tp.topic
+            entry.partitions.append(tp.partition)
+        request.forgotten_topics_data = list(forgotten.values())
+        return request
+
+
+class FetchSession:
+    """The fetch session with one broker. Used by the I/O thread; at most one fetch is under way."""
+
+    __slots__ = ("_epoch", "_id", "_log", "_node_id", "_partitions", "_topic_names", "_used_topic_ids")
+
+    def __init__(self, node_id: int, log_context: LogContext) -> None:
+        self._node_id = node_id
+        self._log = log_context.logger(__name__)
+        self._id = NO_SESSION
+        self._epoch = INITIAL_EPOCH
+        self._partitions: dict[TopicPartition, WantedPartition] = {}
+        self._topic_names: dict[Uuid, str] = {}
+        self._used_topic_ids = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker keeps a session for this client."""
+        return self._id != NO_SESSION
+
+    def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
+        """What to send so that the session holds exactly `wanted`."""
+        has_topic_ids = all(each.topic_id != Uuid.ZERO for each in wanted.values())
+        if self._epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
+            self._start_over()  # a session knows its topics either by name or by identifier
+        if self._epoch == INITIAL_EPOCH:
+            self._used_topic_ids = has_topic_ids
+            to_send = dict(wanted)
+            to_forget: tuple[tuple[TopicPartition, Uuid], ...] = ()
+        else:
+            has_topic_ids = self._used_topic_ids
+            to_send = {tp: want for tp, want in wanted.items() if self._partitions.get(tp) != want}
+            to_forget = tuple(
+                (tp, known.topic_id)
+                for tp, known in self._partitions.items()
+                # A topic that was deleted and made again is another topic under the old name.
+                if tp not in wanted or (self._used_topic_ids and wanted[tp].topic_id != known.topic_id)
+            )
+        self._partitions = dict(wanted)
+        self._topic_names = {want.topic_id: tp.topic for tp, want in wanted.items()} if has_topic_ids else {}
+        return SessionFetch(self._id, self._epoch, to_send, to_forget, has_topic_ids)
+
+    def build_close(self) -> SessionFetch:
+        """What tells the broker that the session is over."""
+        return SessionFetch(self._id, FINAL_EPOCH, {}, (), self._used_topic_ids)
+
+    def on_response(
+        self, response: FetchResponse, version: int
+    ) -> dict[TopicPartition, PartitionData] | None:
+        """The partitions in `response`, or None if it is of no use and a new session starts with the next fetch."""
+        if response.error_code:
+            self._log.info(
+                "Broker %d ended fetch session %d with %s; starting a new one",
+                self._node_id,
+                self._id,
+                Errors.name_of(response.error_code),
+            )
+            if response.error_code == Errors.FETCH_SESSION_ID_NOT_FOUND:
+                self._id = NO_SESSION
+            self._epoch = INITIAL_EPOCH
+            return None
+        found = self._resolve(response, version)
+        complete = self._epoch != INITIAL_EPOCH or (found is not None and found.keys() == self._partitions.keys())
+        if found is None or not complete or not found.keys() <= self._partitions.keys():
+            self._log.info(
+                "Broker %d answered fetch session %d (epoch %d) for other partitions than asked; starting a new one",
+                self._node_id,
+                self._id,
+                self._epoch,
+            )
+            self._start_over()
+            return None
+        if self._epoch == INITIAL_EPOCH:
+            self._id = response.session_id
+            self._epoch = INITIAL_EPOCH if response.session_id == NO_SESSION else 1
+        elif response.session_id == NO_SESSION:
+            # The broker evicted the session, but answered for what it had.
+            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        else:
+            self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
+        return found
+
+    def on_error(self) -> None:
+        """The fetch failed on its way, so it is not known what the broker did with it."""
+        self._start_over()
+
+    def _start_over(self) -> None:
+        # Naming the old session with the first epoch lets the broker drop it at once.
+        self._epoch = INITIAL_EPOCH
+
+    def _resolve(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
+        found: dict[TopicPartition, PartitionData] = {}
+        for topic in response.responses:
+            name = self._name_of(topic, version)
+            if name is None:
+                return None
+            for partition in topic.partitions:
+                found[TopicPartition(name, partition.partition_index)] = partition
+        return found
+
+    def _name_of(self, topic: FetchableTopicResponse, version: int) -> str | None:
+        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+            return self._topic_names.get(topic.topic_id)
+        return topic.topic

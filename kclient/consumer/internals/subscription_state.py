@@ -1,0 +1,509 @@
+"""What the consumer is subscribed to, what it is assigned, and where it reads.
+
+Both threads use it under one lock. The rule that keeps positions right: a position that is valid
+(`FetchState.FETCHING`) is moved by the application's thread alone, when records are handed out or the application
+seeks. The I/O thread only gives positions to partitions that have none, and takes them from partitions whose
+position a broker refused; it names the position it worked with, and nothing happens if that is no longer the one.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.partition_state import (
+    AutoOffsetReset,
+    FetchPosition,
+    FetchState,
+    LeaderAndEpoch,
+    PartitionState,
+)
+from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.errors import IllegalStateError, InvalidOffsetError, KafkaError, NoOffsetForPartitionError
+from kclient.utils.log_context import LogContext
+
+
+class SubscriptionType(Enum):
+    """How partitions come to the consumer."""
+
+    NONE = "none"
+    AUTO_TOPICS = "topics"
+    AUTO_PATTERN = "pattern"
+    USER_ASSIGNED = "assignment"
+
+
+class SubscriptionState:
+    """Subscription, assignment and positions. Thread-safe."""
+
+    def __init__(self, default_reset: AutoOffsetReset, log_context: LogContext) -> None:
+        self._lock = threading.RLock()
+        self._log = log_context.logger(__name__)
+        self.default_reset = default_reset
+        self._type = SubscriptionType.NONE
+        self._subscription: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self._group_subscription: frozenset[str] = frozenset()
+        self._listener: ConsumerRebalanceListener | None = None
+        self._assignment: dict[TopicPartition, PartitionState] = {}
+        self._turns: list[PartitionState] = []
+
+    # What the consumer wants.
+
+    @property
+    def type(self) -> SubscriptionType:
+        """How partitions come to the consumer."""
+        return self._type
+
+    @property
+    def listener(self) -> ConsumerRebalanceListener | None:
+        """Whom to tell about rebalances."""
+        return self._listener
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The subscribed pattern, None without one."""
+        return self._pattern
+
+    def has_auto_assigned_partitions(self) -> bool:
+        """Whether a group assigns the partitions."""
+        return self._type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+
+    def has_nothing(self) -> bool:
+        """Whether there is neither a subscription nor an assignment to poll."""
+        return self._type is SubscriptionType.NONE
+
+    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> bool:
+        """Subscribe to `topics`; returns whether they differ from before."""
+        with self._lock:
+            self._set_type(SubscriptionType.AUTO_TOPICS)
+            self._listener = listener
+            return self._change_subscription(frozenset(topics))
+
+    def subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
+        """Subscribe to all topics that match `pattern`, now and later."""
+        with self._lock:
+            self._set_type(SubscriptionType.AUTO_PATTERN)
+            self._listener = listener
+            self._pattern = pattern
+
+    def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
+        """The topics that match the pattern now; returns whether they differ from before."""
+        with self._lock:
+            if self._type is not SubscriptionType.AUTO_PATTERN:
+                return False  # the subscription changed while the metadata was on its way
+            return self._change_subscription(frozenset(topics))
+
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to; empty for a user's own assignment."""
+        return self._subscription if self.has_auto_assigned_partitions() else frozenset()
+
+    def group_subscribe(self, topics: Iterable[str]) -> bool:
+        """The topics of all members, which the leader watches; returns whether there are new ones."""
+        with self._lock:
+            wider = frozenset(topics) | self._subscription
+            grew = not wider <= self._group_subscription
+            self._group_subscription = wider
+            return grew
+
+    def reset_group_subscription(self) -> None:
+        """Watch only the own topics again."""
+        with self._lock:
+            self._group_subscription = self._subscription
+
+    def metadata_topics(self) -> frozenset[str]:
+        """The topics whose metadata has to be known."""
+        with self._lock:
+            if self._type is SubscriptionType.USER_ASSIGNED:
+                return frozenset(tp.topic for tp in self._assignment)
+            return self._subscription | self._group_subscription
+
+    def matches(self, topic: str) -> bool:
+        """Whether the subscribed pattern matches all of `topic`'s name."""
+        pattern = self._pattern
+        return pattern is not None and pattern.fullmatch(topic) is not None
+
+    def unsubscribe(self) -> None:
+        """Forget subscription and assignment."""
+        with self._lock:
+            self._subscription = self._group_subscription = frozenset()
+            self._pattern = None
+            self._listener = None
+            self._type = SubscriptionType.NONE
+            self._replace_assignment({})
+
+    def _set_type(self, wanted: SubscriptionType) -> None:
+        if self._type not in (SubscriptionType.NONE, wanted):
+            raise IllegalStateError(
+                "subscribe() to topics, subscribe() to a pattern and assign() exclude each other: "
+                f"the consumer has a subscription by {self._type.value}; call unsubscribe() first"
+            )
+        self._type = wanted
+
+    def _change_subscription(self, topics: frozenset[str]) -> bool:
+        changed = topics != self._subscription
+        self._subscription = topics
+        if changed:
+            self._group_subscription = topics
+        return changed
+
+    # What the consumer has.
+
+    def assign_from_user(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Take exactly `partitions`; those held already keep their state. Returns whether anything changed."""
+        with self._lock:
+            self._set_type(SubscriptionType.USER_ASSIGNED)
+            new = {tp: self._assignment.get(tp) or PartitionState(tp) for tp in partitions}
+            if new.keys() == self._assignment.keys():
+                return False
+            self._replace_assignment(new)
+            return True
+
+    def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take exactly `partitions` from the group; new ones wait for `assignment_told` before they are read."""
+        with self._lock:
+            if not self.has_auto_assigned_partitions():
+                raise IllegalStateError("the group assigned partitions to a consumer that is not subscribed")
+            self._replace_assignment(
+                {
+                    tp: self._assignment.get(tp) or PartitionState(tp, awaiting_callback=True)
+                    for tp in partitions
+                }
+            )
+
+    def assignment_told(self) -> None:
+        """The listener has heard of the assignment, so its partitions may be read."""
+        with self._lock:
+            for state in self._turns:
+                state.awaiting_callback = False
+
+    def matches_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the group assigned only what is subscribed to now."""
+        with self._lock:
+            if self._type is SubscriptionType.AUTO_PATTERN:
+                return all(self.matches(tp.topic) for tp in partitions)
+            return all(tp.topic in self._subscription for tp in partitions)
+
+    def assigned_partitions(self) -> frozenset[TopicPartition]:
+        """The partitions held now."""
+        with self._lock:
+            return frozenset(self._assignment)
+
+    def is_assigned(self, tp: TopicPartition) -> bool:
+        """Whether `tp` is held now."""
+        return tp in self._assignment
+
+    def _replace_assignment(self, new: dict[TopicPartition, PartitionState]) -> None:
+        self._assignment = new
+        self._turns = list(new.values())
+
+    # Where it reads.
+
+    def position(self, tp: TopicPartition) -> FetchPosition | None:
+        """The position of `tp` if it is valid, else None. Raises if `tp` is not assigned."""
+        with self._lock:
+            state = self._state(tp)
+            return state.position if state.has_valid_position else None
+
+    def seek(self, tp: TopicPartition, position: FetchPosition, *, validate: bool = False) -> None:
+        """Read `tp` from `position` on. For the application's thread. Raises if `tp` is not assigned."""
+        with self._lock:
+            self._state(tp).seek(position, validate=validate)
+
+    def advance(self, tp: TopicPartition, expected: int, position: FetchPosition) -> bool:
+        """Move `tp` on to `position` if it is held and still at offset `expected`; returns whether it moved."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or not state.has_valid_position or state.position is None:
+                return False
+            if state.position.offset != expected:
+                return False
+            leader = state.position.leader  # may be newer than the one the records came from
+            state.position = FetchPosition(position.offset, position.offset_epoch, leader)
+            return True
+
+    def is_readable_at(self, tp: TopicPartition, offset: int) -> bool | None:
+        """Whether records of `tp` from `offset` on may be handed out now.
+
+        None: they never will be, because the partition was given up or the position is another one.
+        """
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.position is None or state.position.offset != offset:
+                return None
+            return state.is_fetchable()
+
+    def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The valid positions of all partitions, as a commit says them."""
+        with self._lock:
+            consumed = ((state.tp, state.consumed()) for state in self._turns)
+            return {tp: offset for tp, offset in consumed if offset is not None}
+
+    def fetchable(self) -> list[tuple[TopicPartition, FetchPosition]]:
+        """Partitions to fetch with their positions; those at the front were given a turn longest ago."""
+        with self._lock:
+            return [
+                (state.tp, state.position)
+                for state in self._turns
+                if state.is_fetchable() and state.position is not None
+            ]
+
+    def move_to_end(self, tp: TopicPartition) -> None:
+        """`tp` had its turn; others are fetched first the next time."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and self._turns[-1] is not state:
+                self._turns.remove(state)
+                self._turns.append(state)
+
+    # Partitions without a valid position.
+
+    def needing_offsets(self, now_ms: int) -> list[TopicPartition]:
+        """Partitions whose committed offset has to be looked up."""
+        return self._in_state(FetchState.INITIALIZING, now_ms)
+
+    def needing_reset(self, now_ms: int) -> dict[TopicPartition, AutoOffsetReset]:
+        """Partitions that start where a policy says."""
+        with self._lock:
+            return {
+                tp: reset
+                for tp in self._in_state(FetchState.AWAIT_RESET, now_ms)
+                if (reset := self._assignment[tp].reset) is not None
+            }
+
+    def needing_validation(self, now_ms: int) -> dict[TopicPartition, FetchPosition]:
+        """Partitions whose position a broker has to confirm."""
+        with self._lock:
+            return {
+                tp: position
+                for tp in self._in_state(FetchState.AWAIT_VALIDATION, now_ms)
+                if (position := self._assignment[tp].position) is not None
+            }
+
+    def next_retry_delay_ms(self, now_ms: int) -> int | None:
+        """How long until a partition without a valid position is tried again; None if there is none waiting."""
+        with self._lock:
+            waits = [state.next_retry_ms - now_ms for state in self._turns if state.next_retry_ms > now_ms]
+            return min(waits, default=None)
+
+    def _in_state(self, wanted: FetchState, now_ms: int) -> list[TopicPartition]:
+        with self._lock:
+            return [
+                state.tp
+                for state in self._turns
+                if state.state is wanted
+                and state.error is None
+                and state.next_retry_ms <= now_ms
+                and not state.awaiting_callback
+            ]
+
+    def back_off(self, partitions: Iterable[TopicPartition], until_ms: int) -> None:
+        """Try nothing for these before `until_ms`."""
+        with self._lock:
+            for tp in partitions:
+                state = self._assignment.get(tp)
+                if state is not None and not state.has_valid_position:
+                    state.next_retry_ms = until_ms
+
+    def initialize(self, tp: TopicPartition, position: FetchPosition, *, validate: bool) -> None:
+        """Start `tp` at its committed offset, unless something else was decided meanwhile."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and state.state is FetchState.INITIALIZING:
+                state.seek(position, validate=validate)
+
+    def initialize_by_policy(self, tp: TopicPartition) -> None:
+        """`tp` has no committed offset: reset it, or with the policy none let the application know."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.state is not FetchState.INITIALIZING:
+                return
+            if self.default_reset.is_none:
+                state.fail(
+                    NoOffsetForPartitionError(
+                        f"{tp} has no committed offset and auto.offset.reset is none; seek() to an offset",
+                        topic_partitions=frozenset((tp,)),
+                    )
+                )
+            else:
+                state.await_reset(self.default_reset)
+
+    def request_reset(self, tp: TopicPartition, reset: AutoOffsetReset) -> None:
+        """Give the position of `tp` up and start where `reset` says. For the application's thread."""
+        with self._lock:
+            self._state(tp).await_reset(reset)
+
+    def finish_reset(self, tp: TopicPartition, asked: AutoOffsetReset, position: FetchPosition) -> None:
+        """ListOffsets answered what was `asked`; ignored if something else is wanted by now."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.state is not FetchState.AWAIT_RESET or state.reset != asked:
+                return
+            self._log.info("Starting %s at offset %d (%s)", tp, position.offset, asked.policy)
+            state.seek(position)
+
+    def refuse_position(self, tp: TopicPartition, refused: FetchPosition, error: KafkaError) -> bool:
+        """A broker refused the position: reset it, or with the policy none stand still with `error`.
+
+        Returns False if the partition is somewhere else by now.
+        """
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.position is None or state.position.offset != refused.offset:
+                return False
+            if self.default_reset.is_none:
+                state.transition_to(FetchState.AWAIT_RESET)
+                state.fail(error)
+            else:
+                state.await_reset(self.default_reset)
+            return True
+
+    def finish_validation(self, tp: TopicPartition, validated: FetchPosition, diverged: FetchPosition | None) -> bool:
+        """A broker confirmed `validated`, or names in `diverged` where the log differs from what was read.
+
+        Returns False if the partition is somewhere else by now.
+        """
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.state is not FetchState.AWAIT_VALIDATION:
+                return False
+            if state.position != validated:
+                return False
+            state.seek(diverged or validated)
+            return True
+
+    def fail_validation(self, tp: TopicPartition, validated: FetchPosition, error: KafkaError) -> None:
+        """The log was cut below the position and the application has to decide."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and state.position == validated and not state.has_valid_position:
+                state.fail(error)
+
+    def fail(self, partitions: Iterable[TopicPartition], error: KafkaError) -> None:
+        """Partitions without a valid position cannot get one: let the application know."""
+        with self._lock:
+            for tp in partitions:
+                state = self._assignment.get(tp)
+                if state is not None and not state.has_valid_position:
+                    state.fail(error)
+
+    def update_leaders(self, leader_of: Callable[[TopicPartition], LeaderAndEpoch], can_validate: bool) -> None:
+        """New metadata: positions that know their epoch are validated where the leader's epoch moved on."""
+        with self._lock:
+            for state in self._turns:
+                position = state.position
+                if position is None:
+                    continue
+                leader = leader_of(state.tp)
+                if leader == position.leader:
+                    continue
+                moved = FetchPosition(position.offset, position.offset_epoch, leader)
+                newer = (leader.epoch or -1) > (position.leader.epoch or -1)
+                if state.has_valid_position and newer and can_validate and position.offset_epoch is not None:
+                    state.transition_to(FetchState.AWAIT_VALIDATION)
+                    state.clear_preferred_replica()
+                state.position = moved
+
+    def raise_error(self) -> None:
+        """Raise what keeps partitions from having a position and only the application can decide.
+
+        An error is raised at every call until the application seeks. One that cannot be mended by seeking,
+        such as a missing authorization, is raised once and the partition tried again.
+        """
+        with self._lock:
+            failed = [state for state in self._turns if state.error is not None]
+            if not failed:
+                return
+            error = failed[0].error
+            assert error is not None
+            if isinstance(error, NoOffsetForPartitionError):
+                without = frozenset(
+                    state.tp for state in failed if isinstance(state.error, NoOffsetForPartitionError)
+                )
+                raise NoOffsetForPartitionError(
+                    f"No offset is committed for {', '.join(map(str, sorted(without)))} and "
+                    "auto.offset.reset is none; seek() to an offset",
+                    topic_partitions=without,
+                )
+            if not isinstance(error, InvalidOffsetError):
+                for state in failed:
+                    if state.error is error:
+                        state.error = None
+            raise error
+
+    # Pausing, and what brokers say about the log.
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Hand nothing out of these until `resume`. Raises if one is not assigned."""
+        self._set_paused(partitions, True)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Read these again. Raises if one is not assigned."""
+        self._set_paused(partitions, False)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """The paused partitions."""
+        with self._lock:
+            return frozenset(state.tp for state in self._turns if state.paused)
+
+    def _set_paused(self, partitions: Collection[TopicPartition], paused: bool) -> None:
+        with self._lock:
+            for state in [self._state(tp) for tp in partitions]:
+                state.paused = paused
+
+    def update_log_ends(
+        self, tp: TopicPartition, high_watermark: int, last_stable_offset: int, log_start_offset: int
+    ) -> None:
+        """What a fetch told of the log; negative values are unknown."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None:
+                return
+            if high_watermark >= 0:
+                state.high_watermark = high_watermark
+            if last_stable_offset >= 0:
+                state.last_stable_offset = last_stable_offset
+            if log_start_offset >= 0:
+                state.log_start_offset = log_start_offset
+
+    def lag(self, tp: TopicPartition, read_committed: bool) -> int | None:
+        """Records between the position and the end of what can be read; None while either is unknown."""
+        with self._lock:
+            state = self._state(tp)
+            end = state.last_stable_offset if read_committed else state.high_watermark
+            if end is None or state.position is None or not state.has_valid_position:
+                return None
+            return max(end - state.position.offset, 0)
+
+    def prefer_replica(self, tp: TopicPartition, node_id: int, until_ms: int) -> None:
+        """Fetch `tp` from this follower (KIP-392) until it fails or `until_ms`, when the leader is asked again."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None:
+                state.preferred_replica = node_id
+                state.preferred_until_ms = until_ms
+
+    def preferred_replica(self, tp: TopicPartition, now_ms: int) -> int | None:
+        """The follower to fetch `tp` from, None for the leader."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is None or state.preferred_replica is None:
+                return None
+            if now_ms >= state.preferred_until_ms:
+                state.clear_preferred_replica()
+            return state.preferred_replica
+
+    def clear_preferred_replica(self, tp: TopicPartition) -> int | None:
+        """Go back to the leader of `tp`; returns the follower it was fetched from, if any."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            return None if state is None else state.clear_preferred_replica()
+
+    def _state(self, tp: TopicPartition) -> PartitionState:
+        state = self._assignment.get(tp)
+        if state is None:
+            raise IllegalStateError(f"{tp} is not assigned to this consumer")
+        return state
