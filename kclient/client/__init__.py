@@ -1,0 +1,1 @@
+"""What all clients share: connections to brokers, requests and answers, metadata."""

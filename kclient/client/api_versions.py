@@ -1,0 +1,151 @@
+"""Which versions of each API a broker and this client have in common (KIP-35, KIP-511)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import attrs
+
+from kclient._version import __version__
+from kclient.errors import SchemaError, UnsupportedVersionError
+from kclient.errors.codes import Errors
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import parse_response
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+CLIENT_SOFTWARE_NAME = "kclient"
+MAX_TRIES = 3
+
+
+@attrs.frozen
+class FeatureRange:
+    """A feature's lowest and highest supported or finalized level (KIP-584)."""
+
+    min_level: int
+    max_level: int
+
+
+class NodeApiVersions:
+    """What one broker supports on one connection. Immutable."""
+
+    __slots__ = ("_ranges", "_usable", "finalized_features", "finalized_features_epoch", "supported_features")
+
+    def __init__(
+        self,
+        ranges: Mapping[int, tuple[int, int]],
+        supported_features: Mapping[str, FeatureRange] = MappingProxyType({}),
+        finalized_features: Mapping[str, FeatureRange] = MappingProxyType({}),
+        finalized_features_epoch: int = -1,
+    ) -> None:
+        # A range that is upside down supports nothing.
+        self._ranges = {key: bounds for key, bounds in ranges.items() if 0 <= bounds[0] <= bounds[1]}
+        self.supported_features = dict(supported_features)
+        self.finalized_features = dict(finalized_features)
+        self.finalized_features_epoch = finalized_features_epoch
+        self._usable: dict[tuple[ApiKeys, int | None, int | None], int] = {}
+
+    @classmethod
+    def from_response(cls, response: ApiVersionsResponse) -> NodeApiVersions:
+        """The contents of an ApiVersions answer."""
+        return cls(
+            {api.api_key: (api.min_version, api.max_version) for api in response.api_keys},
+            {f.name: FeatureRange(f.min_version, f.max_version) for f in response.supported_features},
+            {f.name: FeatureRange(f.min_version_level, f.max_version_level) for f in response.finalized_features},
+            response.finalized_features_epoch,
+        )
+
+    @classmethod
+    def all_of_ours(cls, apis: Iterable[ApiKeys] = ApiKeys) -> NodeApiVersions:
+        """A broker that supports exactly what this client does, for tests."""
+        return cls({api.value: (api.min_version, api.max_version) for api in apis})
+
+    def range_of(self, api_key: ApiKeys) -> tuple[int, int] | None:
+        """The broker's lowest and highest version of an API, None if it does not have it."""
+        return self._ranges.get(api_key)
+
+    def usable_version(
+        self, api_key: ApiKeys, min_version: int | None = None, max_version: int | None = None
+    ) -> int:
+        """The highest version that the broker, this client and the bounds allow.
+
+        Raises UnsupportedVersionError that names both sides' ranges if there is none.
+        """
+        asked = (api_key, min_version, max_version)
+        known = self._usable.get(asked)
+        if known is not None:
+            return known
+        low = api_key.min_version if min_version is None else max(min_version, api_key.min_version)
+        high = api_key.max_version if max_version is None else min(max_version, api_key.max_version)
+        theirs = self._ranges.get(api_key)
+        if theirs is None:
+            raise UnsupportedVersionError(f"The broker does not support {api_key.name} at all")
+        version = min(high, theirs[1])
+        if version < max(low, theirs[0]):
+            raise UnsupportedVersionError(
+                f"The broker supports versions {theirs[0]} to {theirs[1]} of {api_key.name}, needed is one of "
+                f"{low} to {high}"
+            )
+        self._usable[asked] = version
+        return version
+
+
+class ApiVersionsNegotiation:
+    """How the client asks one broker for its versions: newest first, three tries at most. Used by one thread.
+
+    An answer with error 35 carries a range to choose from and is tried again on the same connection. A broker that
+    closes the connection or answers in a form nobody can read gets version 0 on the next connection. The broker may be
+    another one by then (a rolling upgrade), so what was learnt is used for one connection and no longer.
+    """
+
+    __slots__ = ("_tries", "version")
+
+    def __init__(self) -> None:
+        self.version = ApiKeys.API_VERSIONS.max_version
+        self._tries = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """True if no more tries are left."""
+        return self._tries >= MAX_TRIES
+
+    def request(self) -> ApiVersionsRequest:
+        """The message of the next try."""
+        self._tries += 1
+        return ApiVersionsRequest(
+            client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=__version__.replace("+", "-")
+        )
+
+    def failed(self) -> None:
+        """The connection ended before the answer, or the answer could not be read."""
+        self.version = 0
+
+    def unsupported(self, response: ApiVersionsResponse) -> bool:
+        """The answer had error 35; returns whether to ask again on this connection, now with another version."""
+        if self.exhausted or self.version == 0:
+            return False
+        ours = ApiKeys.API_VERSIONS
+        theirs = next((api.max_version for api in response.api_keys if api.api_key == ours), 0)
+        self.version = max(min(theirs, ours.max_version, self.version - 1), 0)
+        return True
+
+    def restart(self) -> None:
+        """It is settled, or given up for now: the next connection starts with the newest version again."""
+        self.version = ApiKeys.API_VERSIONS.max_version
+        self._tries = 0
+
+
+def parse_api_versions_response(version: int, frame: memoryview) -> tuple[int, ApiVersionsResponse]:
+    """Decode an ApiVersions answer: (correlation id, response).
+
+    A broker that does not know `version` answers in version 0 with error 35. Raises SchemaError if it is neither.
+    """
+    try:
+        return parse_response(ApiKeys.API_VERSIONS, version, frame)
+    except SchemaError:
+        if version == 0:
+            raise
+        correlation_id, response = parse_response(ApiKeys.API_VERSIONS, 0, frame)
+        if response.error_code != Errors.UNSUPPORTED_VERSION:
+            raise
+        return correlation_id, response

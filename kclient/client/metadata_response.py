@@ -1,0 +1,127 @@
+"""What a metadata answer says, after the rules for stale leader epochs and recreated topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from kclient.client.metadata_snapshot import MetadataSnapshot, PartitionMetadata
+from kclient.common.node import Node
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import KafkaError
+from kclient.errors.codes import Errors
+from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+
+@attrs.define(eq=False)
+class EpochMemory:
+    """The newest leader epoch seen of each partition, and the topic id it belongs to. Guarded by its owner's lock.
+
+    It outlives the picture: a topic that is missing from one answer must not come back with an older leader.
+    """
+
+    epochs: dict[TopicPartition, int] = attrs.field(factory=dict)
+    topic_ids: dict[str, Uuid] = attrs.field(factory=dict)
+
+    def begin_topic(self, topic: str, topic_id: Uuid | None) -> None:
+        """An answer speaks of `topic`; with another id it is another topic, and its epochs begin anew."""
+        if topic_id is None:
+            return
+        known = self.topic_ids.get(topic)
+        if known is not None and known != topic_id:
+            for tp in [tp for tp in self.epochs if tp.topic == topic]:
+                del self.epochs[tp]
+        self.topic_ids[topic] = topic_id
+
+    def accepts(self, tp: TopicPartition, epoch: int | None) -> bool:
+        """True, remembering the epoch, unless a newer one was seen. A broker without epochs is believed."""
+        if epoch is None:
+            self.epochs.pop(tp, None)
+            return True
+        if epoch < self.epochs.get(tp, -1):
+            return False
+        self.epochs[tp] = epoch
+        return True
+
+
+@attrs.frozen(eq=False)
+class Picture:
+    """An answer's snapshot, the topics it speaks of, and those that have to be asked for again, with the reason."""
+
+    snapshot: MetadataSnapshot
+    answered: frozenset[str]
+    stale_topics: dict[str, KafkaError]
+
+
+def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: EpochMemory) -> Picture:
+    """The picture that `response` gives, with partitions of `before` where the answer is older or says "not now"."""
+    partitions: dict[TopicPartition, PartitionMetadata] = {}
+    topic_ids: dict[str, Uuid] = {}
+    stale: dict[str, KafkaError] = {}
+    answered, internal, invalid, unauthorized = set(), set(), set(), set()
+    for topic in response.topics:
+        name = topic.name
+        if name is None:
+            continue
+        answered.add(name)
+        error = Errors.for_code(topic.error_code)
+        if error is None:
+            if topic.is_internal:
+                internal.add(name)
+            if topic.topic_id != Uuid.ZERO:
+                topic_ids[name] = topic.topic_id
+            memory.begin_topic(name, topic_ids.get(name))
+            partitions.update(_partitions(topic, name, before, memory, stale))
+        elif topic.error_code == Errors.INVALID_TOPIC_EXCEPTION:
+            invalid.add(name)
+        elif topic.error_code == Errors.TOPIC_AUTHORIZATION_FAILED:
+            unauthorized.add(name)
+        elif error.invalid_metadata:
+            stale[name] = error
+            if topic.error_code != Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                partitions.update((tp, p) for tp, p in before.partitions.items() if tp.topic == name)
+                if name in before.topic_ids:
+                    topic_ids[name] = before.topic_ids[name]
+    snapshot = MetadataSnapshot(
+        response.cluster_id,
+        {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in response.brokers},
+        partitions,
+        topic_ids,
+        response.controller_id,
+        frozenset(internal),
+        frozenset(invalid),
+        frozenset(unauthorized),
+    )
+    return Picture(snapshot, frozenset(answered), stale)
+
+
+def _partitions(
+    topic: MetadataResponseTopic,
+    name: str,
+    before: MetadataSnapshot,
+    memory: EpochMemory,
+    stale: dict[str, KafkaError],
+) -> Iterator[tuple[TopicPartition, PartitionMetadata]]:
+    for partition in topic.partitions:
+        tp = TopicPartition(name, partition.partition_index)
+        if partition.error_code:
+            error = Errors.for_code(partition.error_code)
+            if error is not None and error.invalid_metadata:
+                stale[name] = error
+        epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
+        if memory.accepts(tp, epoch):
+            yield tp, _partition(partition, epoch)
+        elif tp in before.partitions:
+            yield tp, before.partitions[tp]
+
+
+def _partition(partition: MetadataResponsePartition, epoch: int | None) -> PartitionMetadata:
+    return PartitionMetadata(
+        partition.leader_id,
+        epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+    )

@@ -1,0 +1,93 @@
+"""When the metadata has to be fetched: on request, by age, and not too often."""
+
+from __future__ import annotations
+
+from kclient.utils.backoff import ExponentialBackoff
+
+
+class MetadataSchedule:
+    """Requested, expired, backing off. Not thread-safe: its owner holds a lock.
+
+    The wait between two updates grows with failures, and also with answers that bring nothing new, so that somebody
+    who keeps asking for a leader that is not there does not keep the brokers busy.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_backoff",
+        "_backoff_ms",
+        "_equal_answers",
+        "_last_refresh_ms",
+        "_last_success_ms",
+        "_max_age_ms",
+        "full_requested",
+        "partial_requested",
+        "request_version",
+    )
+
+    def __init__(self, retry_backoff_ms: int, retry_backoff_max_ms: int, max_age_ms: int) -> None:
+        self._backoff = ExponentialBackoff(retry_backoff_ms, retry_backoff_max_ms)
+        self._max_age_ms = max_age_ms
+        self._attempts = 0
+        self._equal_answers = 0
+        self._backoff_ms = 0
+        self._last_refresh_ms: int | None = None
+        self._last_success_ms: int | None = None
+        self.full_requested = False
+        self.partial_requested = False
+        self.request_version = 0
+
+    @property
+    def had_success(self) -> bool:
+        """True once a full update succeeded."""
+        return self._last_success_ms is not None
+
+    def request_full(self, reset_backoff: bool) -> None:
+        """Somebody wants a full update; `reset_backoff` if equal answers of the past say nothing of it."""
+        self.full_requested = True
+        if reset_backoff:
+            self._equal_answers = 0
+            self._set_backoff()
+
+    def request_partial(self) -> None:
+        """New topics are wanted, at once."""
+        self.partial_requested = True
+        self.request_version += 1
+        self._equal_answers = 0
+        self.at_once()
+
+    def at_once(self) -> None:
+        """What was tried before does not delay the next update."""
+        self._last_refresh_ms = None
+        self._set_backoff()
+
+    def time_to_next_update_ms(self, now_ms: int) -> int:
+        """How long until an update is due."""
+        expires_ms = 0
+        if not (self.full_requested or self.partial_requested) and self._last_success_ms is not None:
+            expires_ms = self._last_success_ms + self._max_age_ms - now_ms
+        allowed_ms = 0 if self._last_refresh_ms is None else self._last_refresh_ms + self._backoff_ms - now_ms
+        return max(expires_ms, allowed_ms, 0)
+
+    def failed(self, now_ms: int) -> None:
+        """An attempt failed."""
+        self._last_refresh_ms = now_ms
+        self._attempts += 1
+        self._set_backoff()
+
+    def succeeded(self, now_ms: int, *, partial: bool, request_version: int, changed: bool) -> None:
+        """An answer came; topics asked for after `request_version` stay requested."""
+        self._last_refresh_ms = now_ms
+        self._attempts = 0
+        self._equal_answers = 0 if changed else self._equal_answers + 1
+        self._set_backoff()
+        if request_version >= self.request_version:
+            self.partial_requested = False
+        if not partial:
+            self.full_requested = False
+            self._last_success_ms = now_ms
+
+    def _set_backoff(self) -> None:
+        # Drawn once for each wait: a new draw at every look would shorten it to the smallest one.
+        failures = max(self._attempts, self._equal_answers)
+        self._backoff_ms = self._backoff.backoff_ms(max(failures - 1, 0))

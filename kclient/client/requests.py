@@ -1,0 +1,89 @@
+"""A request for a broker, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import attrs
+
+from kclient.errors import DisconnectError, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+
+MessageBuilder: TypeAlias = Callable[[int], Any]
+"""Makes the message for the version that the broker and this client have in common."""
+ResponseCallback: TypeAlias = "Callable[[ClientResponse], None]"
+
+
+@attrs.define(eq=False)
+class ClientRequest:
+    """One request before it has a version. Belongs to the thread of its NetworkClient.
+
+    `timeout_ms` counts from the moment of sending. `on_complete` is called exactly once by `NetworkClient.poll`,
+    also when the connection breaks, the time is over or the broker lacks a usable version.
+    """
+
+    node_id: int
+    api_key: ApiKeys
+    build: MessageBuilder
+    correlation_id: int
+    created_ms: int
+    timeout_ms: int
+    expect_response: bool = True
+    on_complete: ResponseCallback | None = None
+    min_version: int | None = None
+    max_version: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.api_key.name} request {self.correlation_id} to node {self.node_id}"
+
+
+@attrs.define(eq=False)
+class ClientResponse:
+    """What became of a request: a message, or the reason why there is none.
+
+    `message` is None if the request failed, and also for a request that expects no response (acks=0), which is
+    complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError, SchemaError,
+    CorrelationIdMismatchError. `timed_out` implies `disconnected`.
+    """
+
+    request: ClientRequest
+    node_id: int
+    api_key: ApiKeys
+    version: int
+    correlation_id: int
+    received_ms: int
+    latency_ms: int = 0
+    message: Any = None
+    disconnected: bool = False
+    timed_out: bool = False
+    error: KafkaError | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True if no answer came, or none that could be used."""
+        return self.disconnected or self.error is not None
+
+    def failure(self) -> KafkaError | None:
+        """Why there is no answer: `error` if it says so, else a DisconnectError; None if all went well."""
+        if self.error is not None:
+            return self.error
+        if not self.disconnected:
+            return None
+        if self.timed_out:
+            return DisconnectError(
+                f"{self.request} got no answer within {self.request.timeout_ms} ms (request.timeout.ms), "
+                "so the connection was closed"
+            )
+        return DisconnectError(f"The connection closed before {self.request} was answered")
+
+    def raise_if_failed(self) -> None:
+        """Raise `failure()` if there is one."""
+        failure = self.failure()
+        if failure is not None:
+            raise failure
+
+    def on_complete(self) -> None:
+        """Run the request's callback."""
+        if self.request.on_complete is not None:
+            self.request.on_complete(self)
