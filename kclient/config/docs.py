@@ -1,0 +1,81 @@
+"""Settings as Markdown.
+
+docs/configuration.md is made by
+
+    python -m kclient.config.docs kclient.producer.config:ProducerConfig \\
+        kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from kclient.config.config_def import REQUIRED, ConfigKey, Importance, Support
+from kclient.config.declare import Config, config_def
+
+_INTRODUCTION = """# Configuration
+
+The names, types, defaults and meanings are those of Apache Kafka's Java client; names that begin with `kclient.`
+are kclient's own. Settings are given as a mapping, as keyword arguments with underscores for the dots, or in a Java
+`.properties` file. Durations are in milliseconds and sizes in bytes unless the name says otherwise.
+
+A setting that is unknown, given twice or not valid raises `ConfigError`. One that is *not implemented yet* accepts
+its default and what means "off", and raises for everything else. One *for the JVM only* is accepted and ignored, with
+a warning.
+
+This file is generated; `kclient/config/docs.py` says how.
+"""
+_ORDER = list(Importance)
+
+
+def render(cls: type[Config]) -> str:
+    """A section of Markdown with a table of the settings of `cls`, the most important ones first."""
+    keys = sorted(config_def(cls), key=lambda key: (_ORDER.index(key.importance), key.name))
+    lines = [
+        f"## {cls.client[0].upper()}{cls.client[1:]}",
+        "",
+        "| setting | type | default | allowed | importance | what it does |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines.extend(_row(key) for key in keys)
+    return "\n".join(lines) + "\n"
+
+
+def render_document(classes: Sequence[type[Config]]) -> str:
+    """The whole document, with a section for each of `classes`."""
+    return "\n".join([_INTRODUCTION, *(render(cls) for cls in classes)])
+
+
+def _row(key: ConfigKey) -> str:
+    allowed = key.validator.describe() if key.validator is not None else ""
+    doc = key.doc if key.support is Support.YES else f"{key.doc} *{_NOTES[key.support]}*"
+    cells = [f"`{key.name}`", key.type.value, _default(key), allowed, key.importance.value, doc]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+_NOTES = {Support.LATER: "Not implemented yet.", Support.JVM: "For the JVM only."}
+
+
+def _default(key: ConfigKey) -> str:
+    if key.default is REQUIRED:
+        return "required"
+    if key.default is None:
+        return "none"
+    if isinstance(key.default, bool):
+        return "`true`" if key.default else "`false`"
+    text = ",".join(map(str, key.default)) if isinstance(key.default, list) else str(key.default)
+    return f"`{text}`" if text else "empty"
+
+
+def _load(path: str) -> type[Config]:
+    module, _, name = path.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    if not (isinstance(cls, type) and issubclass(cls, Config)):
+        raise SystemExit(f"{path} is not a class of settings")
+    return cls
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_document([_load(path) for path in sys.argv[1:]]))
