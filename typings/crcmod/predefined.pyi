@@ -1,0 +1,5 @@
+from collections.abc import Callable
+
+from typing_extensions import Buffer
+
+def mkPredefinedCrcFun(crc_name: str) -> Callable[[Buffer, int], int]: ...
