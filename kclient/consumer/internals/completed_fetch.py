@@ -149,6 +149,12 @@ class CompletedFetch:
             raise
         end = self._reader.next_offset
         if not records and end == start:
+            if start == self.fetch_offset:
+                self.error = KafkaError(
+                    f"{self.tp}: the broker answered the fetch at offset {start} with {self.size} bytes that hold "
+                    "no whole batch from there on; nothing can be read on"
+                )
+                raise self.error
             return None
         self._chunk = Chunk(self, records, start, end, self._reader.leader_epoch)
         return self._chunk

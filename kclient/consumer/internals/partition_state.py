@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from kclient.common.node import Node
+from kclient.client.metadata_snapshot import NO_LEADER, LeaderAndEpoch
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError, KafkaError
@@ -40,14 +40,6 @@ RESET_TO_LATEST: Final = AutoOffsetReset("latest")
 
 
 @attrs.frozen
-class LeaderAndEpoch:
-    """Who leads a partition, as of one metadata answer. Immutable."""
-
-    leader: Node | None = None
-    epoch: int | None = None
-
-
-@attrs.frozen
 class FetchPosition:
     """The next offset to read. Immutable.
 
@@ -57,7 +49,7 @@ class FetchPosition:
 
     offset: int
     offset_epoch: int | None = None
-    leader: LeaderAndEpoch = LeaderAndEpoch()
+    leader: LeaderAndEpoch = NO_LEADER
 
     def __str__(self) -> str:
         return str(self.offset) if self.offset_epoch is None else f"{self.offset} (epoch {self.offset_epoch})"

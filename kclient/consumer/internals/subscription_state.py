@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
+from kclient.client.metadata_snapshot import LeaderAndEpoch
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.partition_state import (
     AutoOffsetReset,
     FetchPosition,
     FetchState,
-    LeaderAndEpoch,
     PartitionState,
 )
 from kclient.consumer.listener import ConsumerRebalanceListener

@@ -1,0 +1,76 @@
+"""The three clocks of a group member: heartbeat, session and poll."""
+
+from __future__ import annotations
+
+from kclient.consumer.internals.request_manager import NEVER
+
+
+class Heartbeat:
+    """When to send a heartbeat, when the coordinator must be taken for gone, when the application for stuck.
+
+    Belongs to the I/O thread; only `polled` is called by the application's, and writes a single integer.
+    """
+
+    __slots__ = (
+        "_in_flight",
+        "_interval_ms",
+        "_max_poll_interval_ms",
+        "_next_ms",
+        "_polled_ms",
+        "_session_deadline_ms",
+        "_session_timeout_ms",
+    )
+
+    def __init__(
+        self, *, interval_ms: int, session_timeout_ms: int, max_poll_interval_ms: int, now_ms: int
+    ) -> None:
+        self._interval_ms = interval_ms
+        self._session_timeout_ms = session_timeout_ms
+        self._max_poll_interval_ms = max_poll_interval_ms
+        self._polled_ms = now_ms
+        self._in_flight = False
+        self._next_ms = now_ms
+        self._session_deadline_ms = now_ms + session_timeout_ms
+
+    def polled(self, now_ms: int) -> None:
+        """The application called poll()."""
+        self._polled_ms = now_ms
+
+    def reset(self, now_ms: int) -> None:
+        """The member joined anew."""
+        self._in_flight = False
+        self._next_ms = now_ms + self._interval_ms
+        self._session_deadline_ms = now_ms + self._session_timeout_ms
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether to send a heartbeat now."""
+        return not self._in_flight and now_ms >= self._next_ms
+
+    def sent(self, now_ms: int) -> None:
+        """A heartbeat is on its way."""
+        self._in_flight = True
+        self._next_ms = now_ms + self._interval_ms
+
+    def answered(self, now_ms: int) -> None:
+        """The coordinator answered, so the session goes on."""
+        self._in_flight = False
+        self._session_deadline_ms = now_ms + self._session_timeout_ms
+
+    def failed(self, now_ms: int, retry_ms: int) -> None:
+        """No answer; try again after `retry_ms` rather than after a whole interval."""
+        self._in_flight = False
+        self._next_ms = now_ms + retry_ms
+
+    def session_expired(self, now_ms: int) -> bool:
+        """Whether the coordinator has not answered for session.timeout.ms."""
+        return now_ms >= self._session_deadline_ms
+
+    def poll_expired(self, now_ms: int) -> bool:
+        """Whether the application has not polled for max.poll.interval.ms."""
+        return now_ms - self._polled_ms >= self._max_poll_interval_ms
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long until one of the clocks wants something."""
+        next_ms = NEVER + now_ms if self._in_flight else self._next_ms
+        poll_ms = self._polled_ms + self._max_poll_interval_ms
+        return max(min(next_ms, self._session_deadline_ms, poll_ms) - now_ms, 0)
