@@ -1,0 +1,302 @@
+"""AdminDriver: the I/O thread of an admin client. It sends single calls to the right broker until they are answered.
+
+A call names its target by role (any broker, the controller, a group's coordinator, a given node). The driver finds
+the broker, connects, sends, and tries again with backoff while the failure is passing and the deadline has not come.
+Errors inside an answer are the operation's business, with one exception: `retry_on` looks at the answer and returns
+the passing error that makes the driver look up the target again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import attrs
+
+from kclient.client.kafka_client import KafkaClient
+from kclient.client.metadata import Metadata
+from kclient.client.requests import ClientResponse
+from kclient.common.node import Node
+from kclient.errors import (
+    ClientClosedError,
+    DisconnectError,
+    Errors,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.futures import CompletableFuture
+from kclient.utils.log_context import LogContext
+from kclient.utils.threads import KafkaThread
+from kclient.utils.time import Time
+
+_IDLE_POLL_MS = 60_000
+_GROUP = 0  # FindCoordinator's key type
+
+
+class Role(Enum):
+    """Which broker a call goes to."""
+
+    ANY = "any broker"
+    CONTROLLER = "the controller"
+    COORDINATOR = "the group's coordinator"
+    NODE = "a given broker"
+
+
+@attrs.frozen
+class Target:
+    """Where a call goes: a role and, for a coordinator, the group, for a node, its id."""
+
+    role: Role = Role.ANY
+    group_id: str = ""
+    node_id: int = -1
+
+
+@attrs.define(eq=False)
+class Call:
+    """One request and everything about its tries. Belongs to the driver's thread once submitted."""
+
+    api_key: ApiKeys
+    build: Callable[[int], Any]
+    target: Target
+    deadline_ms: int
+    future: CompletableFuture[Any]
+    retry_on: Callable[[Any], KafkaError | None] | None = None
+    attempts: int = 0
+    not_before_ms: int = 0
+    last_error: KafkaError | None = None
+
+
+class AdminDriver:
+    """Sends calls from its own thread. `submit` and `close` may be called from any thread."""
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        metadata: Metadata,
+        *,
+        client_id: str,
+        retry_backoff: ExponentialBackoff,
+        retries: int,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._backoff = retry_backoff
+        self._retries = retries
+        self._time = time
+        self._log = log_context.logger(__name__)
+        self._lock = threading.Lock()
+        self._submitted: deque[Call] = deque()
+        self._waiting: list[Call] = []
+        self._in_flight: set[Call] = set()
+        self._coordinators: dict[str, Node] = {}
+        self._lookups: set[str] = set()
+        self._closing = False
+        self._drain_until_ms = 0
+        self._thread = KafkaThread(f"kafka-admin-client-thread | {client_id}", self._run, self._die)
+        self._thread.start()
+
+    def submit(
+        self,
+        api_key: ApiKeys,
+        message_or_builder: Any | Callable[[int], Any],
+        target: Target,
+        deadline_ms: int,
+        retry_on: Callable[[Any], KafkaError | None] | None = None,
+    ) -> CompletableFuture[Any]:
+        """Send one request; the future gives the answer's message. Raises ClientClosedError after `close`."""
+        builder = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
+        call = Call(api_key, builder, target, deadline_ms, CompletableFuture(), retry_on)
+        with self._lock:
+            if self._closing:
+                raise ClientClosedError("The admin client is closed; create a new one.")
+            self._submitted.append(call)
+        self._client.wakeup()
+        return call.future
+
+    def close(self, timeout_ms: int) -> None:
+        """Let calls under way finish for at most `timeout_ms`, fail the rest, end the thread."""
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                self._drain_until_ms = self._time.monotonic_ms() + timeout_ms
+        self._client.wakeup()
+        if threading.current_thread() is not self._thread:
+            self._thread.join((timeout_ms + 1000) / 1000)
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                pass
+        finally:
+            self._client.close()
+
+    def _die(self, error: BaseException) -> None:
+        with self._lock:
+            self._closing = True
+        self._fail_all(KafkaError(f"The admin client's I/O thread died: {error!r}"))
+
+    def _step(self) -> bool:
+        now_ms = self._time.monotonic_ms()
+        with self._lock:
+            self._waiting.extend(self._submitted)
+            self._submitted.clear()
+            closing = self._closing
+        if closing and (now_ms >= self._drain_until_ms or not (self._waiting or self._in_flight)):
+            self._fail_all(ClientClosedError("The admin client was closed before the call was answered."))
+            return False
+        self._expire(now_ms)
+        wait_ms = self._send_ready(now_ms)
+        self._client.poll(wait_ms, now_ms)
+        return True
+
+    def _expire(self, now_ms: int) -> None:
+        for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
+            self._forget(call)
+            cause = "" if call.last_error is None else f"; the last failure was: {call.last_error}"
+            call.future.fail(
+                KafkaTimeoutError(
+                    f"{call.api_key.name} to {call.target.role.value} got no answer in time after "
+                    f"{call.attempts} attempts{cause}"
+                )
+            )
+
+    def _forget(self, call: Call) -> None:
+        self._in_flight.discard(call)
+        if call in self._waiting:
+            self._waiting.remove(call)
+
+    def _send_ready(self, now_ms: int) -> int:
+        """Send what can be sent; returns how long the next poll may wait."""
+        wait_ms = _IDLE_POLL_MS
+        for call in (*self._waiting, *self._in_flight):
+            wait_ms = min(wait_ms, max(call.deadline_ms - now_ms, 0))
+        if self._closing:
+            wait_ms = min(wait_ms, max(self._drain_until_ms - now_ms, 0))
+        for call in list(self._waiting):
+            if now_ms < call.not_before_ms:
+                wait_ms = min(wait_ms, call.not_before_ms - now_ms)
+                continue
+            node = self._find(call, now_ms)
+            if node is None:
+                wait_ms = min(wait_ms, max(self._metadata.time_to_next_update_ms(now_ms), 10))
+                continue
+            error = self._client.authentication_error(node)
+            if error is not None:
+                self._forget(call)
+                call.future.fail(error)
+                continue
+            if not self._client.ready(node, now_ms):
+                wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
+                continue
+            self._send(call, node, now_ms)
+        return wait_ms
+
+    def _find(self, call: Call, now_ms: int) -> Node | None:
+        target = call.target
+        cluster = self._metadata.fetch()
+        if target.role is Role.ANY:
+            return self._client.least_loaded_node(now_ms)
+        if target.role is Role.NODE:
+            node = cluster.node_by_id(target.node_id)
+        elif target.role is Role.CONTROLLER:
+            node = cluster.controller
+        else:
+            node = self._coordinators.get(target.group_id)
+            if node is None:
+                self._look_up_coordinator(target.group_id, call.deadline_ms)
+            return node
+        if node is None:
+            self._metadata.request_update()
+        return node
+
+    def _look_up_coordinator(self, group_id: str, deadline_ms: int) -> None:
+        if group_id in self._lookups:
+            return
+        self._lookups.add(group_id)
+
+        def build(version: int) -> FindCoordinatorRequest:
+            if version >= 4:
+                return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group_id])
+            return FindCoordinatorRequest(key=group_id, key_type=_GROUP)
+
+        def answer(message: Any) -> Any:
+            return message.coordinators[0] if message.coordinators else message
+
+        lookup = Call(
+            ApiKeys.FIND_COORDINATOR,
+            build,
+            Target(),
+            deadline_ms,
+            CompletableFuture(),
+            lambda message: Errors.for_code(answer(message).error_code, answer(message).error_message),
+        )
+
+        def found(done: CompletableFuture[Any]) -> None:
+            self._lookups.discard(group_id)
+            error = done.exception(0)
+            if error is None:
+                there = answer(done.result(0))
+                self._coordinators[group_id] = Node(there.node_id, there.host, there.port)
+                return
+            for call in [c for c in self._waiting if c.target.group_id == group_id]:
+                self._forget(call)
+                call.future.fail(error)
+
+        lookup.future.add_done_callback(found)
+        self._waiting.append(lookup)
+
+    def _send(self, call: Call, node: Node, now_ms: int) -> None:
+        self._waiting.remove(call)
+        self._in_flight.add(call)
+        call.attempts += 1
+        request = self._client.new_request(
+            node.id,
+            call.build,
+            now_ms,
+            api_key=call.api_key,
+            on_complete=lambda response: self._complete(call, response),
+        )
+        self._client.send(request, now_ms)
+
+    def _complete(self, call: Call, response: ClientResponse) -> None:
+        if call not in self._in_flight:
+            return  # expired meanwhile; its future has its error
+        self._in_flight.discard(call)
+        error = response.failure()
+        if error is None and call.retry_on is not None:
+            error = call.retry_on(response.message)
+        if error is None:
+            call.future.complete(response.message)
+            return
+        call.last_error = error
+        if not error.retriable or call.attempts > self._retries:
+            call.future.fail(error)
+            return
+        self._log.debug("%s failed and is tried again: %s", call.api_key.name, error)
+        if call.target.role is Role.COORDINATOR:
+            self._coordinators.pop(call.target.group_id, None)
+        if (
+            error.invalid_metadata
+            or isinstance(error, DisconnectError)
+            or call.target.role is Role.CONTROLLER
+        ):
+            self._metadata.request_update()
+        call.not_before_ms = self._time.monotonic_ms() + self._backoff.backoff_ms(call.attempts - 1)
+        self._waiting.append(call)
+
+    def _fail_all(self, error: KafkaError) -> None:
+        with self._lock:
+            left = [*self._submitted, *self._waiting, *self._in_flight]
+            self._submitted.clear()
+        self._waiting.clear()
+        self._in_flight.clear()
+        for call in left:
+            call.future.fail(error)

@@ -1,0 +1,1 @@
+"""The operations of the admin client, one module a subject, each a generator (see `steps`)."""

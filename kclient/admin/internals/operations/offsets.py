@@ -1,0 +1,188 @@
+"""Looking up offsets: of partitions at their leaders, of groups at their coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kclient.admin.internals.context import OperationContext, settle
+from kclient.admin.internals.driver import Role, Target
+from kclient.admin.internals.operations.topics import topic_request
+from kclient.admin.internals.steps import Operation
+from kclient.admin.types import ListedOffset
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kclient.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+_COORDINATOR_MOVED = (
+    Errors.COORDINATOR_LOAD_IN_PROGRESS,
+    Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_COORDINATOR,
+)
+
+
+def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers per topic, in order."""
+    grouped: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        grouped.setdefault(tp.topic, []).append(tp.partition)
+    return grouped
+
+
+def list_offsets(
+    context: OperationContext, specs: Mapping[TopicPartition, int], isolation_level: int
+) -> Operation[dict[TopicPartition, ListedOffset]]:
+    """ListOffsets at each partition's leader; partitions whose leader moves are tried again."""
+    results: dict[TopicPartition, ListedOffset] = {}
+    errors: dict[TopicPartition, KafkaError] = {}
+    left, attempt = dict(specs), 0
+    while left:
+        (metadata,) = yield [context.call(ApiKeys.METADATA, topic_request(list(by_topic(left))))]
+        if isinstance(metadata, KafkaError):
+            raise metadata
+        passing = _no_leader(metadata, left, errors)
+        per_leader = _group_by_leader(metadata, [tp for tp in left if tp not in errors and tp not in passing])
+        answers = yield [
+            context.call(
+                ApiKeys.LIST_OFFSETS,
+                _request({tp: left[tp] for tp in tps}, isolation_level),
+                Target(Role.NODE, node_id=leader),
+            )
+            for leader, tps in per_leader.items()
+        ]
+        for tps, answer in zip(per_leader.values(), answers, strict=True):
+            if isinstance(answer, KafkaError):
+                for tp in tps:
+                    (passing if answer.retriable else errors)[tp] = answer
+                continue
+            _read(answer, results, errors, passing)
+        left = {tp: left[tp] for tp in passing}
+        if left:
+            yield context.pause(attempt)
+            attempt += 1
+    return settle(results, errors, "Listing offsets")
+
+
+def _no_leader(
+    metadata: Any, wanted: Collection[TopicPartition], errors: dict[TopicPartition, KafkaError]
+) -> dict[TopicPartition, KafkaError]:
+    """Partitions without a leader: those that may get one are returned, the others become errors."""
+    passing: dict[TopicPartition, KafkaError] = {}
+    topics = {topic.name: topic for topic in metadata.topics}
+    for tp in wanted:
+        topic = topics[tp.topic]
+        code = topic.error_code
+        if code == Errors.NONE:
+            found = [p for p in topic.partitions if p.partition_index == tp.partition]
+            code = found[0].error_code if found else Errors.UNKNOWN_TOPIC_OR_PARTITION
+        error = Errors.for_code(code)
+        if error is None:
+            continue
+        (passing if code == Errors.LEADER_NOT_AVAILABLE else errors)[tp] = error
+    return passing
+
+
+def _group_by_leader(metadata: Any, wanted: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    leaders = {
+        TopicPartition(topic.name, partition.partition_index): partition.leader_id
+        for topic in metadata.topics
+        for partition in topic.partitions
+    }
+    grouped: dict[int, list[TopicPartition]] = {}
+    for tp in wanted:
+        grouped.setdefault(leaders[tp], []).append(tp)
+    return grouped
+
+
+def _request(specs: Mapping[TopicPartition, int], isolation_level: int) -> ListOffsetsRequest:
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation_level,
+        topics=[
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(partition_index=p, timestamp=int(specs[TopicPartition(topic, p)]))
+                    for p in partitions
+                ],
+            )
+            for topic, partitions in by_topic(specs).items()
+        ],
+    )
+
+
+def _read(
+    answer: Any,
+    results: dict[TopicPartition, ListedOffset],
+    errors: dict[TopicPartition, KafkaError],
+    passing: dict[TopicPartition, KafkaError],
+) -> None:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            error = Errors.for_code(partition.error_code)
+            if error is None:
+                epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
+                results[tp] = ListedOffset(partition.offset, partition.timestamp, epoch)
+            else:
+                (passing if error.retriable else errors)[tp] = error
+
+
+def list_consumer_group_offsets(
+    context: OperationContext, group_id: str, partitions: Collection[TopicPartition] | None
+) -> Operation[dict[TopicPartition, OffsetAndMetadata | None]]:
+    """OffsetFetch at the group's coordinator; None as value where nothing is committed."""
+    wanted = None if partitions is None else by_topic(partitions)
+
+    def build(version: int) -> OffsetFetchRequest:
+        if version >= 8:
+            topics = None
+            if wanted is not None:
+                topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted.items()]
+            return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)])
+        old = None
+        if wanted is not None:
+            old = [OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in wanted.items()]
+        return OffsetFetchRequest(group_id=group_id, topics=old)
+
+    def body(message: Any) -> Any:
+        return message.groups[0] if message.groups else message
+
+    def moved(message: Any) -> KafkaError | None:
+        code = body(message).error_code
+        return Errors.for_code(code) if code in _COORDINATOR_MOVED else None
+
+    (answer,) = yield [
+        # Version 9 is the last that names topics; later ones name them by id.
+        context.call(ApiKeys.OFFSET_FETCH, build, Target(Role.COORDINATOR, group_id), moved)
+    ]
+    if isinstance(answer, KafkaError):
+        raise answer
+    group = body(answer)
+    error = Errors.for_code(group.error_code)
+    if error is not None:
+        raise error
+    results: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    errors: dict[TopicPartition, KafkaError] = {}
+    for topic in group.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            failed = Errors.for_code(partition.error_code)
+            if failed is not None:
+                errors[tp] = failed
+            elif partition.committed_offset < 0:
+                results[tp] = None
+            else:
+                epoch = partition.committed_leader_epoch
+                results[tp] = OffsetAndMetadata(
+                    partition.committed_offset, partition.metadata or "", epoch if epoch >= 0 else None
+                )
+    return settle(results, errors, f"Listing the offsets of group {group_id}")

@@ -1,0 +1,182 @@
+"""Creating, deleting, listing and describing topics, and the cluster they live in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kclient.admin.internals.context import OperationContext, retry_on_codes, settle
+from kclient.admin.internals.driver import Role, Target
+from kclient.admin.internals.steps import Operation
+from kclient.admin.types import ClusterDescription, CreatedTopic, NewTopic, TopicDescription, TopicListing
+from kclient.common.node import Node
+from kclient.common.topic_partition import PartitionInfo
+from kclient.errors import Errors, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+_CONTROLLER = Target(Role.CONTROLLER)
+
+
+def create_topics(
+    context: OperationContext, topics: Sequence[NewTopic], validate_only: bool, timeout_ms: int
+) -> Operation[dict[str, CreatedTopic]]:
+    """CreateTopics at the controller."""
+    request = CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
+    )
+    (answer,) = yield [
+        context.call(ApiKeys.CREATE_TOPICS, request, _CONTROLLER, _retry_not_controller("topics"))
+    ]
+    if isinstance(answer, KafkaError):
+        raise answer
+    results: dict[str, CreatedTopic] = {}
+    errors: dict[str, KafkaError] = {}
+    for topic in answer.topics:
+        error = Errors.for_code(topic.error_code, topic.error_message)
+        if error is None:
+            results[topic.name] = CreatedTopic(
+                topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor
+            )
+        else:
+            errors[topic.name] = error
+    return settle(results, errors, "Creating topics")
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignments = topic.replica_assignments or {}
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if topic.num_partitions is None else topic.num_partitions,
+        replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            for partition, brokers in sorted(assignments.items())
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def _retry_not_controller(field: str) -> Any:
+    return retry_on_codes(
+        lambda message: [entry.error_code for entry in getattr(message, field)], Errors.NOT_CONTROLLER
+    )
+
+
+def delete_topics(
+    context: OperationContext, names: Sequence[str], timeout_ms: int
+) -> Operation[dict[str, None]]:
+    """DeleteTopics at the controller."""
+
+    def build(version: int) -> DeleteTopicsRequest:
+        if version >= 6:
+            return DeleteTopicsRequest(
+                topics=[DeleteTopicState(name=name) for name in names], timeout_ms=timeout_ms
+            )
+        return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+
+    (answer,) = yield [
+        context.call(ApiKeys.DELETE_TOPICS, build, _CONTROLLER, _retry_not_controller("responses"))
+    ]
+    if isinstance(answer, KafkaError):
+        raise answer
+    results: dict[str, None] = {}
+    errors: dict[str, KafkaError] = {}
+    for topic in answer.responses:
+        error = Errors.for_code(topic.error_code, topic.error_message)
+        if error is None:
+            results[topic.name] = None
+        else:
+            errors[topic.name] = error
+    return settle(results, errors, "Deleting topics")
+
+
+def list_topics(context: OperationContext, include_internal: bool) -> Operation[dict[str, TopicListing]]:
+    """Every topic that the client may see."""
+
+    def build(version: int) -> MetadataRequest:
+        # Version 0 asks for everything with an empty list; null came with version 1.
+        return MetadataRequest(topics=[] if version == 0 else None, allow_auto_topic_creation=True)
+
+    (answer,) = yield [context.call(ApiKeys.METADATA, build)]
+    if isinstance(answer, KafkaError):
+        raise answer
+    return {
+        topic.name: TopicListing(topic.name, topic.topic_id, topic.is_internal)
+        for topic in answer.topics
+        if include_internal or not topic.is_internal
+    }
+
+
+def describe_topics(
+    context: OperationContext, names: Sequence[str]
+) -> Operation[dict[str, TopicDescription]]:
+    """Partitions, leaders and replicas of topics."""
+    results: dict[str, TopicDescription] = {}
+    errors: dict[str, KafkaError] = {}
+    left, attempt = list(names), 0
+    while left:
+        (answer,) = yield [context.call(ApiKeys.METADATA, topic_request(left))]
+        if isinstance(answer, KafkaError):
+            raise answer
+        nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
+        left = []
+        for topic in answer.topics:
+            error = Errors.for_code(topic.error_code)
+            if error is None:
+                results[topic.name] = _description(topic, nodes)
+            elif topic.error_code == Errors.LEADER_NOT_AVAILABLE:
+                left.append(topic.name)  # just being created; the leader comes within moments
+            else:
+                errors[topic.name] = error
+        if left:
+            yield context.pause(attempt)
+            attempt += 1
+    return settle(results, errors, "Describing topics")
+
+
+def topic_request(names: Sequence[str]) -> MetadataRequest:
+    """Metadata of `names` that creates none of them."""
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+
+
+def _node(broker: Any) -> Node:
+    return Node(broker.node_id, broker.host, broker.port, broker.rack)
+
+
+def _description(topic: Any, nodes: dict[int, Node]) -> TopicDescription:
+    def known(ids: list[int]) -> tuple[Node, ...]:
+        # A replica whose broker is away is not among the brokers; it is still worth showing by its id.
+        return tuple(nodes.get(node_id) or Node(node_id, "", -1) for node_id in ids)
+
+    partitions = [
+        PartitionInfo(
+            topic.name,
+            partition.partition_index,
+            nodes.get(partition.leader_id),
+            known(partition.replica_nodes),
+            known(partition.isr_nodes),
+            known(partition.offline_replicas),
+            partition.leader_epoch if partition.leader_epoch >= 0 else None,
+        )
+        for partition in sorted(topic.partitions, key=lambda entry: int(entry.partition_index))
+    ]
+    return TopicDescription(topic.name, tuple(partitions), topic.topic_id, topic.is_internal)
+
+
+def describe_cluster(context: OperationContext) -> Operation[ClusterDescription]:
+    """Brokers and controller."""
+    (answer,) = yield [context.call(ApiKeys.METADATA, MetadataRequest(topics=[]))]
+    if isinstance(answer, KafkaError):
+        raise answer
+    nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
+    return ClusterDescription(answer.cluster_id, tuple(nodes.values()), nodes.get(answer.controller_id))

@@ -1,0 +1,76 @@
+"""Operations as generators: what they may ask for, and how a caller that can block drives them.
+
+An operation such as "list the offsets of these partitions" takes several requests, to several brokers, with retries.
+Written as a generator it never blocks: it yields what it waits for (a list of futures, or a pause) and is resumed
+with the outcomes. A synchronous caller drives it by waiting, an asynchronous one by awaiting; the operation itself
+is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias, TypeVar
+
+import attrs
+
+from kclient.errors import KafkaError, KafkaTimeoutError
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import Timer
+
+R = TypeVar("R")
+
+
+@attrs.frozen
+class Pause:
+    """Resume the operation `duration_ms` from now."""
+
+    duration_ms: int
+
+
+Wait: TypeAlias = "list[KafkaFuture[Any]] | Pause"
+Outcomes: TypeAlias = "list[Any]"
+"""One entry a future: its result, or its error as a value, so that one failure does not hide the others."""
+
+Operation: TypeAlias = Generator[Wait, Outcomes, R]
+
+
+def run(operation: Operation[R], timer: Timer, what: str) -> R:
+    """Drive `operation` to its end on the calling thread.
+
+    Raises what the operation raises, and KafkaTimeoutError naming `what` when the timer ends first.
+    """
+    outcomes: Outcomes = []
+    try:
+        while True:
+            wait = operation.send(outcomes) if outcomes else next(operation)
+            outcomes = _pause(wait, timer) if isinstance(wait, Pause) else [_outcome(f, timer) for f in wait]
+    except StopIteration as finished:
+        result: R = finished.value
+        return result
+    except KafkaTimeoutError as error:
+        if not timer.is_expired():
+            raise
+        raise KafkaTimeoutError(
+            f"{what} did not finish within {timer.timeout_ms} ms (timeout_ms, by default default.api.timeout.ms): "
+            f"{error}"
+        ) from error
+    finally:
+        operation.close()
+
+
+def _pause(pause: Pause, timer: Timer) -> Outcomes:
+    remaining_ms = timer.remaining_ms()
+    if remaining_ms <= 0:
+        raise KafkaTimeoutError("no time was left for another try")
+    timer.time.sleep_ms(min(pause.duration_ms, remaining_ms))
+    return [None]
+
+
+def _outcome(future: KafkaFuture[Any], timer: Timer) -> Any:
+    # The driver fails every call at its own deadline, which is this timer's; the slack covers its wakeup.
+    error = future.exception(timer.remaining_ms() / 1000 + 5.0)
+    if error is None:
+        return future.result()
+    if not isinstance(error, KafkaError):
+        raise error
+    return error

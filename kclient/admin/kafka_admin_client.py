@@ -1,0 +1,216 @@
+"""KafkaAdminClient: topics, groups, offsets and the cluster, from any thread."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from kclient.admin.config import AdminConfig
+from kclient.admin.internals.context import OperationContext
+from kclient.admin.internals.driver import AdminDriver
+from kclient.admin.internals.operations import groups, offsets, topics
+from kclient.admin.internals.steps import Operation, run
+from kclient.admin.types import (
+    ClusterDescription,
+    CreatedTopic,
+    GroupDescription,
+    GroupListing,
+    ListedOffset,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+)
+from kclient.client.assembly import build_network_client
+from kclient.client.metadata import Metadata
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.fork import ForkGuard
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Timer
+
+R = TypeVar("R")
+
+_ids = itertools.count(1)
+_ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+
+
+class KafkaAdminClient:
+    """Manages a Kafka cluster. Thread-safe.
+
+    Settings are Java's: dotted in a mapping or a `.properties` file, underscored as keywords. Methods wait for their
+    answer and return plain values; a method over several keys raises `AdminError` if any of them failed, with what
+    went well in `.results` and the rest in `.errors`. `timeout_ms` is default.api.timeout.ms unless given; when it
+    is over, `KafkaTimeoutError` says what was tried.
+
+        with KafkaAdminClient(bootstrap_servers="localhost:9092") as admin:
+            admin.create_topics([NewTopic("orders", num_partitions=3)])
+    """
+
+    def __init__(self, config: Mapping[str, object] | str | Path | None = None, **settings: object) -> None:
+        self._config = AdminConfig.parse(config, settings)
+        self._client_id = self._config.client_id or f"adminclient-{next(_ids)}"
+        self._time = SYSTEM_TIME
+        log_context = LogContext(f"[AdminClient clientId={self._client_id}] ")
+        self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
+        metadata = Metadata(
+            refresh_backoff=self._backoff,
+            metadata_max_age_ms=self._config.metadata_max_age_ms,
+            log_context=log_context,
+            time=self._time,
+        )
+        network_client = build_network_client(
+            self._config,
+            metadata=metadata,
+            client_id=self._client_id,
+            time=self._time,
+            log_context=log_context,
+            max_in_flight=5,
+        )
+        self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
+        self._closed = False
+        self._driver = AdminDriver(
+            network_client,
+            metadata,
+            client_id=self._client_id,
+            retry_backoff=self._backoff,
+            retries=self._config.retries,
+            time=self._time,
+            log_context=log_context,
+        )
+
+    def create_topics(
+        self,
+        new_topics: Iterable[NewTopic | str],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[str, CreatedTopic]:
+        """Create topics; a plain name takes the broker's default counts. `validate_only` only checks."""
+        wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in new_topics]
+        context, timer = self._begin(timeout_ms)
+        what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
+        return self._run(topics.create_topics(context, wanted, validate_only, timer.timeout_ms), timer, what)
+
+    def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
+        """Delete topics and everything in them."""
+        wanted = list(names)
+        context, timer = self._begin(timeout_ms)
+        operation = topics.delete_topics(context, wanted, timer.timeout_ms)
+        return self._run(operation, timer, f"Deleting topics {', '.join(wanted)}")
+
+    def list_topics(
+        self, *, include_internal: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, TopicListing]:
+        """Every topic by name; Kafka's own only with `include_internal`."""
+        context, timer = self._begin(timeout_ms)
+        return self._run(topics.list_topics(context, include_internal), timer, "Listing topics")
+
+    def describe_topics(
+        self, names: Iterable[str], *, timeout_ms: int | None = None
+    ) -> dict[str, TopicDescription]:
+        """Partitions, leaders and replicas of topics."""
+        wanted = list(names)
+        context, timer = self._begin(timeout_ms)
+        operation = topics.describe_topics(context, wanted)
+        return self._run(operation, timer, f"Describing topics {', '.join(wanted)}")
+
+    def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
+        """The cluster's id, brokers and controller."""
+        context, timer = self._begin(timeout_ms)
+        return self._run(topics.describe_cluster(context), timer, "Describing the cluster")
+
+    def list_offsets(
+        self,
+        specs: Mapping[TopicPartition, int],
+        *,
+        isolation_level: str = "read_uncommitted",
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset of each partition for an `OffsetSpec` or a timestamp in ms (KIP-396, KIP-734).
+
+        `isolation_level` `read_committed` makes LATEST the end of the committed records.
+        """
+        if isolation_level not in _ISOLATION:
+            raise ValueError(
+                f"isolation_level must be one of {', '.join(_ISOLATION)}, not {isolation_level!r}"
+            )
+        context, timer = self._begin(timeout_ms)
+        operation = offsets.list_offsets(context, dict(specs), _ISOLATION[isolation_level])
+        return self._run(operation, timer, "Listing offsets")
+
+    def list_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
+    ) -> dict[str, GroupListing]:
+        """Every group by id, of all brokers, narrowed to `states` and `types` where given (KIP-518, KIP-848)."""
+        context, timer = self._begin(timeout_ms)
+        return self._run(groups.list_groups(context, states, types), timer, "Listing groups")
+
+    def describe_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> dict[str, GroupDescription]:
+        """State, members and assignments of classic groups."""
+        wanted = list(group_ids)
+        context, timer = self._begin(timeout_ms)
+        operation = groups.describe_groups(context, wanted)
+        return self._run(operation, timer, f"Describing groups {', '.join(wanted)}")
+
+    def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
+        """Delete groups without members, and their offsets (KIP-229)."""
+        wanted = list(group_ids)
+        context, timer = self._begin(timeout_ms)
+        operation = groups.delete_groups(context, wanted)
+        return self._run(operation, timer, f"Deleting groups {', '.join(wanted)}")
+
+    def list_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What `group_id` has committed: for all its partitions, or for `partitions` (None where nothing is)."""
+        context, timer = self._begin(timeout_ms)
+        operation = offsets.list_consumer_group_offsets(context, group_id, partitions)
+        return self._run(operation, timer, f"Listing the offsets of group {group_id}")
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Wait at most `timeout_ms` (by default default.api.timeout.ms) for calls under way, then close.
+
+        A second call does nothing; in a forked child it touches none of the parent's connections.
+        """
+        self._closed = True
+        if self._fork_guard.forked:
+            return
+        self._driver.close(self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._fork_guard.forked:
+            return
+        warnings.warn(
+            f"KafkaAdminClient {self._client_id} was not closed", ResourceWarning, source=self, stacklevel=1
+        )
+        self._driver.close(0)
+
+    def _begin(self, timeout_ms: int | None) -> tuple[OperationContext, Timer]:
+        self._fork_guard.check()
+        limit_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        if limit_ms < 0:
+            raise ValueError(f"timeout_ms must not be negative, not {limit_ms}")
+        timer = self._time.timer(limit_ms)
+        return OperationContext(self._driver, timer.deadline_ms, self._backoff), timer
+
+    def _run(self, operation: Operation[R], timer: Timer, what: str) -> R:
+        return run(operation, timer, what)

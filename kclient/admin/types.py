@@ -1,0 +1,130 @@
+"""What the admin client takes and gives: plain immutable values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+import attrs
+
+from kclient.common.node import Node
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.uuid import Uuid
+
+
+@attrs.frozen
+class NewTopic:
+    """A topic to create.
+
+    Leave `num_partitions` or `replication_factor` None for the broker's defaults (KIP-464). `replica_assignments`
+    names the brokers of each partition instead of both.
+    """
+
+    name: str
+    num_partitions: int | None = None
+    replication_factor: int | None = None
+    replica_assignments: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.replica_assignments is not None and (self.num_partitions, self.replication_factor) != (
+            None,
+            None,
+        ):
+            raise ValueError(
+                f"Topic {self.name}: replica_assignments excludes num_partitions and replication_factor"
+            )
+        for field in ("num_partitions", "replication_factor"):
+            value = getattr(self, field)
+            if value is not None and value < 1:
+                raise ValueError(f"Topic {self.name}: {field} must be at least 1, not {value}")
+
+
+@attrs.frozen
+class CreatedTopic:
+    """A topic as the broker created it; counts are -1 where the broker is too old to tell (KIP-525)."""
+
+    name: str
+    topic_id: Uuid = Uuid.ZERO
+    num_partitions: int = -1
+    replication_factor: int = -1
+
+
+@attrs.frozen
+class TopicListing:
+    """One topic of the cluster."""
+
+    name: str
+    topic_id: Uuid = Uuid.ZERO
+    is_internal: bool = False
+
+
+@attrs.frozen
+class TopicDescription:
+    """One topic with its partitions in order."""
+
+    name: str
+    partitions: tuple[PartitionInfo, ...]
+    topic_id: Uuid = Uuid.ZERO
+    is_internal: bool = False
+
+
+@attrs.frozen
+class ClusterDescription:
+    """The brokers of the cluster."""
+
+    cluster_id: str | None
+    nodes: tuple[Node, ...]
+    controller: Node | None
+
+
+class OffsetSpec(IntEnum):
+    """Which offset `list_offsets` looks up; a plain int >= 0 means the first offset at or after that time (ms)."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+
+
+@attrs.frozen
+class ListedOffset:
+    """What `list_offsets` found; offset and timestamp are -1 where no record is that late."""
+
+    offset: int
+    timestamp_ms: int = -1
+    leader_epoch: int | None = None
+
+
+@attrs.frozen
+class GroupListing:
+    """One group of the cluster; `state` and `group_type` are empty where the broker is too old to tell."""
+
+    group_id: str
+    protocol_type: str
+    state: str = ""
+    group_type: str = ""
+
+
+@attrs.frozen
+class MemberDescription:
+    """One member of a group and what it was given."""
+
+    member_id: str
+    client_id: str
+    host: str
+    group_instance_id: str | None
+    assignment: tuple[TopicPartition, ...]
+
+
+@attrs.frozen
+class GroupDescription:
+    """One classic group. `state` is Kafka's word for it, such as Stable, Empty or Dead."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    partition_assignor: str
+    members: tuple[MemberDescription, ...]
+    coordinator: Node
