@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,9 @@ class InvalidRequiredAcksError(InvalidConfigurationError, code=21):
 
 
 class InvalidTimestampError(ApiError, code=32):
+    """`record_errors` names the records at fault: pairs of index in the batch and message."""
+
+    record_errors: Sequence[tuple[int, str]] = ()
     default_message = (
         "The timestamp is further from the broker's clock than the topic's message.timestamp limits allow."
     )
@@ -232,6 +235,9 @@ class NoReassignmentInProgressError(ApiError, code=85):
 
 
 class InvalidRecordError(InvalidConfigurationError, code=87):
+    """`record_errors` names the records at fault: pairs of index in the batch and message."""
+
+    record_errors: Sequence[tuple[int, str]] = ()
     default_message = "The broker's checks refuse the record; a compacted topic, for example, needs a key."
 
 
