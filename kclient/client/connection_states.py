@@ -194,6 +194,10 @@ class ConnectionStates:
         state = self.state(node_id)
         return state is ConnectionState.CONNECTING or state is ConnectionState.CHECKING_API_VERSIONS
 
+    def is_connected_or_connecting(self, node_id: int) -> bool:
+        """True while there is a connection, or one is being made."""
+        return self.state(node_id) not in _OVER
+
     def is_disconnected(self, node_id: int) -> bool:
         """True if the last connection broke and no new one has begun; False for a node never connected to."""
         node = self._nodes.get(node_id)

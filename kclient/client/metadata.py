@@ -228,14 +228,19 @@ class Metadata:
         self._tell_listeners(after.cluster)
 
     def failed_update(self, now_ms: int, error: KafkaError | None = None) -> None:
-        """The attempt failed; another one is due after a backoff. A final `error` is raised to those who wait."""
+        """The attempt failed; another one is due after a backoff. `error` is taken by `record_error`."""
         with self._lock:
             self._schedule.failed(now_ms)
             if error is not None:
-                self._last_error = error
-                if not error.retriable:
-                    self._refused = error
-                    self._changed.notify_all()
+                self.record_error(error)
+
+    def record_error(self, error: KafkaError) -> None:
+        """Why no update comes at present: the cause of time-outs, and raised to a waiter if it is not retriable."""
+        with self._lock:
+            self._last_error = error
+            if not error.retriable:
+                self._refused = error
+                self._changed.notify_all()
 
     def fatal_error(self, error: KafkaError) -> None:
         """Nothing will help (wrong credentials): every waiter gets `error`, now and later."""
@@ -259,7 +264,8 @@ class Metadata:
                 known = partitions.get(tp)
                 if known is None or leader_id not in known_nodes:
                     continue
-                if epoch <= max(known.leader_epoch or 0, self._memory.epochs.get(tp, -1)):
+                newest = -1 if known.leader_epoch is None else known.leader_epoch
+                if epoch <= max(newest, self._memory.epochs.get(tp, -1)):
                     continue
                 partitions[tp] = attrs.evolve(known, leader_id=leader_id, leader_epoch=epoch)
                 self._memory.epochs[tp] = epoch

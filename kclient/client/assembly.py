@@ -1,0 +1,110 @@
+"""Builds the NetworkClient of a producer, consumer or admin client from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kclient.client.bootstrap import expand_servers, resolve_host, validate_resolvable
+from kclient.client.connection_states import ConnectionStates
+from kclient.client.metadata import Metadata
+from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
+from kclient.client.network_client import NetworkClient
+from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
+from kclient.network.selector import Selector
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+
+class ConnectionSettings(Protocol):
+    """The settings that every client has and that matter here; `kclient.config` declares them."""
+
+    @property
+    def bootstrap_servers(self) -> Sequence[str]: ...
+    @property
+    def client_dns_lookup(self) -> str: ...
+    @property
+    def connections_max_idle_ms(self) -> int: ...
+    @property
+    def kclient_receive_max_bytes(self) -> int: ...
+    @property
+    def metadata_recovery_rebootstrap_trigger_ms(self) -> int: ...
+    @property
+    def metadata_recovery_strategy(self) -> str: ...
+    @property
+    def receive_buffer_bytes(self) -> int: ...
+    @property
+    def reconnect_backoff_max_ms(self) -> int: ...
+    @property
+    def reconnect_backoff_ms(self) -> int: ...
+    @property
+    def request_timeout_ms(self) -> int: ...
+    @property
+    def send_buffer_bytes(self) -> int: ...
+    @property
+    def socket_connection_setup_timeout_max_ms(self) -> int: ...
+    @property
+    def socket_connection_setup_timeout_ms(self) -> int: ...
+
+
+def build_network_client(
+    config: ConnectionSettings,
+    *,
+    metadata: Metadata,
+    client_id: str,
+    max_in_flight: int,
+    request_timeout_ms: int | None = None,
+    channel_builder: ChannelBuilder | None = None,
+    time: Time = SYSTEM_TIME,
+    log_context: LogContext | None = None,
+) -> NetworkClient:
+    """A NetworkClient for `config`; `metadata` begins with the bootstrap servers and belongs to the client.
+
+    `request_timeout_ms` is request.timeout.ms unless given. Blocks while names are resolved. Raises ConfigError for
+    a bad bootstrap.servers, BootstrapError if none of its names resolves, and what an embedded broker raises that
+    does not start.
+    """
+
+    def addresses() -> list[tuple[str, int]]:
+        found = validate_resolvable(expand_servers(config.bootstrap_servers), config.client_dns_lookup)
+        return [(address.host, address.port) for address in found]
+
+    metadata.bootstrap(addresses())
+    timeout_ms = config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
+    updater = MetadataUpdater(
+        metadata,
+        request_timeout_ms=timeout_ms,
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        rebootstrap=RebootstrapPolicy(
+            config.metadata_recovery_strategy.lower() == "rebootstrap",
+            config.metadata_recovery_rebootstrap_trigger_ms,
+            addresses,
+        ),
+        log_context=log_context,
+    )
+    states = ConnectionStates(
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        setup_timeout_ms=config.socket_connection_setup_timeout_ms,
+        setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
+        resolve=resolve_host,
+    )
+    selector = Selector(
+        max_receive_bytes=config.kclient_receive_max_bytes,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        channel_builder=channel_builder or PlaintextChannelBuilder(),
+        time=time,
+        log_context=log_context,
+    )
+    return NetworkClient(
+        selector=selector,
+        metadata_updater=updater,
+        connection_states=states,
+        max_in_flight=max_in_flight,
+        client_id=client_id,
+        request_timeout_ms=timeout_ms,
+        send_buffer_bytes=config.send_buffer_bytes,
+        receive_buffer_bytes=config.receive_buffer_bytes,
+        time=time,
+        log_context=log_context,
+    )
