@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Support
-from kclient.config.declare import Config, config_def, from_mapping, setting, vary
+from kclient.config.declare import Config, definition_of, from_mapping, setting, vary
 from kclient.config.java_names import java_alias
 from kclient.config.properties import load_properties, parse_properties
 from kclient.config.values import Password, Type
@@ -17,7 +17,7 @@ __all__ = [
     "Password",
     "Support",
     "Type",
-    "config_def",
+    "definition_of",
     "from_mapping",
     "java_alias",
     "load_properties",

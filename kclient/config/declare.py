@@ -55,7 +55,7 @@ def setting(
 
 def vary(base: type[Config], name: str, **changes: Any) -> Any:
     """The setting `name` of `base` again, with `changes` to its definition, such as another `default`."""
-    return _field(attrs.evolve(config_def(base)[name], **changes))
+    return _field(attrs.evolve(definition_of(base)[name], **changes))
 
 
 def _field(key: ConfigKey) -> Any:
@@ -112,7 +112,7 @@ def from_mapping(
     settings: Mapping[str, object] | None = None,
 ) -> C:
     """What `Config.parse` does, for any class of settings."""
-    definition = config_def(cls)
+    definition = definition_of(cls)
     if isinstance(config, str | Path):
         config = load_properties(config)
     elif config is not None and not isinstance(config, Mapping):
@@ -134,7 +134,7 @@ def from_mapping(
     return cls(**{name.replace(".", "_"): value for name, value in values.items()})
 
 
-def config_def(cls: type[Config]) -> ConfigDef:
+def definition_of(cls: type[Config]) -> ConfigDef:
     """The definitions of all settings of `cls`, by name."""
     definition = _definitions.get(cls)
     if definition is None:
@@ -160,7 +160,7 @@ def _known_name(definition: ConfigDef, key: object) -> str:
         name = str(key).replace("_", ".")
         if name.startswith("config.providers."):
             raise ConfigError(f"{key}: config.providers is not implemented yet.", name=error.name) from None
-        owners = sorted(client for client, cls in _config_classes.items() if name in config_def(cls))
+        owners = sorted(client for client, cls in _config_classes.items() if name in definition_of(cls))
         if not owners:
             raise
         raise ConfigError(

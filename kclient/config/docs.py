@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from kclient.config.config_def import REQUIRED, ConfigKey, Importance, Support
-from kclient.config.declare import Config, config_def
+from kclient.config.declare import Config, definition_of
 
 _INTRODUCTION = """# Configuration
 
@@ -32,7 +32,7 @@ _ORDER = list(Importance)
 
 def render(cls: type[Config]) -> str:
     """A section of Markdown with a table of the settings of `cls`, the most important ones first."""
-    keys = sorted(config_def(cls), key=lambda key: (_ORDER.index(key.importance), key.name))
+    keys = sorted(definition_of(cls), key=lambda key: (_ORDER.index(key.importance), key.name))
     lines = [
         f"## {cls.client[0].upper()}{cls.client[1:]}",
         "",

@@ -61,20 +61,26 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines without comments, continuations joined, each with the number of its first natural line."""
     pending: str | None = None
     start = 0
-    for number, natural in enumerate(_LINE_ENDS.split(text), 1):
+    naturals = _LINE_ENDS.split(text)
+    if not naturals[-1]:
+        naturals.pop()  # what follows the last line end is not a line
+    for number, natural in enumerate(naturals, 1):
         line = natural.lstrip(_BLANKS)
-        if pending is None:
-            if not line or line[0] in "#!":
+        if not pending:
+            # Also where a line was continued before it said anything.
+            if line[:1] in {"#", "!"} or (not line and pending is None):
+                pending = None
                 continue
             pending, start = "", number
         pending += line
         backslashes = len(pending) - len(pending.rstrip("\\"))
         if backslashes % 2:
             pending = pending[:-1]
-        else:
+            continue
+        if pending:
             yield start, pending
-            pending = None
-    if pending:
+        pending = None
+    if pending is not None:
         yield start, pending
 
 

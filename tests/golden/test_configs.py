@@ -8,7 +8,7 @@ import pytest
 from helpers import golden_table
 
 from kclient.admin.config import AdminConfig
-from kclient.config import REQUIRED, ConfigKey, config_def
+from kclient.config import REQUIRED, ConfigKey, definition_of
 from kclient.config.declare import Config
 from kclient.consumer.config import ConsumerConfig
 from kclient.producer.config import ProducerConfig
@@ -44,7 +44,7 @@ STRICTER = {
 
 
 def key_of(cls: type[Config], name: str) -> ConfigKey:
-    return config_def(cls)[name]
+    return definition_of(cls)[name]
 
 
 def allowed(text: str | None) -> object:
@@ -98,7 +98,7 @@ def test_a_setting_allows_what_java_allows(cls: type[Config], name: str, row: di
 
 @pytest.mark.parametrize(("cls", "java"), PAIRS)
 def test_there_are_no_settings_but_javas_and_our_own(cls: type[Config], java: str) -> None:
-    ours = {key.name for key in config_def(cls)}
+    ours = {key.name for key in definition_of(cls)}
     assert {name for name in ours if not name.startswith("kclient.")} == set(TABLE[java]["keys"])
 
 

@@ -1,0 +1,238 @@
+"""Reading settings: names, sources, support, and what errors say."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kclient.admin.config import AdminConfig
+from kclient.config import Config, Importance, Support, Type, definition_of, setting
+from kclient.consumer.config import ConsumerConfig
+from kclient.errors import ConfigError
+from kclient.producer.config import ProducerConfig
+
+SERVERS = {"bootstrap.servers": "localhost:9092"}
+CLASSES: list[type[Config]] = [ProducerConfig, ConsumerConfig, AdminConfig]
+STRING_SERIALIZER = "org.apache.kafka.common.serialization.StringSerializer"
+
+
+def producer(**settings: object) -> ProducerConfig:
+    return ProducerConfig.parse(SERVERS, settings)
+
+
+def test_names_may_be_dotted_or_underscored_and_values_strings_or_native() -> None:
+    for settings in ({"linger.ms": "20"}, {"linger_ms": 20}, {"linger.ms": 20}):
+        assert ProducerConfig.parse({**SERVERS, **settings}).linger_ms == 20
+        assert ProducerConfig.parse(SERVERS, settings).linger_ms == 20
+
+
+def test_a_properties_file_is_read_with_javas_class_names(tmp_path: Path) -> None:
+    path = tmp_path / "producer.properties"
+    path.write_text(
+        f"bootstrap.servers = b1:9092,\\\n  b2:9092\nvalue.serializer={STRING_SERIALIZER}\nacks: -1\n"
+    )
+    for source in (path, str(path)):
+        config = ProducerConfig.parse(source, {"client_id": "c"})
+        assert config.bootstrap_servers == ["b1:9092", "b2:9092"]
+        assert (config.value_serializer, config.acks, config.client_id) == ("string", "all", "c")
+
+
+@pytest.mark.parametrize(
+    ("config", "settings"),
+    [
+        ({"linger.ms": 1, "linger_ms": 1}, {}),
+        ({"linger.ms": 1}, {"linger_ms": 2}),
+        ({}, {"linger.ms": 1, "linger_ms": 1}),
+        ({"linger.ms": 1}, {"linger.ms": 1}),
+    ],
+)
+def test_a_setting_given_twice_is_refused(config: dict[str, object], settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"linger\.ms is given twice") as caught:
+        ProducerConfig.parse({**SERVERS, **config}, settings)
+    assert caught.value.name == "linger.ms"
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ("lingr.ms", "linger.ms"),
+        ("linger_msec", "linger.ms"),
+        ("LINGER_MS", "linger.ms"),
+        ("batchsize", "batch.size"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_nearest_one_and_the_client(given: str, nearest: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer(**{given: 1})
+    assert f"{given!r} is not a setting of the producer. Did you mean {nearest!r}?" == str(caught.value)
+
+
+def test_an_unknown_setting_like_no_other_is_refused_without_a_guess() -> None:
+    with pytest.raises(ConfigError, match=r"'zzz' is not a setting of the producer\.$"):
+        producer(zzz=1)
+
+
+def test_a_setting_of_another_client_is_said_to_be_that() -> None:
+    with pytest.raises(ConfigError, match=r"'group\.id' is a setting of the consumer, not of the producer\."):
+        ProducerConfig.parse({**SERVERS, "group.id": "g"})
+    with pytest.raises(ConfigError, match="of the admin client and the producer, not of the consumer"):
+        ConsumerConfig.parse(SERVERS, {"retries": 3})
+
+
+@pytest.mark.parametrize("key", [1, None, b"linger.ms"])
+def test_a_name_that_is_no_string_is_refused(key: Any) -> None:
+    with pytest.raises(ConfigError, match="must be a string"):
+        ProducerConfig.parse({**SERVERS, key: 1})
+
+
+@pytest.mark.parametrize("source", [5, ["linger.ms"], b"file"])
+def test_a_source_that_is_no_mapping_or_path_is_refused(source: Any) -> None:
+    with pytest.raises(ConfigError, match="must be a mapping or the path"):
+        ProducerConfig.parse(source)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("given", [{}, {"bootstrap.servers": ""}, {"bootstrap.servers": []}])
+def test_without_bootstrap_servers_the_error_mentions_the_embedded_broker(
+    cls: type[Config], given: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers is not set.*embedded://") as caught:
+        cls.parse(given)
+    assert caught.value.name == "bootstrap.servers"
+
+
+def test_none_is_taken_where_unset_is_the_default_and_refused_elsewhere() -> None:
+    assert producer(partitioner_class=None, key_serializer=None).partitioner_class is None
+    with pytest.raises(ConfigError, match=r"linger\.ms must not be None"):
+        producer(linger_ms=None)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) -> None:
+    parsed = cls.parse(SERVERS)
+    for key in definition_of(cls):
+        if key.name in {"bootstrap.servers", "enable.auto.commit"}:
+            continue
+        value = getattr(parsed, key.name.replace(".", "_"))
+        again = cls.parse(SERVERS, {key.name: value})
+        assert getattr(again, key.name.replace(".", "_")) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("security.protocol", "ssl"),
+        ("ssl.truststore.location", "/etc/trust.pem"),
+        ("sasl.mechanism", "PLAIN"),
+        ("sasl.jaas.config", "x"),
+        ("transactional.id", "t"),
+        ("transaction.timeout.ms", 1000),
+        ("metric.reporters", [object()]),
+        ("config.providers", "file"),
+        ("sasl.login.class", "com.example.Login"),
+        ("partitioner.rack.aware", True),
+        ("bootstrap.resolve.timeout.ms", 1),
+    ],
+)
+def test_what_is_not_implemented_yet_says_so(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}.* is not implemented yet") as caught:
+        producer(**{name: value})
+    assert caught.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("enable.metrics.push", "true"),
+        ("enable.metrics.push", "false"),
+        ("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter"),
+        ("metric.reporters", ""),
+        ("metadata.cluster.check.enable", False),
+        ("security.protocol", "plaintext"),
+        ("transactional.id", None),
+    ],
+)
+def test_what_is_not_implemented_yet_accepts_its_default_and_off(name: str, value: object) -> None:
+    producer(**{name: value})
+
+
+def test_the_admin_client_refuses_to_push_metrics() -> None:
+    with pytest.raises(ConfigError, match=r"enable\.metrics\.push=True is not implemented yet"):
+        AdminConfig.parse(SERVERS, {"enable.metrics.push": "true"})
+
+
+def test_a_secret_is_in_no_error_and_no_repr() -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer(ssl_key_password="hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_jvm_only_setting_is_taken_with_one_warning_per_process(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kclient.config.config_def._warned", set())
+    with caplog.at_level(logging.WARNING, logger="kclient"):
+        producer(ssl_provider="SunJSSE")
+        producer(ssl_provider="SunJSSE")
+        producer(ssl_keymanager_algorithm="SunX509")
+    assert [record.getMessage() for record in caplog.records] == [
+        "ssl.provider concerns the Java virtual machine only; it is ignored."
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["value.serializer", "partitioner.class", "interceptor.classes", "metric.reporters"]
+)
+@pytest.mark.parametrize(
+    "value", ["os.system", "com.example.Mine", "org.apache.kafka.common.serialization.Nope"]
+)
+def test_a_string_that_is_no_known_class_is_never_imported(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match="never imported by name; pass the object itself") as caught:
+        producer(**{name: value})
+    assert caught.value.name == name
+
+
+def test_config_providers_are_refused_naming_the_value_that_needs_them() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^client\.id uses \$\{\.\.\.\}, but config\.providers is not implemented"
+    ):
+        ProducerConfig.parse({**SERVERS, "client.id": "${env:NAME}", "config.providers": "env"})
+    with pytest.raises(ConfigError, match=r"config\.providers is not implemented yet"):
+        ProducerConfig.parse({**SERVERS, "config.providers.env.class": "x"})
+    assert producer(client_id="${env:NAME}").client_id == "${env:NAME}"
+
+
+def test_settings_cannot_be_changed_and_lists_are_not_shared() -> None:
+    first, second = producer(), producer()
+    with pytest.raises(AttributeError):
+        first.linger_ms = 1  # type: ignore[misc]
+    first.interceptor_classes.append("x")
+    assert second.interceptor_classes == []
+
+
+def test_settings_survive_pickling() -> None:
+    config = producer(linger_ms=7)
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_an_attribute_must_have_the_name_of_its_setting() -> None:
+    @attrs.frozen(kw_only=True)
+    class Wrong(Config):
+        linger: int = setting("linger.ms", Type.LONG, 5, Importance.LOW, "")
+
+    with pytest.raises(TypeError, match=r"Wrong\.linger declares linger\.ms"):
+        definition_of(Wrong)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_setting_is_documented_in_one_line(cls: type[Config]) -> None:
+    for key in definition_of(cls):
+        assert key.doc.endswith("."), key.name
+        assert "\n" not in key.doc
+        assert key.doc[0].isupper() or key.doc[0].isdigit()
+        assert key.support is Support.YES or not key.name.startswith("kclient.")

@@ -1,0 +1,42 @@
+"""Settings as documentation."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from kclient.admin.config import AdminConfig
+from kclient.config import definition_of, docs
+from kclient.consumer.config import ConsumerConfig
+from kclient.producer.config import ProducerConfig
+
+ROOT = Path(docs.__file__).resolve().parents[2]
+
+
+def test_the_document_is_current() -> None:
+    document = docs.render_document([ProducerConfig, ConsumerConfig, AdminConfig])
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == document, "make it anew as kclient/config/docs.py says"
+
+
+def test_the_documented_command_makes_the_document() -> None:
+    match = re.search(r"python (-m kclient\.config\.docs .*?) > docs", docs.__doc__ or "", re.DOTALL)
+    assert match is not None
+    arguments = match[1].replace("\\\n", " ").split()
+    made = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert made.stdout == docs.render_document([ProducerConfig, ConsumerConfig, AdminConfig])
+
+
+def test_a_section_has_one_row_for_every_setting() -> None:
+    rows = [line for line in docs.render(ProducerConfig).splitlines() if line.startswith("| `")]
+    assert sorted(row.split("`")[1] for row in rows) == [key.name for key in definition_of(ProducerConfig)]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
+
+
+def test_a_row_says_what_is_not_implemented_and_what_is_for_the_jvm_only() -> None:
+    section = docs.render(ConsumerConfig)
+    assert re.search(r"`group\.protocol`.*\*Not implemented yet\.\*", section)
+    assert re.search(r"`ssl\.provider`.*\*For the JVM only\.\*", section)
+    assert not re.search(r"`group\.id`.*\*", section)
