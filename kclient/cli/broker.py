@@ -1,0 +1,67 @@
+"""`kclient broker`: the embedded broker as a program of its own."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+from kclient.broker.config import BrokerConfig
+from kclient.broker.kafka_broker import KafkaBroker
+from kclient.cli.common import error_console, key_value, natural
+from kclient.config.properties import load_properties
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=natural, default=9092, help="port to listen on; 0 takes a free one (default 9092)"
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="where topics are kept (default: a temporary directory, removed at the end)",
+    )
+    parser.add_argument("--command-config", metavar="FILE", help="Java properties file (server.properties)")
+    parser.add_argument(
+        "-X",
+        "--command-property",
+        dest="settings",
+        action="append",
+        default=[],
+        type=key_value,
+        metavar="KEY=VALUE",
+        help="one broker setting; wins over the file; may be repeated",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if options.data_dir is not None:
+        return _serve(options, options.data_dir, stop)
+    with tempfile.TemporaryDirectory(prefix="kclient-broker-") as directory:
+        error_console().print("no --data-dir: everything is gone when this broker stops", highlight=False)
+        return _serve(options, Path(directory), stop)
+
+
+def _serve(options: argparse.Namespace, directory: Path, stop: threading.Event) -> int:
+    settings: dict[str, object] = (
+        dict(load_properties(options.command_config)) if options.command_config else {}
+    )
+    settings.update(dict(options.settings))
+    settings.setdefault("listeners", f"PLAINTEXT://{options.host}:{options.port}")
+    settings.setdefault("log.dirs", str(directory))
+    broker = KafkaBroker(BrokerConfig.parse(settings))
+    broker.start()
+    try:
+        host, port = broker.address
+        print(f"listening on {host}:{port}", flush=True)
+        stop.wait()
+    finally:
+        broker.stop()
+    return 0

@@ -1,0 +1,128 @@
+"""Options and small tools that the commands share."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from kclient.config.properties import load_properties
+from kclient.errors import ConfigError
+
+DEFAULT_SERVER = "localhost:9092"
+
+
+def error_console() -> Console:
+    """Where messages and progress go: standard error, so that standard output stays data."""
+    return Console(stderr=True, soft_wrap=True)
+
+
+def output_console() -> Console:
+    """Where tables go."""
+    return Console(soft_wrap=True)
+
+
+def add_client_arguments(parser: argparse.ArgumentParser, settings_of: str) -> None:
+    """`--bootstrap-server`, `--command-config` and `-X`, as every client command has them."""
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help=f"brokers to start from; 'embedded:///PATH' for one of our own (default: from --command-config, else "
+        f"{DEFAULT_SERVER})",
+    )
+    parser.add_argument(
+        "--command-config", metavar="FILE", help=f"Java properties file of {settings_of} settings"
+    )
+    parser.add_argument(
+        "-X",
+        "--command-property",
+        dest="settings",
+        action="append",
+        default=[],
+        type=key_value,
+        metavar="KEY=VALUE",
+        help=f"one {settings_of} setting; wins over the file; may be repeated",
+    )
+
+
+def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str, object]:
+    """The settings that the options ask for: `defaults`, then the file, then -X, then --bootstrap-server."""
+    settings: dict[str, object] = {"bootstrap.servers": DEFAULT_SERVER}
+    settings.update({key.replace("_", "."): value for key, value in defaults.items()})
+    if options.command_config:
+        settings.update(load_properties(options.command_config))
+    settings.update(dict(options.settings))
+    if options.bootstrap_server:
+        settings["bootstrap.servers"] = options.bootstrap_server
+    return settings
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """An argparse type for KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} should be KEY=VALUE")
+    return key, value
+
+
+def natural(text: str) -> int:
+    """An argparse type for a whole number >= 0."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 0 or more")
+    return value
+
+
+def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: str) -> dict[str, str]:
+    """Options given as KEY=VALUE over their defaults; raises ConfigError for a key that is not `known`."""
+    chosen = dict(known)
+    for key, value in pairs:
+        if key not in known:
+            raise ConfigError(f"{option} {key} is not known; there are: {', '.join(known)}", name=key)
+        chosen[key] = unescape(value)
+    return chosen
+
+
+def unescape(text: str) -> str:
+    """Backslash escapes such as \\t and \\n, so that separators can be typed in a shell."""
+    return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+
+
+def json_bytes(data: bytes | None, name: str) -> dict[str, str | None]:
+    """`{name: text}` for UTF-8, `{name_base64: ...}` for anything else."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def table(
+    columns: Sequence[str | tuple[str, str]], rows: Iterable[Sequence[object]], title: str = ""
+) -> Table:
+    """A plain table; a column given as (name, "right") is a number."""
+    made = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        name, justify = (column, "left") if isinstance(column, str) else column
+        made.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*("-" if cell is None else str(cell) for cell in row))
+    return made
+
+
+def print_table(columns: Sequence[str | tuple[str, str]], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table for people on a terminal, tab-separated values for a pipe."""
+    if sys.stdout.isatty():
+        output_console().print(table(columns, rows))
+        return
+    print("\t".join(column if isinstance(column, str) else column[0] for column in columns))
+    for row in rows:
+        print("\t".join("-" if cell is None else str(cell) for cell in row))

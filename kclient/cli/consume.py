@@ -1,0 +1,229 @@
+"""`kclient consume`: prints records; the options of kafka-console-consumer.sh, formats as kcat has them, and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+
+from kclient.cli.common import (
+    add_client_arguments,
+    client_settings,
+    error_console,
+    json_bytes,
+    key_value,
+    natural,
+    properties,
+    unescape,
+)
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer import ConsumerRecord, KafkaConsumer
+from kclient.errors import ConfigError, UnknownTopicOrPartitionError
+
+_POLL_MS = 500
+_FORMATTER = {
+    "print.timestamp": "false",
+    "print.partition": "false",
+    "print.offset": "false",
+    "print.headers": "false",
+    "print.key": "false",
+    "print.value": "true",
+    "key.separator": "\t",
+    "line.separator": "\n",
+    "headers.separator": ",",
+    "null.literal": "null",
+}
+_EPILOG = """\
+--format takes text with these marks:
+  %t topic     %p partition   %o offset    %T timestamp (ms)
+  %k key       %s or %v value %h headers   %S value size   %K key size
+and escapes such as \\n and \\t, for example: --format '%p:%o %k = %v\\n'
+"""
+
+Record = ConsumerRecord[bytes, bytes]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--topic", action="append", help="a topic; may be repeated")
+    what.add_argument("--include", metavar="REGEX", help="every topic that matches; needs --group")
+    parser.add_argument("--partition", type=natural, help="only this partition of --topic; excludes --group")
+    parser.add_argument("--offset", help="with --partition: earliest, latest, or an offset to start from")
+    parser.add_argument(
+        "--from-beginning", action="store_true", help="start at the first record where nothing is committed"
+    )
+    parser.add_argument(
+        "--group", help="read as a member of this group, committing (default: alone, no commits)"
+    )
+    parser.add_argument("--max-messages", type=natural, help="end after so many records")
+    parser.add_argument(
+        "--timeout-ms", type=natural, help="end when no record came for so long (default: never)"
+    )
+    parser.add_argument("--isolation-level", choices=["read_uncommitted", "read_committed"])
+    parser.add_argument(
+        "--output", choices=["text", "json"], default="text", help="json is one object a line"
+    )
+    parser.add_argument("--format", help="text with marks for each record; see below")
+    parser.add_argument(
+        "--formatter-property",
+        "--property",
+        dest="formatter",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"what a text line holds: {', '.join(_FORMATTER)}; may be repeated",
+    )
+    add_client_arguments(parser, "consumer")
+
+
+def run(options: argparse.Namespace) -> int:
+    write = _writer(options)
+    settings = client_settings(options)
+    if options.from_beginning:
+        settings["auto.offset.reset"] = "earliest"
+    if options.isolation_level:
+        settings["isolation.level"] = options.isolation_level
+    if options.group:
+        settings["group.id"] = options.group
+    elif "group.id" not in settings:
+        settings["enable.auto.commit"] = "false"
+    count = 0
+    limit = options.max_messages
+    out = sys.stdout.buffer
+    with KafkaConsumer(settings) as consumer:
+        _start(consumer, options, in_group="group.id" in settings)
+        idle_ms = 0
+        while limit is None or count < limit:
+            wait_ms = _POLL_MS if options.timeout_ms is None else min(_POLL_MS, options.timeout_ms - idle_ms)
+            records = consumer.poll(max(wait_ms, 0))
+            if not records:
+                idle_ms += max(wait_ms, 1)
+                if options.timeout_ms is not None and idle_ms >= options.timeout_ms:
+                    break
+                continue
+            idle_ms = 0
+            for record in records:
+                out.write(write(record))
+                count += 1
+                if count == limit:
+                    # What was fetched beyond the limit was not shown, so it must not be committed either.
+                    consumer.seek(TopicPartition(record.topic, record.partition), record.offset + 1)
+                    break
+            out.flush()
+    error_console().print(f"{count} records", highlight=False)
+    return 1 if limit is not None and count < limit else 0
+
+
+def _start(consumer: KafkaConsumer[bytes, bytes], options: argparse.Namespace, in_group: bool) -> None:
+    if options.include:
+        if not in_group:
+            raise ConfigError("--include needs --group", name="group.id")
+        consumer.subscribe(re.compile(options.include))
+        return
+    if options.partition is None and in_group:
+        consumer.subscribe(options.topic)
+        return
+    if options.partition is not None and (options.group or len(options.topic) > 1):
+        raise ConfigError("--partition goes with one --topic and without --group")
+    partitions = [
+        TopicPartition(topic, info.partition)
+        for topic in options.topic
+        for info in consumer.partitions_for(topic)
+        if options.partition in (None, info.partition)
+    ]
+    if not partitions:
+        wanted = ", ".join(options.topic)
+        suffix = "" if options.partition is None else f" with a partition {options.partition}"
+        raise UnknownTopicOrPartitionError(f"There is no topic {wanted}{suffix}")
+    consumer.assign(partitions)
+    if options.from_beginning or options.offset == "earliest":
+        consumer.seek_to_beginning(partitions)
+    elif options.offset is None or options.offset == "latest":
+        consumer.seek_to_end(partitions)
+    else:
+        try:
+            consumer.seek(partitions[0], int(options.offset))
+        except ValueError:
+            raise ConfigError(f"--offset {options.offset} is not earliest, latest or a number >= 0") from None
+
+
+def _writer(options: argparse.Namespace) -> Callable[[Record], bytes]:
+    if options.output == "json":
+        return to_json
+    if options.format is not None:
+        return formatted(unescape(options.format))
+    return _text(properties(options.formatter, _FORMATTER, "--formatter-property"))
+
+
+def to_json(record: Record) -> bytes:
+    """One record as a line of JSON; what is not UTF-8 comes as base64 under `key_base64`, `value_base64`."""
+    shown: dict[str, object] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        **json_bytes(record.key, "key"),
+        **json_bytes(record.value, "value"),
+        "headers": [{"name": name, **json_bytes(value, "value")} for name, value in record.headers],
+    }
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def formatted(text: str) -> Callable[[Record], bytes]:
+    """A writer of `text` with its %-marks filled in. Raises ConfigError for a mark that does not exist."""
+    marks: dict[str, Callable[[Record], bytes]] = {
+        "t": lambda record: record.topic.encode(),
+        "p": lambda record: b"%d" % record.partition,
+        "o": lambda record: b"%d" % record.offset,
+        "T": lambda record: b"%d" % record.timestamp_ms,
+        "k": lambda record: record.key or b"",
+        "s": lambda record: record.value or b"",
+        "v": lambda record: record.value or b"",
+        "h": lambda record: b",".join(
+            name.encode() + b"=" + (value or b"") for name, value in record.headers
+        ),
+        "S": lambda record: b"%d" % record.serialized_value_size,
+        "K": lambda record: b"%d" % record.serialized_key_size,
+        "%": lambda _record: b"%",
+    }
+    pieces: list[Callable[[Record], bytes]] = []
+    for plain, mark in re.findall(r"([^%]+)|%(.?)", text):
+        if plain:
+            data = plain.encode()
+            pieces.append(lambda _record, data=data: data)
+        elif mark in marks:
+            pieces.append(marks[mark])
+        else:
+            raise ConfigError(f"--format has no mark %{mark}; there are: {' '.join('%' + m for m in marks)}")
+    return lambda record: b"".join(piece(record) for piece in pieces)
+
+
+def _text(properties: dict[str, str]) -> Callable[[Record], bytes]:
+    null = properties["null.literal"].encode()
+    separator = properties["key.separator"].encode()
+    between = properties["headers.separator"].encode()
+    end = properties["line.separator"].encode()
+    shown = {name for name, value in properties.items() if value.lower() == "true"}
+
+    def write(record: Record) -> bytes:
+        parts: list[bytes] = []
+        if "print.timestamp" in shown:
+            parts.append(f"{record.timestamp_type.java_name}:{record.timestamp_ms}".encode())
+        if "print.partition" in shown:
+            parts.append(b"Partition:%d" % record.partition)
+        if "print.offset" in shown:
+            parts.append(b"Offset:%d" % record.offset)
+        if "print.headers" in shown:
+            headers = [n.encode() + b":" + (null if v is None else v) for n, v in record.headers]
+            parts.append(between.join(headers) if headers else b"NO_HEADERS")
+        if "print.key" in shown:
+            parts.append(null if record.key is None else record.key)
+        if "print.value" in shown:
+            parts.append(null if record.value is None else record.value)
+        return separator.join(parts) + end
+
+    return write

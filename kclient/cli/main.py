@@ -1,0 +1,79 @@
+"""`kclient`: parses the command line, runs one command, turns errors into one line and an exit code.
+
+Exit codes: 0 all went well, 1 something failed, 2 the command line or a setting is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+
+from kclient._accel import IMPL
+from kclient._version import __version__
+from kclient.cli.common import error_console
+from kclient.errors import ConfigError, KafkaError
+
+# Imported when asked for: `kclient --help` should not wait for code that it does not run.
+COMMANDS = {
+    "demo": "produce and consume 100,000 records on an embedded broker, and verify them",
+    "produce": "send lines from standard input or a file",
+    "consume": "print records",
+    "topics": "list, describe, create and delete topics",
+    "groups": "list, describe and delete consumer groups",
+    "broker": "run the embedded broker on its own",
+}
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser; with `only`, just that command's options are filled in."""
+    parser = argparse.ArgumentParser(
+        prog="kclient",
+        description="Apache Kafka from Python: produce, consume, look around, and run a broker for tests.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"kclient {__version__} ({IMPL} implementation)"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if only in (None, name):
+            importlib.import_module(f"kclient.cli.{name}").add_arguments(command)
+        command.add_argument(
+            "-v", "--verbose", action="count", default=0, help="log connections (-v) and everything (-vv)"
+        )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = build_parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
+    levels = (logging.WARNING, logging.INFO, logging.DEBUG)
+    logging.basicConfig(
+        level=levels[min(options.verbose, 2)], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        code: int = importlib.import_module(f"kclient.cli.{options.command}").run(options)
+    except ConfigError as error:
+        error_console().print(f"[bold red]error:[/] {error}", highlight=False)
+        return 2
+    except BrokenPipeError:
+        # The reader of our output is gone (`kclient consume | head`): nothing more to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KafkaError, OSError) as error:
+        error_console().print(f"[bold red]error:[/] {error}", highlight=False, markup=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
