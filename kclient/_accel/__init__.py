@@ -19,6 +19,7 @@ from kclient._accel.pure import (
     RecordReader,
     crc32c,
     decode_records,
+    encode_record,
     murmur2,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "RecordReader",
     "crc32c",
     "decode_records",
+    "encode_record",
     "hooks",
     "murmur2",
 ]

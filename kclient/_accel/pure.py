@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kclient._accel.pure_batch import BatchBuilder
+from kclient._accel.pure_batch import BatchBuilder, encode_record
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
-__all__ = ["BatchBuilder", "BatchResult", "Future", "RecordReader", "crc32c", "decode_records", "murmur2"]
+__all__ = ["BatchBuilder", "BatchResult", "Future", "RecordReader", "crc32c", "decode_records", "encode_record", "murmur2"]

@@ -1,0 +1,35 @@
+"""Records and record batches: in memory, in files, of every magic; shared by client and broker.
+
+Importing this package plugs codecs, old formats and Kafka's errors into `kclient._accel`.
+"""
+
+from __future__ import annotations
+
+from kclient.record.batch import Batch, RecordBatch
+from kclient.record.builder import MemoryRecordsBuilder
+from kclient.record.control import ControlRecordType, EndTransactionMarker
+from kclient.record.file_records import FileRecords, FoundOffset, FoundTimestamp
+from kclient.record.legacy import LegacyBatch
+from kclient.record.memory_records import BatchHeader, batch_headers, iter_batches
+from kclient.record.plug import plug_in
+from kclient.record.record import Record, TimestampType, increment_sequence
+
+plug_in()
+
+__all__ = [
+    "Batch",
+    "BatchHeader",
+    "ControlRecordType",
+    "EndTransactionMarker",
+    "FileRecords",
+    "FoundOffset",
+    "FoundTimestamp",
+    "LegacyBatch",
+    "MemoryRecordsBuilder",
+    "Record",
+    "RecordBatch",
+    "TimestampType",
+    "batch_headers",
+    "increment_sequence",
+    "iter_batches",
+]

@@ -1,0 +1,188 @@
+"""The batches in a segment file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from kclient.errors import CorruptRecordError, IllegalStateError
+from kclient.record import constants as c
+from kclient.record.legacy import LegacyBatch
+from kclient.record.batch import RecordBatch
+from kclient.record.memory_records import BatchHeader, Buffer, batch_size, parse_header
+
+# Most systems take 1024 buffers in one call.
+_MOST_BUFFERS = 1024
+
+
+@attrs.frozen
+class FoundOffset:
+    """A batch that holds an offset: where it is, its size in bytes, its last offset."""
+
+    position: int
+    size_in_bytes: int
+    last_offset: int
+
+
+@attrs.frozen
+class FoundTimestamp:
+    """A record that is not older than asked for; `leader_epoch` is -1 if it is not known."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class FileRecords:
+    """Batches back to back in a file, which stays open.
+
+    One thread at a time may change the file (`append`, `truncate_to`, `rename`, `close`); any number may read
+    meanwhile, and see what was appended before. Errors of the system come as OSError. Used after `close`, raises
+    IllegalStateError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, writable: bool = True) -> None:
+        """Open the file at `path`; a writable one is created if it is not there."""
+        self._path = Path(path)
+        if writable:
+            # Not "a": that would ignore the positions of writes.
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.fdopen(fd, "r+b", buffering=0)
+        else:
+            self._file = self._path.open("rb", buffering=0)
+        self._size = os.fstat(self._file.fileno()).st_size
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes in the file."""
+        return self._size
+
+    def append(self, buffers: Buffer | Sequence[Buffer]) -> int:
+        """Write whole batches behind the last and return the position of the first byte.
+
+        All or nothing: if not all can be written, what was is cut off again and OSError raised.
+        """
+        fd = self._fd()
+        if isinstance(buffers, bytes | bytearray | memoryview):
+            buffers = (buffers,)
+        views = [memoryview(buffer) for buffer in buffers]
+        position = end = self._size
+        try:
+            while views:
+                written = os.pwritev(fd, views[:_MOST_BUFFERS], end)
+                end += written
+                while views and written >= len(views[0]):
+                    written -= len(views.pop(0))
+                if written:
+                    views[0] = views[0][written:]
+        except BaseException:
+            os.ftruncate(fd, position)
+            raise
+        self._size = end
+        return position
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on; fewer at the end of the file."""
+        size = min(size, self._size - position)
+        if position < 0 or size <= 0:
+            return b""
+        fd = self._fd()
+        data = os.pread(fd, size, position)
+        # A read of gigabytes comes in parts.
+        while len(data) < size:
+            more = os.pread(fd, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def headers(self, position: int = 0) -> Iterator[BatchHeader]:
+        """The headers of the batches from `position` on, without reading the rest of them.
+
+        A batch cut off at the end is left out. Raises CorruptRecordError where the next one cannot be found.
+        """
+        while True:
+            head = self.read(position, c.BATCH_OVERHEAD)
+            if len(head) < c.HEADER_UP_TO_MAGIC:
+                return
+            size, _ = batch_size(head, f" at position {position} of {self._path}")
+            if size > self._size - position:
+                return
+            yield parse_header(head[:size], position)
+            position += size
+
+    def batch(self, header: BatchHeader) -> RecordBatch | LegacyBatch:
+        """All of the batch with this header, as a copy in memory."""
+        data = self.read(header.position, header.size_in_bytes)
+        if len(data) < header.size_in_bytes:
+            raise CorruptRecordError(f"{self._path} ends in the batch at position {header.position}.")
+        view = memoryview(data)
+        return RecordBatch(view) if header.magic == c.MAGIC_2 else LegacyBatch(view)
+
+    def search_for_offset(self, target: int, position: int = 0) -> FoundOffset | None:
+        """The first batch from `position` on whose last offset is `target` or later."""
+        for header in self.headers(position):
+            if header.last_offset >= target:
+                return FoundOffset(header.position, header.size_in_bytes, header.last_offset)
+        return None
+
+    def search_for_timestamp(
+        self,
+        target_ms: int,
+        position: int = 0,
+        from_offset: int = 0,
+        max_bytes: int = c.DEFAULT_DECOMPRESS_MAX_BYTES,
+    ) -> FoundTimestamp | None:
+        """The first record, from `position` and `from_offset` on, whose timestamp is `target_ms` or later."""
+        for header in self.headers(position):
+            if header.max_timestamp_ms < target_ms or header.last_offset < from_offset:
+                continue
+            for record in self.batch(header).records(max_bytes):
+                if record.timestamp_ms >= target_ms and record.offset >= from_offset:
+                    return FoundTimestamp(record.timestamp_ms, record.offset, header.partition_leader_epoch)
+        return None
+
+    def truncate_to(self, size: int) -> int:
+        """Cut the file to `size` bytes; how many went. Raises ValueError if it has fewer."""
+        if not 0 <= size <= self._size:
+            raise ValueError(f"{self._path} has {self._size} bytes and cannot be truncated to {size}")
+        removed = self._size - size
+        if removed:
+            os.ftruncate(self._fd(), size)
+            self._size = size
+        return removed
+
+    def flush(self) -> None:
+        """Have the system put what was appended on the disk."""
+        os.fdatasync(self._fd())
+
+    def rename(self, path: str | os.PathLike[str]) -> None:
+        """Move the file, over another one if need be; the caller syncs the directory."""
+        os.replace(self._path, path)
+        self._path = Path(path)
+
+    def close(self) -> None:
+        """Close the file without flushing it. Idempotent."""
+        self._file.close()
+
+    def _fd(self) -> int:
+        if self._file.closed:
+            raise IllegalStateError(f"{self._path} is closed.")
+        return self._file.fileno()
+
+    def __enter__(self) -> FileRecords:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"FileRecords({str(self._path)!r}, {self._size} bytes)"
