@@ -1,0 +1,577 @@
+"""Being a member of a classic group: join, sync, heartbeat, leave (KIP-62, KIP-345, KIP-394, KIP-800)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+
+import attrs
+
+from kclient.client.metadata import Metadata
+from kclient.common.cluster import Cluster
+from kclient.common.offsets import ConsumerGroupMetadata
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
+from kclient.consumer.internals.coordinator import group_protocol
+from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
+from kclient.consumer.internals.events import RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.errors import (
+    Errors,
+    FencedInstanceIdError,
+    GroupAuthorizationError,
+    IllegalStateError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    SchemaError,
+    UnknownServerError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.futures import CompletableFuture
+from kclient.utils.log_context import LogContext
+
+_MAX_REASON = 255
+_JOIN_GRACE_MS = 5000
+"""How much longer than the rebalance timeout a JoinGroup is waited for, as the broker answers only at its end."""
+
+
+class MemberState(Enum):
+    """How far the member is in its group."""
+
+    UNJOINED = "unjoined"
+    REVOKING = "waiting for the application to give its partitions up"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    ASSIGNING = "waiting for the application to take its partitions"
+    STABLE = "stable"
+
+
+_VALID_NEXT = {
+    MemberState.UNJOINED: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
+    MemberState.REVOKING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
+    MemberState.JOINING: {MemberState.UNJOINED, MemberState.SYNCING},
+    MemberState.SYNCING: {MemberState.UNJOINED, MemberState.ASSIGNING},
+    MemberState.ASSIGNING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.STABLE},
+    MemberState.STABLE: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
+}
+
+_WITH_HEARTBEAT = frozenset(
+    {MemberState.REVOKING, MemberState.SYNCING, MemberState.ASSIGNING, MemberState.STABLE}
+)
+
+
+@attrs.frozen
+class Generation:
+    """The member's place in the group as of one rebalance. Immutable."""
+
+    id: int = -1
+    member_id: str = ""
+    assignor: str | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the group knows the member under it."""
+        return self.id >= 0
+
+
+@attrs.frozen
+class MembershipSettings:
+    """What the member tells the coordinator. Immutable."""
+
+    group_id: str
+    group_instance_id: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    rack: str | None
+
+
+@attrs.define
+class _Leadership:
+    """A leader's assignment in the making, waiting for the metadata of topics that only others subscribe to."""
+
+    subscriptions: dict[str, Subscription]
+    after_version: int
+    deadline_ms: int
+
+
+class Membership:
+    """The member's state machine. Belongs to the I/O thread; `generation` and `state` may be read by any.
+
+    Partitions change hands only by callbacks that the application's thread carries out inside poll(): the machine
+    stands still in REVOKING and ASSIGNING until it hears that they are done, while heartbeats go on.
+    """
+
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        *,
+        assignors: Mapping[str, ConsumerPartitionAssignor],
+        subscriptions: SubscriptionState,
+        metadata: Metadata,
+        finder: CoordinatorFinder,
+        sender: RequestSender,
+        heartbeat: Heartbeat,
+        backoff: ExponentialBackoff,
+        post: Callable[[RebalanceCallback], None],
+        on_fatal: Callable[[KafkaError], None],
+        log_context: LogContext,
+    ) -> None:
+        self._settings = settings
+        self._assignors = assignors
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._finder = finder
+        self._sender = sender
+        self._heartbeat = heartbeat
+        self._backoff = backoff
+        self._post = post
+        self._on_fatal = on_fatal
+        self._log = log_context.logger(__name__)
+        self.state = MemberState.UNJOINED
+        self.generation = Generation()
+        self.rebalance_count = 0
+        self._callback: RebalanceCallback | None = None
+        self._attempt = 0  # replies to requests of earlier attempts are ignored
+        self._failures = 0
+        self._retry_ms = 0
+        self._rejoin_reason: str | None = "initial join"
+        self._lost = False
+        self._may_join = False
+        self._joined_topics: frozenset[str] | None = None
+        self._leadership: _Leadership | None = None
+        self._watched: dict[str, object] | None = None
+        self._pattern_seen = False
+
+    # What others ask.
+
+    @property
+    def waits_for_poll(self) -> bool:
+        """Whether nothing goes on until the application polls, which has to wake the I/O thread then."""
+        return not self._may_join
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether a rebalance is under way."""
+        return self.state in (MemberState.JOINING, MemberState.SYNCING)
+
+    def generation_for_commit(self) -> Generation | None:
+        """Under which generation offsets can be committed; None while the member has none."""
+        if self.state in (MemberState.REVOKING, MemberState.ASSIGNING, MemberState.STABLE):
+            return self.generation if self.generation.is_valid and not self._lost else None
+        return None
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The member as transactions name it."""
+        generation = self.generation
+        return ConsumerGroupMetadata(
+            self._settings.group_id, generation.id, generation.member_id, self._settings.group_instance_id
+        )
+
+    def polled(self, now_ms: int) -> None:
+        """The application called poll(). Called by its thread."""
+        self._heartbeat.polled(now_ms)
+        self._may_join = True
+
+    # What happens to the member.
+
+    def poll(self, now_ms: int) -> int:
+        """Heartbeat and rejoin as needed."""
+        if not self._subscriptions.has_auto_assigned_partitions():
+            return NEVER
+        wait_ms = NEVER
+        if self.generation.is_valid and self.state in _WITH_HEARTBEAT:
+            wait_ms = self._poll_heartbeat(now_ms)
+        if self._leadership is not None:
+            wait_ms = min(wait_ms, self._poll_leadership(now_ms))
+        if self._rejoin_reason is not None:
+            wait_ms = min(wait_ms, self._poll_rejoin(now_ms))
+        return wait_ms
+
+    def request_rejoin(self, reason: str) -> None:
+        """Take part in a new rebalance as soon as possible; `reason` is told to the coordinator."""
+        if self._rejoin_reason is None:
+            self._log.info("Rejoining the group: %s", reason)
+            self._rejoin_reason = reason
+
+    def subscription_changed(self) -> None:
+        """The subscription may be another one than the group knows."""
+        self._pattern_seen = self._subscriptions.pattern is None
+        if self._joined_topics is not None and self._joined_topics != self._subscriptions.subscription():
+            self.request_rejoin("the subscribed topics changed")
+
+    def metadata_updated(self, cluster: Cluster) -> None:
+        """The pattern was matched anew, and a leader looks whether its assignment still fits."""
+        self._pattern_seen = True
+        if self._joined_topics is not None and self._joined_topics != self._subscriptions.subscription():
+            self.request_rejoin("the topics that match the subscription changed")
+        watched = self._watched
+        if watched is not None and watched != group_protocol.partition_counts(cluster, watched):
+            self._watched = None
+            self.request_rejoin("the partitions of the group's topics changed")
+
+    def callback_done(self, callback: RebalanceCallback) -> None:
+        """The application has carried out `callback`."""
+        if callback is not self._callback:
+            return
+        self._callback = None
+        if callback.kind is RebalanceKind.ASSIGNED and self.state is MemberState.ASSIGNING:
+            self._transition_to(MemberState.STABLE)
+
+    def lose(self, cause: str) -> None:
+        """The group does not know the member any more: its partitions are gone, and it joins anew."""
+        self._log.warning("The group has removed this member: %s", cause)
+        self.generation = Generation()
+        self._lost = True
+        self._abandon()
+        self.request_rejoin(cause)
+
+    def leave(self, reason: str, future: CompletableFuture[None], now_ms: int) -> None:
+        """Leave the group; a static member goes silently, so that it finds its place again (KIP-345)."""
+        generation, coordinator_known = self.generation, self._finder.known
+        self._abandon()
+        self.generation = Generation()
+        self._lost = False
+        self._may_join = False
+        self._rejoin_reason = "joining again after leaving"
+        if not generation.member_id or self._settings.group_instance_id or not coordinator_known:
+            future.complete(None)
+            return
+        self._log.info("Leaving the group: %s", reason)
+
+        def build(version: int) -> LeaveGroupRequest:
+            if version < 3:
+                return LeaveGroupRequest(group_id=self._settings.group_id, member_id=generation.member_id)
+            member = MemberIdentity(member_id=generation.member_id, reason=reason[:_MAX_REASON])
+            return LeaveGroupRequest(group_id=self._settings.group_id, members=[member])
+
+        # Not repeated if it fails: the session timeout does the same.
+        self._send(ApiKeys.LEAVE_GROUP, build, lambda _reply: future.complete(None), now_ms)
+
+    def fail(self, error: KafkaError) -> None:
+        """The application has to know; nothing more is tried until it polls again."""
+        self._may_join = False
+        self._abandon()
+        self._rejoin_reason = self._rejoin_reason or str(error)
+        self._on_fatal(error)
+
+    def _abandon(self) -> None:
+        """Forget what is under way."""
+        self._attempt += 1
+        self._leadership = None
+        self._watched = None
+        self._joined_topics = None
+        if self._callback is not None and self._callback.cancel():
+            self._callback = None
+        self._transition_to(MemberState.UNJOINED)
+
+    def _transition_to(self, state: MemberState) -> None:
+        if state not in _VALID_NEXT[self.state]:
+            raise IllegalStateError(f"A member cannot go from {self.state.name} to {state.name}")
+        self.state = state
+
+    def _send(
+        self, api_key: ApiKeys, build: Callable[[int], Any], on_reply: Callable[[Reply], None], now_ms: int,
+        timeout_ms: int | None = None,
+    ) -> None:
+        coordinator = self._finder.coordinator
+        assert coordinator is not None
+        self._sender.send(coordinator, api_key, build, on_reply, now_ms, timeout_ms=timeout_ms)
+
+    # Heartbeats.
+
+    def _poll_heartbeat(self, now_ms: int) -> int:
+        heartbeat = self._heartbeat
+        if heartbeat.poll_expired(now_ms):
+            self._leave_stuck(now_ms)
+            return NEVER
+        if heartbeat.session_expired(now_ms):
+            # The coordinator may have died; if it lives it will say what it thinks of this member.
+            self._finder.mark_unknown("no heartbeat was answered within session.timeout.ms")
+            heartbeat.reset(now_ms)
+        if heartbeat.is_due(now_ms) and self._finder.coordinator is not None:
+            self._send_heartbeat(now_ms)
+        elif heartbeat.is_due(now_ms):
+            return NEVER  # the coordinator is looked for, which gives another turn
+        return heartbeat.wait_ms(now_ms)
+
+    def _leave_stuck(self, now_ms: int) -> None:
+        cause = (
+            "poll() was not called for max.poll.interval.ms; raise it, lower max.poll.records, or process faster"
+        )
+        self.leave(cause, CompletableFuture(), now_ms)
+        self._lost = True
+        self._log.warning("Left the group: %s", cause)
+
+    def _send_heartbeat(self, now_ms: int) -> None:
+        generation = self.generation
+        request = HeartbeatRequest(
+            group_id=self._settings.group_id,
+            generation_id=generation.id,
+            member_id=generation.member_id,
+            group_instance_id=self._settings.group_instance_id,
+        )
+
+        def on_reply(reply: Reply) -> None:
+            if generation == self.generation:
+                self._on_heartbeat(reply)
+
+        self._heartbeat.sent(now_ms)
+        self._send(ApiKeys.HEARTBEAT, lambda _version: request, on_reply, now_ms)
+
+    def _on_heartbeat(self, reply: Reply) -> None:
+        if reply.error is not None:
+            self._heartbeat.failed(reply.now_ms, self._backoff.backoff_ms(0))
+            self._request_failed(reply.error)
+            return
+        response: HeartbeatResponse = reply.message
+        code = response.error_code
+        if code in (Errors.NONE, Errors.REBALANCE_IN_PROGRESS):
+            self._heartbeat.answered(reply.now_ms)
+            if code and self.state is MemberState.STABLE:
+                self.request_rejoin("the group is rebalancing")
+            return
+        self._heartbeat.failed(reply.now_ms, self._backoff.backoff_ms(0))
+        self._handle_common(code, "heartbeat")
+
+    # Joining.
+
+    def _poll_rejoin(self, now_ms: int) -> int:
+        if self._callback is not None or self.state in (MemberState.JOINING, MemberState.SYNCING):
+            return NEVER
+        held = self._subscriptions.assigned_partitions()
+        if held:
+            kind = RebalanceKind.LOST if self._lost else RebalanceKind.REVOKED
+            self._transition_to(MemberState.REVOKING)
+            self._call_back(kind, held)
+            return NEVER
+        self._lost = False
+        if not self._may_join or not self._pattern_seen:
+            return NEVER
+        if now_ms < self._retry_ms:
+            return self._retry_ms - now_ms
+        if self._finder.coordinator is not None:
+            self._join(now_ms)
+        return NEVER
+
+    def _call_back(self, kind: RebalanceKind, partitions: Any) -> None:
+        self._callback = RebalanceCallback(kind, frozenset(partitions))
+        self._post(self._callback)
+
+    def _join(self, now_ms: int) -> None:
+        topics = self._subscriptions.subscription()
+        reason = (self._rejoin_reason or "")[:_MAX_REASON]
+        self._transition_to(MemberState.JOINING)
+        self._attempt += 1
+        attempt = self._attempt
+        self._rejoin_reason = None
+        self._joined_topics = topics
+        subscription = Subscription(
+            tuple(topics), generation_id=self.generation.id, rack_id=self._settings.rack
+        )
+        encoded = group_protocol.encode_subscription(subscription)
+        settings = self._settings
+        request = JoinGroupRequest(
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            member_id=self.generation.member_id,
+            group_instance_id=settings.group_instance_id,
+            protocol_type=group_protocol.PROTOCOL_TYPE,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=encoded) for name in self._assignors],
+            reason=reason,
+        )
+
+        def on_reply(reply: Reply) -> None:
+            if attempt == self._attempt:
+                self._on_join(reply)
+
+        self._log.info("Joining the group (%s)", reason)
+        timeout_ms = settings.rebalance_timeout_ms + _JOIN_GRACE_MS
+        self._send(ApiKeys.JOIN_GROUP, lambda _version: request, on_reply, now_ms, timeout_ms)
+
+    def _on_join(self, reply: Reply) -> None:
+        if reply.error is not None:
+            self._try_again(reply.error, reply.now_ms)
+            return
+        response: JoinGroupResponse = reply.message
+        code = response.error_code
+        if code == Errors.MEMBER_ID_REQUIRED:
+            self.generation = Generation(-1, response.member_id)
+            self._retry_at_once("need to join with the given member id")
+        elif code in (Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.REBALANCE_IN_PROGRESS):
+            self._try_again(Errors.for_code(code), reply.now_ms)
+        elif code:
+            self._handle_common(code, "join", reply.now_ms)
+        elif response.protocol_name not in self._assignors:
+            self.fail(
+                InconsistentGroupProtocolError(
+                    f"Group {self._settings.group_id!r} chose the assignor {response.protocol_name!r}, "
+                    "which this consumer does not have"
+                )
+            )
+        else:
+            self._joined(response, reply.now_ms)
+
+    def _joined(self, response: JoinGroupResponse, now_ms: int) -> None:
+        self._transition_to(MemberState.SYNCING)
+        self.generation = Generation(response.generation_id, response.member_id, response.protocol_name)
+        self._heartbeat.reset(now_ms)
+        self._log.info("Joined generation %d as %s", response.generation_id, response.member_id)
+        if response.leader != response.member_id:
+            self._subscriptions.reset_group_subscription()
+            self._sync({}, now_ms)
+            return
+        subscriptions = group_protocol.decode_members(response.members, self._log)
+        topics = {topic for each in subscriptions.values() for topic in each.topics}
+        if response.skip_assignment:
+            self._subscriptions.group_subscribe(topics)
+            self._watched = group_protocol.partition_counts(self._metadata.fetch(), topics)
+            self._sync({}, now_ms)
+            return
+        version = self._metadata.update_version
+        if self._subscriptions.group_subscribe(topics):
+            # Topics that only other members subscribe to are not known here yet.
+            version = self._metadata.request_update_for_new_topics()
+        else:
+            version -= 1
+        deadline_ms = now_ms + self._settings.rebalance_timeout_ms
+        self._leadership = _Leadership(subscriptions, version, deadline_ms)
+        self._poll_leadership(now_ms)
+
+    def _poll_leadership(self, now_ms: int) -> int:
+        leading = self._leadership
+        assert leading is not None
+        if self._metadata.update_version <= leading.after_version and now_ms < leading.deadline_ms:
+            return leading.deadline_ms - now_ms
+        self._leadership = None
+        assignor = self._assignors[self.generation.assignor or ""]
+        cluster = self._metadata.fetch()
+        topics = {topic for each in leading.subscriptions.values() for topic in each.topics}
+        self._watched = group_protocol.partition_counts(cluster, topics)
+        try:
+            shares = group_protocol.assign(assignor, cluster, leading.subscriptions)
+        except Exception as error:  # an assignor may be the user's
+            self._log.exception("The assignor %s failed", assignor.name)
+            wrapped = error if isinstance(error, KafkaError) else None
+            self.fail(wrapped or KafkaError(f"The assignor {assignor.name!r} failed: {error!r}"))
+            return NEVER
+        self._log.info("Leading the group of %d members, assigned by %s", len(shares), assignor.name)
+        self._sync(shares, now_ms)
+        return NEVER
+
+    def _sync(self, shares: Mapping[str, bytes], now_ms: int) -> None:
+        generation, attempt = self.generation, self._attempt
+        request = SyncGroupRequest(
+            group_id=self._settings.group_id,
+            generation_id=generation.id,
+            member_id=generation.member_id,
+            group_instance_id=self._settings.group_instance_id,
+            protocol_type=group_protocol.PROTOCOL_TYPE,
+            protocol_name=generation.assignor,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member_id, assignment=share)
+                for member_id, share in shares.items()
+            ],
+        )
+
+        def on_reply(reply: Reply) -> None:
+            if attempt == self._attempt:
+                self._on_sync(reply)
+
+        timeout_ms = self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS
+        if self._finder.coordinator is None:
+            self._try_again(None, now_ms)
+            return
+        self._send(ApiKeys.SYNC_GROUP, lambda _version: request, on_reply, now_ms, timeout_ms)
+
+    def _on_sync(self, reply: Reply) -> None:
+        if reply.error is not None:
+            self._try_again(reply.error, reply.now_ms)
+            return
+        response: SyncGroupResponse = reply.message
+        code = response.error_code
+        if code == Errors.REBALANCE_IN_PROGRESS:
+            self._retry_at_once("another rebalance began before this one was over")
+            return
+        if code:
+            self._handle_common(code, "sync", reply.now_ms)
+            return
+        try:
+            partitions = group_protocol.decode_assignment(response.assignment).partitions
+        except SchemaError as error:
+            self.fail(error)
+            return
+        self._failures = 0
+        self.rebalance_count += 1
+        if not self._subscriptions.matches_subscription(partitions):
+            self._retry_at_once("the subscription changed during the rebalance")
+            return
+        self._log.info("Assigned: %s", ", ".join(map(str, sorted(partitions))) or "nothing")
+        self._transition_to(MemberState.ASSIGNING)
+        self._call_back(RebalanceKind.ASSIGNED, partitions)
+
+    # Errors.
+
+    def _handle_common(self, code: int, what: str, now_ms: int = 0) -> None:
+        """The answers that mean the same for join, sync and heartbeat."""
+        error = Errors.for_code(code)
+        assert error is not None
+        if code in (Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR):
+            self._finder.mark_unknown(Errors.name_of(code))
+            if what != "heartbeat":
+                self._try_again(error, now_ms)
+        elif code == Errors.COORDINATOR_LOAD_IN_PROGRESS:
+            if what != "heartbeat":
+                self._try_again(error, now_ms)
+        elif code in (Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION):
+            member_id = self.generation.member_id if code == Errors.ILLEGAL_GENERATION else ""
+            self.lose(f"{what} was refused with {Errors.name_of(code)}")
+            self.generation = Generation(-1, member_id)
+        elif code == Errors.FENCED_INSTANCE_ID:
+            self._lost = True
+            self.fail(
+                FencedInstanceIdError(
+                    f"Another consumer has joined with group.instance.id {self._settings.group_instance_id!r}"
+                )
+            )
+        elif code == Errors.GROUP_AUTHORIZATION_FAILED:
+            self._lost = True
+            self.fail(GroupAuthorizationError(f"Not authorized to use group {self._settings.group_id!r}"))
+        else:
+            self._lost = self._lost or isinstance(error, UnknownServerError)
+            self.fail(error)
+
+    def _request_failed(self, error: KafkaError) -> None:
+        if error.retriable:
+            self._finder.mark_unknown(str(error))
+        else:
+            self.fail(error)
+
+    def _try_again(self, error: KafkaError | None, now_ms: int) -> None:
+        self._retry_ms = now_ms + self._backoff.backoff_ms(self._failures)
+        self._failures += 1
+        if error is not None and not error.retriable and error.code is None:
+            self.fail(error)
+            return
+        if error is not None and error.code is None:
+            self._finder.mark_unknown(str(error))
+        self._retry_at_once(str(error) if error is not None else "the coordinator changed")
+
+    def _retry_at_once(self, reason: str) -> None:
+        self._abandon()
+        self._rejoin_reason = reason
