@@ -1,0 +1,60 @@
+"""WriteShareGroupState: store a share group's state of partitions."""
+
+from __future__ import annotations
+
+from kclient.common.uuid import Uuid
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.schema import Message, Structure, message, structure, wire
+from kclient.protocol.wire import UUID, Array, Int8, Int16, Int32, Int64, String
+
+
+@structure
+class StateBatch(Structure):
+    first_offset: int = wire(Int64, "0+")
+    last_offset: int = wire(Int64, "0+")
+    delivery_state: int = wire(Int8, "0+")
+    delivery_count: int = wire(Int16, "0+")
+
+
+@structure
+class PartitionData(Structure):
+    partition: int = wire(Int32, "0+")
+    state_epoch: int = wire(Int32, "0+")
+    leader_epoch: int = wire(Int32, "0+")
+    start_offset: int = wire(Int64, "0+")
+    delivery_complete_count: int = wire(Int32, "1+", default=-1, ignorable=True)
+    state_batches: list[StateBatch] = wire(Array(StateBatch), "0+")
+
+
+@structure
+class WriteStateData(Structure):
+    topic_id: Uuid = wire(UUID, "0+")
+    partitions: list[PartitionData] = wire(Array(PartitionData), "0+")
+
+
+@message(api_key=ApiKeys.WRITE_SHARE_GROUP_STATE, kind="request", versions="0-1", flexible="0+")
+class WriteShareGroupStateRequest(Message):
+    """Sent between brokers (KIP-932)."""
+
+    group_id: str = wire(String, "0+")
+    topics: list[WriteStateData] = wire(Array(WriteStateData), "0+")
+
+
+@structure
+class PartitionResult(Structure):
+    partition: int = wire(Int32, "0+")
+    error_code: int = wire(Int16, "0+")
+    error_message: str | None = wire(String, "0+", nullable="0+", default=None)
+
+
+@structure
+class WriteStateResult(Structure):
+    topic_id: Uuid = wire(UUID, "0+")
+    partitions: list[PartitionResult] = wire(Array(PartitionResult), "0+")
+
+
+@message(api_key=ApiKeys.WRITE_SHARE_GROUP_STATE, kind="response", versions="0-1", flexible="0+")
+class WriteShareGroupStateResponse(Message):
+    """An error code for each partition."""
+
+    results: list[WriteStateResult] = wire(Array(WriteStateResult), "0+")
