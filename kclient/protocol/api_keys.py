@@ -30,9 +30,8 @@ def _api(
 ) -> tuple[int, _Api]:
     """An API with its stable versions, None if it is no longer spoken."""
     low, high = map(int, versions.split("-")) if versions else (0, -1)
-    return _Api(
-        number, low, high, flexible, cluster_action, forwardable, unstable, broker and versions is not None
-    )
+    on_broker = broker and versions is not None
+    return number, _Api(low, high, flexible, cluster_action, forwardable, unstable, on_broker)
 
 
 class ApiKeys(IntEnum):

@@ -137,13 +137,13 @@ class _Source:
         default = field.default
         if default is None:
             return f"{expression} is not None"
-        if isinstance(field.type, Array):
+        if isinstance(field.kind, Array):
             return expression
-        if field.type is UUID:
+        if field.kind is UUID:
             return f"{expression} is not NO_UUID and {expression} != NO_UUID"
-        if isinstance(field.type, WireType):
+        if isinstance(field.kind, WireType):
             return f"{expression} != {default!r}"
-        return f"{expression} != {self.constant(f'{field.type.__name__}_default', field.type())}"
+        return f"{expression} != {self.constant(f'{field.kind.__name__}_default', field.kind())}"
 
 
 class EncoderSource(_Source):
@@ -196,17 +196,16 @@ class EncoderSource(_Source):
             self.line(f"{known}.append(({field.tag}, out))")
             self.line(f"out = {outer}")
             self.dedent()
+        first_unknown = max((field.tag + 1 for field in tagged if field.tag is not None), default=0)
         self.indent(f"if {known} or {unknown}:" if tagged else f"if {unknown}:")
-        self.line(
-            f"write_tags(out, {known if tagged else None}, {unknown}, {tagged[-1].tag + 1 if tagged else 0})"
-        )
+        self.line(f"write_tags(out, {known if tagged else None}, {unknown}, {first_unknown})")
         self._indent -= 1
         self.indent("else:")
         self.line("out.append(0)")
         self._indent -= 1
 
     def value(self, value: str, field: Field) -> None:
-        kind = field.type
+        kind = field.kind
         nullable = self.version in field.nullable or kind is Records
         compact = self.flexible and field.flexible
         if isinstance(kind, WireType):
@@ -385,13 +384,13 @@ class DecoderSource(_Source):
     def default(self, field: Field) -> str:
         if field.default is None:
             return "None"
-        if isinstance(field.type, Array):
+        if isinstance(field.kind, Array):
             return "[]"
-        if field.type is UUID:
+        if field.kind is UUID:
             return "NO_UUID"
-        if isinstance(field.type, WireType):
+        if isinstance(field.kind, WireType):
             return repr(field.default)
-        return f"{self.constant(field.type.__name__, field.type)}()"
+        return f"{self.constant(field.kind.__name__, field.kind)}()"
 
     def check_budget(self) -> None:
         self.indent("if budget < 0:")
@@ -399,7 +398,7 @@ class DecoderSource(_Source):
         self._indent -= 1
 
     def value(self, target: str, field: Field) -> None:
-        kind = field.type
+        kind = field.kind
         nullable = self.version in field.nullable or kind is Records
         compact = self.flexible and field.flexible
         if isinstance(kind, WireType):
@@ -525,11 +524,11 @@ def least_size(kind: WireType | Array | type[Structure], version: int, *, flexib
     size = 1 if flexible else 0
     for field in kind.FIELDS:
         if version in field.versions and field.tag is None:
-            is_structure = not isinstance(field.type, WireType | Array)
+            is_structure = not isinstance(field.kind, WireType | Array)
             if is_structure and version in field.nullable:
                 size += 1
             else:
-                size += least_size(field.type, version, flexible=flexible and field.flexible)
+                size += least_size(field.kind, version, flexible=flexible and field.flexible)
     return size
 
 

@@ -42,10 +42,10 @@ def cost(element: WireType | type[Structure]) -> int:
         return _SLOT
     total = _SLOT + _OBJECT + _SLOT * (len(element.FIELDS) + 1)
     for field in element.FIELDS:
-        if isinstance(field.type, Array):
+        if isinstance(field.kind, Array):
             total += _LIST
-        elif not isinstance(field.type, WireType) and field.default is not None:
-            total += cost(field.type)
+        elif not isinstance(field.kind, WireType) and field.default is not None:
+            total += cost(field.kind)
     return total
 
 

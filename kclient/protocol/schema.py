@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 import attrs
 
-from kclient.common.uuid import Uuid
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.wire import Array, Bytes, Float64, Records, WireType
 
@@ -53,7 +52,7 @@ class Field:
     """What the declaration says of one field."""
 
     name: str
-    type: WireType | Array | type[Structure]
+    kind: WireType | Array | type[Structure]
     versions: Versions
     nullable: Versions
     tag: int | None
@@ -65,15 +64,15 @@ class Field:
         """A default value of its own: lists and structs are never shared between messages."""
         if self.default is None:
             return None
-        if isinstance(self.type, Array):
+        if isinstance(self.kind, Array):
             return []
-        if isinstance(self.type, WireType):
+        if isinstance(self.kind, WireType):
             return self.default
-        return self.type()
+        return self.kind()
 
     def element(self) -> WireType | type[Any]:
         """The type of the elements of an array; otherwise the type itself."""
-        return self.type.of if isinstance(self.type, Array) else self.type
+        return self.kind.of if isinstance(self.kind, Array) else self.kind
 
 
 class Structure:
@@ -128,7 +127,7 @@ def wire(
     """
     if default is ...:
         if isinstance(type, WireType):
-            default = Uuid.ZERO if type.python == "Uuid" else type.default
+            default = type.default
         else:
             default = attrs.Factory(list if isinstance(type, Array) else type)
     field = Field(
@@ -146,7 +145,7 @@ def structure(cls: type[T]) -> type[T]:
     """Make a class with `wire()` fields a slotted attrs class that codecs can be built for."""
     cls.__annotations__["unknown_tagged_fields"] = "dict[int, bytes] | None"
     cls.unknown_tagged_fields = None
-    made = attrs.define(weakref_slot=False, kw_only=True)(cls)
+    made: Any = attrs.define(weakref_slot=False, kw_only=True)(cls)
     fields = [
         attrs.evolve(attribute.metadata[_KEY], name=attribute.name)
         for attribute in attrs.fields(made)
@@ -158,7 +157,8 @@ def structure(cls: type[T]) -> type[T]:
     tags = sorted(field.tag for field in fields if field.tag is not None)
     _require(tags == list(range(len(tags))), cls, "tags", f"should be 0, 1, 2, ... and are {tags}")
     made.FIELDS = tuple(fields)
-    return made
+    result: type[T] = made
+    return result
 
 
 @dataclass_transform(kw_only_default=True)
@@ -204,30 +204,30 @@ def _check_field(cls: type, field: Field, hint: str) -> None:
     """Hold the annotation, the default and the versions of a field against each other."""
     element = field.element()
     python = element.python if isinstance(element, WireType) else element.__name__
-    if isinstance(field.type, Array):
+    if isinstance(field.kind, Array):
         python = f"list[{python}]"
     can_be_null = field.nullable != NONE or element is Records
     expected = f"{python} | None" if can_be_null else python
     _require(hint == expected, cls, field.name, f"should be annotated {expected!r}, not {hint!r}")
     _require(field.nullable.within(field.versions), cls, field.name, "is nullable in versions that lack it")
-    if isinstance(field.type, WireType):
-        _require(field.nullable == NONE or field.type.nullable, cls, field.name, "has a type without null")
+    if isinstance(field.kind, WireType):
+        _require(field.nullable == NONE or field.kind.nullable, cls, field.name, "has a type without null")
         _require(
             field.default is not None or can_be_null,
             cls,
             field.name,
             "has None for its default and is not nullable",
         )
-        if field.type.code is not None and python == "int":
-            bits = field.type.size * 8
-            low, high = (0, 1 << bits) if field.type.code.isupper() else (-1 << (bits - 1), 1 << (bits - 1))
+        if field.kind.code is not None and python == "int":
+            bits = field.kind.size * 8
+            low, high = (0, 1 << bits) if field.kind.code.isupper() else (-1 << (bits - 1), 1 << (bits - 1))
             _require(
                 isinstance(field.default, int) and low <= field.default < high,
                 cls,
                 field.name,
                 "has a bad default",
             )
-        elif field.type is Float64:
+        elif field.kind is Float64:
             _require(isinstance(field.default, float), cls, field.name, "has a bad default")
 
 

@@ -12,6 +12,7 @@ import sys
 
 import attrs
 
+from kclient.common.uuid import Uuid
 from kclient.errors import SchemaError
 
 __all__ = [
@@ -71,7 +72,7 @@ Int32 = WireType("int32", "int", default=0, code="i", size=4)
 UInt32 = WireType("uint32", "int", default=0, code="I", size=4)
 Int64 = WireType("int64", "int", default=0, code="q", size=8)
 Float64 = WireType("float64", "float", default=0.0, code="d", size=8)
-UUID = WireType("uuid", "Uuid", default=None, code="16s", size=16)
+UUID = WireType("uuid", "Uuid", default=Uuid.ZERO, code="16s", size=16)
 String = WireType("string", "str", default="", code=None, size=2)
 Bytes = WireType("bytes", "bytes", default=b"", code=None, size=4)
 Records = WireType("records", "bytes | memoryview", default=None, code=None, size=4)

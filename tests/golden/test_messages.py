@@ -40,7 +40,7 @@ def from_json(cls: type[Structure], json: dict[str, Any]) -> Any:
     """A struct whose fields that `json` lacks have their defaults."""
     values = {snake_case(name): value for name, value in json.items()}
     made = cls(
-        **{f.name: value_from_json(f.type, values.pop(f.name)) for f in cls.FIELDS if f.name in values}
+        **{f.name: value_from_json(f.kind, values.pop(f.name)) for f in cls.FIELDS if f.name in values}
     )
     assert not values, f"{cls.__name__} lacks {list(values)}"
     return made
@@ -123,7 +123,7 @@ def test_a_new_message_has_the_defaults_of_java(lines: list[dict[str, Any]]) -> 
         new, version = cls(), line["version"]
         for name, value in line["json"].items():
             field: Field = fields[snake_case(name)]
-            ours, java = getattr(new, field.name), value_from_json(field.type, value)
+            ours, java = getattr(new, field.name), value_from_json(field.kind, value)
             if ours is None and version not in field.nullable and java is not None:
                 # The vectors have an empty value where this version cannot carry the null default.
                 assert not java, f"{line['message']} v{version}.{name}"

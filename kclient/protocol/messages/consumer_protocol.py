@@ -7,7 +7,7 @@ from kclient.protocol.wire import Array, Bytes, Int32, String
 
 
 @structure
-class TopicPartition(Structure):
+class ConsumerProtocolSubscriptionTopicPartition(Structure):
     topic: str = wire(String, "1+")
     partitions: list[int] = wire(Array(Int32), "1+")
 
@@ -18,13 +18,15 @@ class ConsumerProtocolSubscription(Message):
 
     topics: list[str] = wire(Array(String), "0+")
     user_data: bytes | None = wire(Bytes, "0+", nullable="0+", default=None)
-    owned_partitions: list[TopicPartition] = wire(Array(TopicPartition), "1+", ignorable=True)
+    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = wire(
+        Array(ConsumerProtocolSubscriptionTopicPartition), "1+", ignorable=True
+    )
     generation_id: int = wire(Int32, "2+", default=-1, ignorable=True)
     rack_id: str | None = wire(String, "3+", nullable="3+", default=None, ignorable=True)
 
 
 @structure
-class TopicPartition(Structure):
+class ConsumerProtocolAssignmentTopicPartition(Structure):
     topic: str = wire(String, "0+")
     partitions: list[int] = wire(Array(Int32), "0+")
 
@@ -33,5 +35,7 @@ class TopicPartition(Structure):
 class ConsumerProtocolAssignment(Message):
     """The partitions that a member is to read."""
 
-    assigned_partitions: list[TopicPartition] = wire(Array(TopicPartition), "0+")
+    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = wire(
+        Array(ConsumerProtocolAssignmentTopicPartition), "0+"
+    )
     user_data: bytes | None = wire(Bytes, "0+", nullable="0+", default=None)

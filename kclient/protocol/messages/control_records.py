@@ -32,7 +32,7 @@ class AbortedTxn(Message):
 
 
 @structure
-class Voter(Structure):
+class LeaderChangeMessageVoter(Structure):
     voter_id: int = wire(Int32, "0+")
     voter_directory_id: Uuid = wire(UUID, "1+")
 
@@ -43,8 +43,8 @@ class LeaderChangeMessage(Message):
 
     version: int = wire(Int16, "0+")
     leader_id: int = wire(Int32, "0+")
-    voters: list[Voter] = wire(Array(Voter), "0+")
-    granting_voters: list[Voter] = wire(Array(Voter), "0+")
+    voters: list[LeaderChangeMessageVoter] = wire(Array(LeaderChangeMessageVoter), "0+")
+    granting_voters: list[LeaderChangeMessageVoter] = wire(Array(LeaderChangeMessageVoter), "0+")
 
 
 @message(kind="data", versions="0", flexible="0+")
@@ -84,7 +84,7 @@ class KRaftVersionFeature(Structure):
 
 
 @structure
-class Voter(Structure):
+class VotersRecordVoter(Structure):
     voter_id: int = wire(Int32, "0+")
     voter_directory_id: Uuid = wire(UUID, "0+")
     endpoints: list[Endpoint] = wire(Array(Endpoint), "0+")
@@ -96,7 +96,7 @@ class VotersRecord(Message):
     """The voters of the metadata quorum (KIP-853)."""
 
     version: int = wire(Int16, "0+")
-    voters: list[Voter] = wire(Array(Voter), "0+")
+    voters: list[VotersRecordVoter] = wire(Array(VotersRecordVoter), "0+")
 
 
 @message(kind="data", versions="0", flexible="0+")
