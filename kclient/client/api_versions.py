@@ -51,7 +51,10 @@ class NodeApiVersions:
         return cls(
             {api.api_key: (api.min_version, api.max_version) for api in response.api_keys},
             {f.name: FeatureRange(f.min_version, f.max_version) for f in response.supported_features},
-            {f.name: FeatureRange(f.min_version_level, f.max_version_level) for f in response.finalized_features},
+            {
+                f.name: FeatureRange(f.min_version_level, f.max_version_level)
+                for f in response.finalized_features
+            },
             response.finalized_features_epoch,
         )
 
@@ -93,9 +96,10 @@ class NodeApiVersions:
 class ApiVersionsNegotiation:
     """How the client asks one broker for its versions: newest first, three tries at most. Used by one thread.
 
-    An answer with error 35 carries a range to choose from and is tried again on the same connection. A broker that
-    closes the connection or answers in a form nobody can read gets version 0 on the next connection. The broker may be
-    another one by then (a rolling upgrade), so what was learnt is used for one connection and no longer.
+    An answer with error 35 carries a range to choose from and is tried again on the same connection. A broker
+    that closes the connection or answers in a form nobody can read gets version 0 on the next connection. The
+    broker may be another one by then (a rolling upgrade), so what was learnt is used for one connection and
+    no longer.
     """
 
     __slots__ = ("_tries", "version")
@@ -121,7 +125,7 @@ class ApiVersionsNegotiation:
         self.version = 0
 
     def unsupported(self, response: ApiVersionsResponse) -> bool:
-        """The answer had error 35; returns whether to ask again on this connection, now with another version."""
+        """The answer had error 35; returns whether to ask again, on this connection, by another version."""
         if self.exhausted or self.version == 0:
             return False
         ours = ApiKeys.API_VERSIONS
@@ -138,7 +142,8 @@ class ApiVersionsNegotiation:
 def parse_api_versions_response(version: int, frame: memoryview) -> tuple[int, ApiVersionsResponse]:
     """Decode an ApiVersions answer: (correlation id, response).
 
-    A broker that does not know `version` answers in version 0 with error 35. Raises SchemaError if it is neither.
+    A broker that does not know `version` answers in version 0 with error 35. Raises SchemaError if it is
+    neither.
     """
     try:
         return parse_response(ApiKeys.API_VERSIONS, version, frame)

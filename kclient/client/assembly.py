@@ -60,9 +60,9 @@ def build_network_client(
 ) -> NetworkClient:
     """A NetworkClient for `config`; `metadata` begins with the bootstrap servers and belongs to the client.
 
-    `request_timeout_ms` is request.timeout.ms unless given. Blocks while names are resolved. Raises ConfigError for
-    a bad bootstrap.servers, BootstrapError if none of its names resolves, and what an embedded broker raises that
-    does not start.
+    `request_timeout_ms` is request.timeout.ms unless given. Blocks while names are resolved. Raises
+    ConfigError for a bad bootstrap.servers, BootstrapError if none of its names resolves, and what an
+    embedded broker raises that does not start.
     """
 
     def addresses() -> list[tuple[str, int]]:

@@ -1,8 +1,8 @@
 """bootstrap.servers: from the setting to addresses, and from names to IP addresses.
 
-A server is `host:port`, with brackets around an IPv6 address, or a URL whose scheme has a resolver: `embedded://NAME`
-and `embedded:///path` start a broker inside this process. Resolvers are found by name at run time because they stand
-above this package.
+A server is `host:port`, with brackets around an IPv6 address, or a URL whose scheme has a resolver:
+`embedded://NAME` and `embedded:///path` start a broker inside this process. Resolvers are found by name at
+run time because they stand above this package.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class BootstrapAddress:
 
 
 def parse_address(text: str) -> BootstrapAddress:
-    """`host:port`, `[v6]:port` or `PROTOCOL://host:port`; raises ConfigError that says what is wrong with it."""
+    """`host:port`, `[v6]:port` or `PROTOCOL://host:port`; raises ConfigError that says what is wrong with
+    it.
+    """
     match = _HOST_AND_PORT.fullmatch(text)
     if match is None:
         if ":" not in text:
@@ -54,9 +56,7 @@ def parse_address(text: str) -> BootstrapAddress:
     if v6 is not None and not _is_ipv6(v6):
         raise ConfigError(f"{SETTING}: {v6!r} in {text!r} is not an IPv6 address", name=SETTING)
     if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text) <= 65535):
-        raise ConfigError(
-            f"{SETTING}: the port of {text!r} must be a number from 1 to 65535, not {port_text!r}", name=SETTING
-        )
+        raise ConfigError(f"{SETTING}: the port of {text!r} must be a number from 1 to 65535", name=SETTING)
     return BootstrapAddress(v6 or host, int(port_text))
 
 
@@ -92,8 +92,8 @@ def validate_resolvable(addresses: Sequence[BootstrapAddress], lookup: str) -> l
     """Check that at least one name resolves now; names are resolved again whenever they are connected to.
 
     With `lookup` = resolve_canonical_bootstrap_servers_only every name is replaced by the canonical names of
-    all its addresses, as Kerberos needs. Raises BootstrapError that names host and step if no name resolves; a
-    name that fails beside others that do not is kept and warned of.
+    all its addresses, as Kerberos needs. Raises BootstrapError that names host and step if no name resolves;
+    a name that fails beside others that do not is kept and warned of.
     """
     usable: dict[BootstrapAddress, None] = {}
     failures: list[str] = []
@@ -111,7 +111,7 @@ def validate_resolvable(addresses: Sequence[BootstrapAddress], lookup: str) -> l
             usable[address] = None
     if len(failures) == len(addresses):
         raise BootstrapError(
-            f"None of {SETTING} has a host name that resolves ({'; '.join(failures)}); check the names and DNS",
+            f"No host name of {SETTING} resolves ({'; '.join(failures)}); check the names and DNS",
             host=addresses[-1].host,
             port=addresses[-1].port,
             step="dns",

@@ -1,8 +1,8 @@
 """What is known of the connection to each broker: its state, and when to try again.
 
-Waits between attempts grow exponentially with jitter (KIP-580), as does the time that setting up a connection may
-take (KIP-601). Every address of a name is tried in turn (KIP-302); the name is resolved again once all were tried or
-a working connection was lost, so that a broker that moved is found.
+Waits between attempts grow exponentially with jitter (KIP-580), as does the time that setting up a connection
+may take (KIP-601). Every address of a name is tried in turn (KIP-302); the name is resolved again once all
+were tried or a working connection was lost, so that a broker that moved is found.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ class ConnectionStates:
     def connecting(self, node_id: int, host: str, now_ms: int) -> str:
         """A connection attempt begins now; returns the IP address to use.
 
-        Raises OSError if the name cannot be resolved; the attempt still counts, so call `disconnected` after it.
+        Raises OSError if the name cannot be resolved; the attempt still counts, so call `disconnected` after
+        it.
         """
         node = self._nodes.get(node_id)
         if node is None or node.host != host:

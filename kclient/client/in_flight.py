@@ -1,10 +1,10 @@
 """Requests that are being written or wait for their answers, in order, per node.
 
-A broker answers the requests of one connection in the order it got them, so a deque per node is all the bookkeeping
-there is. The newest request is at the head, on the left, the oldest at the tail, on the right. A request is added
-when its send is handed to the connection, which takes one send at a time: only a node whose head has been written
-completely can take another one. A request that expects no answer leaves from the head as soon as it is written,
-every other one from the tail when its answer arrives.
+A broker answers the requests of one connection in the order it got them, so a deque per node is all the
+bookkeeping there is. The newest request is at the head, on the left, the oldest at the tail, on the right. A
+request is added when its send is handed to the connection, which takes one send at a time: only a node whose
+head has been written completely can take another one. A request that expects no answer leaves from the head
+as soon as it is written, every other one from the tail when its answer arrives.
 """
 
 from __future__ import annotations

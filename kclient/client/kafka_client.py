@@ -12,7 +12,8 @@ from kclient.protocol.api_keys import ApiKeys
 
 
 class KafkaClient(Protocol):
-    """Sends requests to brokers and completes them. Belongs to one thread; only `wakeup` may be called from any.
+    """Sends requests to brokers and completes them. Belongs to one thread; only `wakeup` may be called from
+    any.
 
     Times are milliseconds of the monotonic clock.
     """
@@ -24,7 +25,9 @@ class KafkaClient(Protocol):
         """True if a request can be sent to `node` now. Changes nothing."""
 
     def connection_delay_ms(self, node: Node, now_ms: int) -> int:
-        """How long to wait before trying to connect or send to `node` again; very long if an event will tell."""
+        """How long to wait before trying to connect or send to `node` again; very long if an event will
+        tell.
+        """
 
     def poll_delay_ms(self, node: Node, now_ms: int) -> int:
         """How long a poll may wait before `node` deserves another look: connection delay or throttling."""
@@ -53,8 +56,8 @@ class KafkaClient(Protocol):
     ) -> ClientRequest:
         """A request for `send`.
 
-        Give a message, or a function of the version together with `api_key`. `timeout_ms` is request.timeout.ms
-        unless given. Raises TypeError for a function without `api_key`.
+        Give a message, or a function of the version together with `api_key`. `timeout_ms` is
+        request.timeout.ms unless given. Raises TypeError for a function without `api_key`.
         """
 
     def send(self, request: ClientRequest, now_ms: int) -> None:

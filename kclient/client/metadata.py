@@ -1,4 +1,6 @@
-"""Metadata: the client's picture of the cluster, shared by the I/O thread that fetches it and all who read it."""
+"""Metadata: the client's picture of the cluster, shared by the I/O thread that fetches it and all who read
+it.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,12 @@ class MetadataRequestPlan:
 class Metadata:
     """What is known of brokers, topics and partitions, and whether it has to be fetched again. Thread-safe.
 
-    `fetch` reads without a lock: the picture is immutable and replaced as a whole. Subclasses say which topics
-    they want by overriding `topics_to_request` and `retain_topic`, which are called with the lock held.
+    `fetch` reads without a lock: the picture is immutable and replaced as a whole. Subclasses say which
+    topics they want by overriding `topics_to_request` and `retain_topic`, which are called with the lock
+    held.
 
-    An older leader epoch never replaces a newer one (KIP-320), unless the topic's id changed: then it is another
-    topic of the same name.
+    An older leader epoch never replaces a newer one (KIP-320), unless the topic's id changed: then it is
+    another topic of the same name.
     """
 
     def __init__(
@@ -95,7 +98,9 @@ class Metadata:
         return self._last_error
 
     def leader_and_epoch(self, tp: TopicPartition) -> LeaderAndEpoch:
-        """The leader of `tp` and the newest epoch seen; no leader while a newer epoch than the picture's is known."""
+        """The leader of `tp` and the newest epoch seen; no leader while a newer epoch than the picture's is
+        known.
+        """
         found = self._snapshot.leader_and_epoch(tp)
         seen = self._memory.epochs.get(tp)
         if seen is None or (found.epoch is not None and found.epoch >= seen):
@@ -115,7 +120,9 @@ class Metadata:
         return self._snapshot.cluster.topic_name(topic_id)
 
     def topics_to_request(self) -> list[str] | None:
-        """The topics of a full update; None means all topics, an empty list none but the brokers. To override."""
+        """The topics of a full update; None means all topics, an empty list none but the brokers. To
+        override.
+        """
         return None
 
     def new_topics_to_request(self) -> list[str] | None:
@@ -135,7 +142,9 @@ class Metadata:
             self._update_version += 1
 
     def rebootstrap(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """Forget the brokers and begin again with these addresses (KIP-1102); what topics look like is kept."""
+        """Forget the brokers and begin again with these addresses (KIP-1102); what topics look like is
+        kept.
+        """
         with self._lock:
             nodes = MetadataSnapshot.bootstrap(addresses).nodes
             self._snapshot = attrs.evolve(self._snapshot, nodes=nodes, controller_id=-1)
@@ -144,13 +153,16 @@ class Metadata:
 
     @property
     def is_bootstrapping(self) -> bool:
-        """True while only addresses are known: no broker has answered since the start or the last rebootstrap."""
+        """True while only addresses are known: no broker has answered since the start or the last
+        rebootstrap.
+        """
         return all(node_id < 0 for node_id in self._snapshot.nodes)
 
     def request_update(self, reset_backoff: bool = False) -> int:
         """Ask for a full update; returns the version that the next update will exceed.
 
-        `reset_backoff` says that something really changed, so that equal answers of the past do not slow it down.
+        `reset_backoff` says that something really changed, so that equal answers of the past do not slow it
+        down.
         """
         with self._lock:
             self._schedule.request_full(reset_backoff)
@@ -202,9 +214,9 @@ class Metadata:
     ) -> None:
         """Take over an answer, wake the waiters and tell the listeners.
 
-        `partial` answers leave topics they do not speak of as they are. `request_version` is the plan's; topics
-        asked for since then keep the update requested. An answer that names no broker counts as a failure: the
-        last known ones are never dropped.
+        `partial` answers leave topics they do not speak of as they are. `request_version` is the plan's;
+        topics asked for since then keep the update requested. An answer that names no broker counts as a
+        failure: the last known ones are never dropped.
         """
         if not response.brokers:
             self.failed_update(now_ms)
@@ -235,7 +247,9 @@ class Metadata:
                 self.record_error(error)
 
     def record_error(self, error: KafkaError) -> None:
-        """Why no update comes at present: the cause of time-outs, and raised to a waiter if it is not retriable."""
+        """Why no update comes at present: the cause of time-outs, and raised to a waiter if it is not
+        retriable.
+        """
         with self._lock:
             self._last_error = error
             if not error.retriable:
@@ -253,7 +267,8 @@ class Metadata:
     ) -> set[TopicPartition]:
         """Take over (leader id, epoch) hints of produce and fetch answers (KIP-951); returns what changed.
 
-        A hint counts if it is newer than what is known of the partition and the address of its leader is known.
+        A hint counts if it is newer than what is known of the partition and the address of its leader is
+        known.
         """
         changed = set()
         with self._lock:
@@ -291,8 +306,9 @@ class Metadata:
     def await_update(self, last_version: int, timer: Timer) -> None:
         """Block until `update_version` exceeds `last_version`. The I/O thread must not call it.
 
-        Raises the error that a broker refused the update with, KafkaTimeoutError (caused by the last failure) when
-        the timer is over, and ClientClosedError. Errors of single topics are left to `raise_error_for_topic`.
+        Raises the error that a broker refused the update with, KafkaTimeoutError (caused by the last failure)
+        when the timer is over, and ClientClosedError. Errors of single topics are left to
+        `raise_error_for_topic`.
         """
         with self._changed:
 
@@ -314,7 +330,9 @@ class Metadata:
                 ) from self._last_error
 
     def raise_any_error(self) -> None:
-        """Raise a fatal error, or, once each, what the last update was refused with or says against any topic."""
+        """Raise a fatal error, or, once each, what the last update was refused with or says against any
+        topic.
+        """
         with self._lock:
             self._raise_fatal()
             refused, self._refused = self._refused, None
@@ -325,7 +343,9 @@ class Metadata:
                 raise topic_error
 
     def raise_error_for_topic(self, topic: str) -> None:
-        """Raise a fatal error, or what the last answer said against `topic`; other topics do not matter here."""
+        """Raise a fatal error, or what the last answer said against `topic`; other topics do not matter
+        here.
+        """
         with self._lock:
             self._raise_fatal()
             if topic in self._snapshot.unauthorized_topics:
@@ -397,7 +417,7 @@ def _contents(snapshot: MetadataSnapshot) -> tuple[object, ...]:
 def _topic_error(snapshot: MetadataSnapshot) -> KafkaError | None:
     unauthorized, invalid = snapshot.unauthorized_topics, snapshot.invalid_topics
     if unauthorized:
-        return TopicAuthorizationError(f"Not authorized to use these topics: {', '.join(sorted(unauthorized))}")
+        return TopicAuthorizationError(f"Not authorized to use: {', '.join(sorted(unauthorized))}")
     if invalid:
         return InvalidTopicError(f"The brokers refuse these topic names: {', '.join(sorted(invalid))}")
     return None

@@ -12,12 +12,17 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaError
 from kclient.errors.codes import Errors
-from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 
 @attrs.define(eq=False)
 class EpochMemory:
-    """The newest leader epoch seen of each partition, and the topic id it belongs to. Guarded by its owner's lock.
+    """The newest leader epoch seen of each partition, and the topic id it belongs to. Guarded by its owner's
+    lock.
 
     It outlives the picture: a topic that is missing from one answer must not come back with an older leader.
     """
@@ -48,7 +53,9 @@ class EpochMemory:
 
 @attrs.frozen(eq=False)
 class Picture:
-    """An answer's snapshot, the topics it speaks of, and those that have to be asked for again, with the reason."""
+    """An answer's snapshot, the topics it speaks of, and those that have to be asked for again, with the
+    reason.
+    """
 
     snapshot: MetadataSnapshot
     answered: frozenset[str]
@@ -56,7 +63,9 @@ class Picture:
 
 
 def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: EpochMemory) -> Picture:
-    """The picture that `response` gives, with partitions of `before` where the answer is older or says "not now"."""
+    """The picture that `response` gives, with partitions of `before` where the answer is older or says "not
+    now".
+    """
     partitions: dict[TopicPartition, PartitionMetadata] = {}
     topic_ids: dict[str, Uuid] = {}
     stale: dict[str, KafkaError] = {}

@@ -8,8 +8,8 @@ from kclient.utils.backoff import ExponentialBackoff
 class MetadataSchedule:
     """Requested, expired, backing off. Not thread-safe: its owner holds a lock.
 
-    The wait between two updates grows with failures, and also with answers that bring nothing new, so that somebody
-    who keeps asking for a leader that is not there does not keep the brokers busy.
+    The wait between two updates grows with failures, and also with answers that bring nothing new, so that
+    somebody who keeps asking for a leader that is not there does not keep the brokers busy.
     """
 
     __slots__ = (

@@ -14,7 +14,9 @@ from kclient.common.uuid import Uuid
 
 @attrs.frozen
 class PartitionMetadata:
-    """What a broker said of a partition; brokers are ids, because their addresses may arrive by another answer."""
+    """What a broker said of a partition; brokers are ids, because their addresses may arrive by another
+    answer.
+    """
 
     leader_id: int
     leader_epoch: int | None = None
@@ -88,7 +90,9 @@ class MetadataSnapshot:
     def merged_under(
         self, newer: MetadataSnapshot, answered: Iterable[str], retain: Callable[[str], bool]
     ) -> MetadataSnapshot:
-        """`newer`, and of this picture those topics that the newer answer did not speak of and `retain` wants."""
+        """`newer`, and of this picture those topics that the newer answer did not speak of and `retain`
+        wants.
+        """
         gone = frozenset(answered)
         kept = {
             topic: retain(topic)
@@ -101,7 +105,10 @@ class MetadataSnapshot:
 
         return attrs.evolve(
             newer,
-            partitions={**{tp: p for tp, p in self.partitions.items() if stays(tp.topic)}, **newer.partitions},
+            partitions={
+                **{tp: p for tp, p in self.partitions.items() if stays(tp.topic)},
+                **newer.partitions,
+            },
             topic_ids={**{t: i for t, i in self.topic_ids.items() if stays(t)}, **newer.topic_ids},
             internal_topics=newer.internal_topics | {t for t in self.internal_topics if stays(t)},
             invalid_topics=newer.invalid_topics | (self.invalid_topics - gone),

@@ -72,7 +72,9 @@ class MetadataUpdater:
         return self.metadata.fetch().nodes
 
     def maybe_update(self, client: MetadataChannel, now_ms: int) -> int:
-        """Send a request or connect for one if an update is due; returns how long nothing more will be due."""
+        """Send a request or connect for one if an update is due; returns how long nothing more will be
+        due.
+        """
         if self._in_progress is not None:
             return self._request_timeout_ms
         wait_ms = self.metadata.time_to_next_update_ms(now_ms)
@@ -91,7 +93,8 @@ class MetadataUpdater:
             self._in_progress = self.metadata.plan_request()
             client.send_metadata_request(node, self._in_progress, now_ms)
             return self._request_timeout_ms
-        # A connection that is being set up will do; opening one more per poll would end with one to every broker.
+        # A connection that is being set up will do; opening one more per poll would end with one to every
+        # broker.
         if client.is_any_node_preparing() or client.connect_if_allowed(node, now_ms):
             return self._reconnect_backoff_ms
         return WAIT_FOR_EVENT_MS
@@ -110,9 +113,7 @@ class MetadataUpdater:
             self._needed_since_ms = None
         else:
             self._log.warning("A metadata answer names no broker; the ones known are kept")
-        self.metadata.update(
-            response, now_ms, partial=plan.partial, request_version=plan.request_version
-        )
+        self.metadata.update(response, now_ms, partial=plan.partial, request_version=plan.request_version)
 
     def handle_failure(self, now_ms: int, error: KafkaError | None) -> None:
         """The request in progress will not be answered."""

@@ -388,13 +388,13 @@ class NetworkClient:
         for node_id in self._states.nodes_with_setup_timeout(now_ms):
             timeout_ms = self._states.setup_timeout_ms(node_id)
             self._selector.close_channel(str(node_id))
-            error = DisconnectError(f"no connection after {timeout_ms} ms (socket.connection.setup.timeout.ms)")
+            error = DisconnectError(f"not set up in {timeout_ms} ms (socket.connection.setup.timeout.ms)")
             self._end_connection(responses, node_id, now_ms, error)
 
     def _handle_timed_out_requests(self, responses: list[ClientResponse], now_ms: int) -> None:
         for node_id in self._in_flight.nodes_with_timed_out(now_ms):
-            # The answer may still come, and there is no telling it from the answer to a later request of the same
-            # connection but by closing that.
+            # The answer may still come, and there is no telling it from the answer to a later request of the
+            # same connection but by closing that.
             self._selector.close_channel(str(node_id))
             error = DisconnectError("it did not answer within request.timeout.ms")
             self._end_connection(responses, node_id, now_ms, error, timed_out=True)
@@ -413,9 +413,7 @@ class NetworkClient:
         self._states.throttle(node_id, now_ms + throttle_ms)
         self._in_flight.extend_deadlines(node_id, throttle_ms)
 
-    def _break(
-        self, responses: list[ClientResponse], node_id: int, now_ms: int, error: KafkaError
-    ) -> None:
+    def _break(self, responses: list[ClientResponse], node_id: int, now_ms: int, error: KafkaError) -> None:
         """The stream of this connection can no longer be trusted, or is of no use: close it."""
         self._selector.close_channel(str(node_id))
         self._end_connection(responses, node_id, now_ms, error)
@@ -447,7 +445,9 @@ class NetworkClient:
             self._fail_in_flight(responses, in_flight, now_ms, timed_out=late, error=refused)
 
     def _negotiation_failed(self, node_id: int, error: KafkaError | None) -> KafkaError | None:
-        """The connection ended before the versions were known; the next one asks for them in the oldest way."""
+        """The connection ended before the versions were known; the next one asks for them in the oldest
+        way.
+        """
         negotiation = self._negotiations.get(node_id)
         if negotiation is None or error is None:
             return error
@@ -475,7 +475,8 @@ class NetworkClient:
         error: KafkaError | None = None,
     ) -> None:
         if not in_flight.internal:
-            # An answer that cannot be read will not become readable: that is no disconnection to try again after.
+            # An answer that cannot be read will not become readable: that is no disconnection to try again
+            # after.
             disconnected = not isinstance(error, SchemaError)
             responses.append(
                 in_flight.failed(now_ms, disconnected=disconnected, timed_out=timed_out, error=error)

@@ -19,8 +19,8 @@ def least_loaded(
 ) -> Node | None:
     """The best of `nodes`; None if none can be used or connected to now.
 
-    In this order: connected with the fewest requests in flight, being connected, free to connect and untried for
-    longest. The search begins anywhere, so that many clients do not all choose the same broker.
+    In this order: connected with the fewest requests in flight, being connected, free to connect and untried
+    for longest. The search begins anywhere, so that many clients do not all choose the same broker.
     """
     if not nodes:
         return None

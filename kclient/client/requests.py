@@ -19,8 +19,9 @@ ResponseCallback: TypeAlias = "Callable[[ClientResponse], None]"
 class ClientRequest:
     """One request before it has a version. Belongs to the thread of its NetworkClient.
 
-    `timeout_ms` counts from the moment of sending. `on_complete` is called exactly once by `NetworkClient.poll`,
-    also when the connection breaks, the time is over or the broker lacks a usable version.
+    `timeout_ms` counts from the moment of sending. `on_complete` is called exactly once by
+    `NetworkClient.poll`, also when the connection breaks, the time is over or the broker lacks a usable
+    version.
     """
 
     node_id: int
@@ -42,9 +43,9 @@ class ClientRequest:
 class ClientResponse:
     """What became of a request: a message, or the reason why there is none.
 
-    `message` is None if the request failed, and also for a request that expects no response (acks=0), which is
-    complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError, SchemaError,
-    CorrelationIdMismatchError. `timed_out` implies `disconnected`.
+    `message` is None if the request failed, and also for a request that expects no response (acks=0), which
+    is complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError,
+    SchemaError, CorrelationIdMismatchError. `timed_out` implies `disconnected`.
     """
 
     request: ClientRequest

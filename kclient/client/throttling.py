@@ -6,8 +6,8 @@ from typing import Any
 
 from kclient.protocol.api_keys import ApiKeys
 
-# Before these versions a broker that throttles delays its answer, and has done so when it arrives; waiting once more
-# would count the same time twice. APIs that are not named here are younger than that change.
+# Before these versions a broker that throttles delays its answer, and has done so when it arrives; waiting
+# once more would count the same time twice. APIs that are not named here are younger than that change.
 _CLIENT_WAITS_FROM = {
     ApiKeys.PRODUCE: 6,
     ApiKeys.FETCH: 8,
