@@ -42,7 +42,9 @@ def _choose(wanted: str | None) -> str:
     if wanted in (None, "", "python"):
         return "python"
     if wanted == "c":
-        raise ImportError("KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it")
+        raise ImportError(
+            "KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it"
+        )
     raise ImportError(f"KCLIENT_IMPL={wanted!r}: the bodies of kclient are named python and c")
 
 

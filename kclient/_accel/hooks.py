@@ -7,7 +7,6 @@ read, and errors are builtin ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 LegacyRecord = tuple[int, int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, timestamp type, key and value of a record of magic 0 or 1."""
@@ -17,7 +16,9 @@ class UndecodableRecordError(ValueError):
     """A record's key or value (`which`) made its deserializer fail; its cause is what the deserializer raised."""
 
     def __init__(self, topic: str, partition: int, offset: int, which: str) -> None:
-        super().__init__(f"{topic}-{partition}: the {which} of the record at offset {offset} cannot be deserialized")
+        super().__init__(
+            f"{topic}-{partition}: the {which} of the record at offset {offset} cannot be deserialized"
+        )
         self.offset = offset
         self.which = which
 
@@ -70,4 +71,4 @@ class Hooks:
         """A future that was not done in time."""
 
 
-hooks: Any = Hooks()
+hooks = Hooks()

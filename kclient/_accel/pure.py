@@ -8,4 +8,13 @@ from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
-__all__ = ["BatchBuilder", "BatchResult", "Future", "RecordReader", "crc32c", "decode_records", "encode_record", "murmur2"]
+__all__ = [
+    "BatchBuilder",
+    "BatchResult",
+    "Future",
+    "RecordReader",
+    "crc32c",
+    "decode_records",
+    "encode_record",
+    "murmur2",
+]

@@ -107,7 +107,11 @@ class BatchBuilder:
             if key is None and value is not None and not headers:
                 key_size = -1
                 value_size = len(value)
-                if timestamp_ms != self._cached_ts or value_size != self._cached_length or index >= self._cached_end:
+                if (
+                    timestamp_ms != self._cached_ts
+                    or value_size != self._cached_length
+                    or index >= self._cached_end
+                ):
                     self._cache_frame(timestamp_ms, base_ts, value_size, index)
                 offset = _SHORT[index] if index < _FIRST_THREE_BYTES else zigzag(index)
                 record = self._prefix + offset + self._suffix + value + b"\0"
@@ -217,7 +221,9 @@ class BatchBuilder:
             raise ValueError("only a closed batch can be sent")
         return [memoryview(self._header), self._payload]
 
-    def records(self) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
+    def records(
+        self,
+    ) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
         """Timestamp, key, value, headers and a future of every record."""
         base_ts = self._base_ts
         result = self.result

@@ -17,7 +17,9 @@ MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
 DeliveryCallback = Callable[[Any, "BaseException | None"], object]
 
 
-def _plain_metadata(result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int) -> Any:
+def _plain_metadata(
+    result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int
+) -> Any:
     """Topic, partition, offset (-1 if not known), timestamp, sizes of key and value."""
     offset = result.base_offset + index if result.base_offset >= 0 else -1
     if result.log_append_time_ms >= 0:
@@ -190,7 +192,9 @@ class Future:
 
     __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
 
-    def __init__(self, result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int) -> None:
+    def __init__(
+        self, result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int
+    ) -> None:
         self._result = result
         self._index = index
         self._timestamp_ms = timestamp_ms

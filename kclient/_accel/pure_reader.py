@@ -19,25 +19,38 @@ _SMALLEST_LENGTH = 14
 _LARGEST_LENGTH = 2**31 - 1 - 12
 _NO_TIMESTAMP_TYPE = -1
 
-FIELDS = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp_ms",
-    "timestamp_type",
-    "key",
-    "value",
-    "headers",
-    "leader_epoch",
-    "serialized_key_size",
-    "serialized_value_size",
-)
-
 _makers: dict[type, tuple[Callable[..., Any], bool]] = {}
 
 
+def _fill(
+    self: Any,
+    topic: str,
+    partition: int,
+    offset: int,
+    timestamp_ms: int,
+    timestamp_type: int,
+    key: Any,
+    value: Any,
+    headers: Headers,
+    leader_epoch: int | None,
+    serialized_key_size: int,
+    serialized_value_size: int,
+) -> None:
+    self.topic = topic
+    self.partition = partition
+    self.offset = offset
+    self.timestamp_ms = timestamp_ms
+    self.timestamp_type = timestamp_type
+    self.key = key
+    self.value = value
+    self.headers = headers
+    self.leader_epoch = leader_epoch
+    self.serialized_key_size = serialized_key_size
+    self.serialized_value_size = serialized_value_size
+
+
 def _maker(record_type: type) -> tuple[Callable[..., Any], bool]:
-    """What makes an instance from the values of FIELDS, and whether its class must then be set to `record_type`.
+    """What makes a record from its fields, and whether the record's class must then be set to `record_type`.
 
     The constructor of a frozen class is slow: it goes through object.__setattr__ for every field. A class with the
     same slots, and so the same layout, that sets them plainly can become the frozen one: 180 ns instead of 500.
@@ -45,16 +58,16 @@ def _maker(record_type: type) -> tuple[Callable[..., Any], bool]:
     known = _makers.get(record_type)
     if known is not None:
         return known
-    namespace: dict[str, Any] = {"__slots__": record_type.__dict__.get("__slots__", ()), "__setattr__": object.__setattr__}
-    for name in ("__orig_bases__", "__parameters__"):
-        if name in record_type.__dict__:
-            namespace[name] = record_type.__dict__[name]
-    body = "".join(f"    self.{name} = {name}\n" for name in FIELDS)
-    exec(f"def __init__(self, {', '.join(FIELDS)}):\n{body}", namespace)
-    namespace.pop("__builtins__", None)
+    namespace = {
+        name: record_type.__dict__[name]
+        for name in ("__slots__", "__orig_bases__", "__parameters__")
+        if name in record_type.__dict__
+    }
+    namespace["__init__"] = _fill
+    namespace["__setattr__"] = object.__setattr__
     try:
         shell = type(f"_{record_type.__name__}Shell", record_type.__bases__, namespace)
-        trial = shell(*FIELDS)
+        trial = shell("", 0, 0, 0, 0, None, None, (), None, 0, 0)
         trial.__class__ = record_type
     except (TypeError, AttributeError):
         found: tuple[Callable[..., Any], bool] = (record_type, False)
@@ -72,7 +85,8 @@ class RecordReader:
 
     What is wrong with a record does not cost the ones before it: `read` returns those, and the next call raises.
     So does every later one: `next_offset` stays at the record that cannot be read. The errors are those plugged
-    into `hooks`. `buf` must not change meanwhile; records keep nothing of it.
+    into `hooks`. A `read` that is interrupted (Ctrl-C) loses nothing either: the next one returns its records.
+    `buf` must not change meanwhile; records keep nothing of it.
     """
 
     def __init__(
@@ -107,6 +121,8 @@ class RecordReader:
         self._make, self._reclass = _maker(record_type)
         self._record_type = record_type
         self._error: BaseException | None = None
+        self._interrupted: list[Any] = []
+        self._ended = False
         # Sorted, so that each transaction is met once; None where transactions do not matter.
         self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1], reverse=True)
         self._aborted_producers: set[int] = set()
@@ -116,27 +132,38 @@ class RecordReader:
         self._base_ts = 0
         self._log_append_ts: int | None = None
         self._timestamp_type = 0
+        self._batch_pos = 0
         self._batch_next = 0
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing is left to return or to raise, as far as it is known without reading on."""
-        return self._records is None and self._error is None and len(self._view) - self._pos < 17
+        pending = self._records is not None or self._error is not None or self._interrupted
+        return not pending and (self._ended or self._pos == len(self._view))
 
     def read(self, max_records: int) -> list[Any]:
         """Up to `max_records` records; an empty list at the end."""
-        if self._error is not None:
+        out = self._interrupted[:max_records]
+        if not out and self._error is not None:
             raise self._error
-        out: list[Any] = []
         try:
-            while len(out) < max_records:
+            while len(out) < max_records and self._error is None:
                 if self._records is None and not self._next_batch():
+                    self._ended = True
                     break
                 self._read_batch(out, max_records)
         except Exception as error:
             self._error = error
             if not out:
                 raise
+        except BaseException:
+            # The batch may be half way through a record: it is opened again, and read on from the next offset.
+            self._interrupted[: len(out)] = out
+            if self._records is not None:
+                self._records = None
+                self._pos = self._batch_pos
+            raise
+        del self._interrupted[:max_records]
         return out
 
     def _read_batch(self, out: list[Any], max_records: int) -> None:
@@ -166,12 +193,23 @@ class RecordReader:
                 if deserialize:
                     key, value = self._deserialized(offset, timestamp_ms, key, value, headers)
                 record = make(
-                    topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers, epoch, key_size, value_size
+                    topic,
+                    partition,
+                    offset,
+                    timestamp_ms,
+                    timestamp_type,
+                    key,
+                    value,
+                    headers,
+                    epoch,
+                    key_size,
+                    value_size,
                 )
                 if record_type is not None:
                     record.__class__ = record_type
-                out.append(record)
+                # In this order: an interrupt can only come after a call, and then both are done.
                 wanted = offset + 1
+                out.append(record)
                 room -= 1
                 if not room:
                     return
@@ -195,7 +233,9 @@ class RecordReader:
             if value is not None and self._value_deserializer is not None:
                 results[1] = self._value_deserializer(self.topic, headers, value)
         except Exception as cause:
-            error = hooks.undecodable_error(self.topic, self.partition, offset, which, timestamp_ms, *raw, headers)
+            error = hooks.undecodable_error(
+                self.topic, self.partition, offset, which, timestamp_ms, *raw, headers
+            )
             raise error from cause
         return results[0], results[1]
 
@@ -215,6 +255,7 @@ class RecordReader:
                 raise self._corrupt(f"magic {magic} is not known")
             if left < 12 + length:
                 return False
+            self._batch_pos = pos
             batch = view[pos : pos + 12 + length]
             found = self._open(batch) if magic == 2 else self._open_legacy(batch)
             self._pos = pos + 12 + length
@@ -228,7 +269,9 @@ class RecordReader:
         if len(batch) < _HEADER.size:
             raise self._corrupt(f"a batch of {len(batch)} bytes has no room for its header")
         header = _HEADER.unpack_from(batch)
-        base_offset, _, epoch, _, crc, attributes, last_delta, base_ts, max_ts, producer_id, _, _, count = header
+        base_offset, _, epoch, _, crc, attributes, last_delta, base_ts, max_ts, producer_id, _, _, count = (
+            header
+        )
         if self._check_crc and crc32c(batch[21:]) != crc:
             raise self._corrupt("the checksum of a batch does not match")
         self._batch_next = base_offset + last_delta + 1
@@ -286,7 +329,9 @@ class RecordReader:
         self._base_ts = 0
         self._log_append_ts = None
         self._timestamp_type = records[0][2] if magic else _NO_TIMESTAMP_TYPE
-        self._records = iter([(0, timestamp, offset, key, value, ()) for offset, timestamp, _, key, value in records])
+        self._records = iter(
+            [(0, timestamp, offset, key, value, ()) for offset, timestamp, _, key, value in records]
+        )
         return True
 
     def _corrupt(self, what: str) -> BaseException:

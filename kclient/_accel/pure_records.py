@@ -11,7 +11,8 @@ RawRecord = tuple[int, int, int, "bytes | None", "bytes | None", Headers]
 
 
 def decode_records(data: bytes, count: int, error: BaseException | None = None) -> Iterator[RawRecord]:
-    """The records in `data`, in order: size in bytes, timestamp delta, offset delta, key, value, headers.
+    """The records in `data`, in order: size (without the length in front), timestamp delta, offset delta, key,
+    value, headers.
 
     `count` is what the batch's header claims. `data` may be only the beginning, if decompressing it failed with
     `error`: that is raised where the missing bytes are needed. As in Java's client, what is wrong after the last
@@ -28,7 +29,6 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
     index = 0
     try:
         while index < count:
-            start = pos
             raw = data[pos]
             pos += 1
             if raw >= 0x80:
@@ -37,7 +37,8 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
                 raw = (raw & 0x7F) | (byte & 0x7F) << 7
                 if byte >= 0x80:
                     raw, pos = read_varint(data, pos, raw, 14)
-            stop = pos + (raw >> 1)
+            size = raw >> 1
+            stop = pos + size
             if raw & 1 or stop > end:
                 if raw & 1 or error is None:
                     raise ValueError(f"record {index} has an impossible size")
@@ -98,7 +99,7 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
                     raise error
                 if pos != end:
                     raise ValueError(f"{end - pos} bytes follow the last record")
-            yield pos - start, delta, offset, key, value, headers
+            yield size, delta, offset, key, value, headers
             index += 1
     except IndexError:
         if error is not None:
@@ -110,7 +111,7 @@ def _decode_headers(data: bytes, pos: int, stop: int) -> tuple[Headers, int]:
     count, pos = read_varint(data, pos, 0, 0)
     if count & 1 or count >> 1 > stop - pos:
         raise ValueError("a record has an impossible number of headers")
-    headers = []
+    headers: list[tuple[str, bytes | None]] = []
     for _ in range(count >> 1):
         raw, pos = read_varint(data, pos, 0, 0)
         at = pos

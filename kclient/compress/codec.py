@@ -54,7 +54,9 @@ class _Codec(Protocol):
     def compress(self, data: Buffer, level: int, magic: int) -> bytes:
         """`data` as the Java client would frame it in a batch of this magic."""
 
-    def decompress(self, data: memoryview, max_bytes: int, magic: int) -> tuple[bytes, DecompressionError | None]:
+    def decompress(
+        self, data: memoryview, max_bytes: int, magic: int
+    ) -> tuple[bytes, DecompressionError | None]:
         """What can be decompressed, and what ended it early. Raises DecompressionLimitError beyond `max_bytes`."""
 
 

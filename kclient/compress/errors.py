@@ -17,7 +17,7 @@ class DecompressionLimitError(DecompressionError):
 
     retriable = False
     max_bytes: int = -1
-    default_message = "The decompressed records are too large; raise kclient.decompress.max.bytes if they are meant to be."
+    default_message = "The decompressed records are too large; raise kclient.decompress.max.bytes."
 
 
 def too_large(max_bytes: int) -> DecompressionLimitError:

@@ -76,7 +76,10 @@ def _member(
     if len(trailer) < _TRAILER:
         return pos, left, DecompressionError("The gzip data of the records is cut off.")
     pos += _TRAILER
-    if int.from_bytes(trailer[:4], "little") != crc or int.from_bytes(trailer[4:], "little") != size & 0xFFFFFFFF:
+    if (
+        int.from_bytes(trailer[:4], "little") != crc
+        or int.from_bytes(trailer[4:], "little") != size & 0xFFFFFFFF
+    ):
         return pos, left, DecompressionError("The gzip checksum of the records does not match.")
     return pos, left, None
 

@@ -20,13 +20,20 @@ _RAW, _RLE, _RESERVED = 0, 1, 3
 # Java hands records on in pieces of this size; what is damaged costs the piece it is in.
 _READ_BYTES = 16 * 1024
 
-# A compressor has large tables and serves one thread at a time.
-_compressors = threading.local()
+
+class _Compressors(threading.local):
+    """By level. A compressor has large tables, so it is kept; and it serves one thread at a time."""
+
+    def __init__(self) -> None:
+        self.by_level: dict[int, zstandard.ZstdCompressor] = {}
+
+
+_compressors = _Compressors()
 
 
 def compress(data: bytes | bytearray | memoryview, level: int, magic: int) -> bytes:  # noqa: ARG001
     """One frame that says how large its contents are."""
-    by_level: dict[int, zstandard.ZstdCompressor] = _compressors.__dict__
+    by_level = _compressors.by_level
     compressor = by_level.get(level)
     if compressor is None:
         compressor = by_level[level] = zstandard.ZstdCompressor(level=level)
@@ -102,12 +109,14 @@ def _frame(frame: memoryview, left: int, largest: int, max_bytes: int) -> bytes:
         claimed = zstandard.get_frame_parameters(frame).content_size
         if claimed != zstandard.CONTENTSIZE_UNKNOWN:
             if claimed > largest:
-                raise DecompressionError(f"The zstd data of the records claims {claimed} bytes, which it cannot hold.")
+                raise DecompressionError(
+                    f"The zstd data of the records claims {claimed} bytes, which it cannot hold."
+                )
             largest = claimed
-        if claimed == 0 or not largest:
+            if claimed > left:
+                raise too_large(max_bytes)
+        if not largest:
             return b""
-        if claimed > left and claimed != zstandard.CONTENTSIZE_UNKNOWN:
-            raise too_large(max_bytes)
         return zstandard.ZstdDecompressor().decompress(frame, max_output_size=max(1, min(largest, left)))
     except zstandard.ZstdError as error:
         if left < largest:

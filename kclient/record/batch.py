@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from kclient._accel import crc32c, decode_records
+from kclient._accel.varint import zigzag_size
 from kclient.compress import CompressionType, decompress_partly
 from kclient.errors import CorruptRecordError, InvalidRecordError
 from kclient.record import constants as c
@@ -122,7 +123,9 @@ class RecordBatch:
             raise CorruptRecordError(f"{len(view)} bytes are too few for the header of a batch.")
         size = c.LOG_OVERHEAD + self._int(_I32, view, c.LENGTH_AT)
         if not c.BATCH_OVERHEAD <= size <= len(view):
-            raise CorruptRecordError(f"A batch says that it has {size} bytes, which cannot be: there are {len(view)}.")
+            raise CorruptRecordError(
+                f"A batch says that it has {size} bytes, which cannot be: there are {len(view)}."
+            )
         self.view = view[:size]
 
     @staticmethod
@@ -287,7 +290,7 @@ class RecordBatch:
                     value,
                     headers,
                     increment_sequence(base_sequence, delta) if base_sequence >= 0 else c.NO_SEQUENCE,
-                    size,
+                    zigzag_size(size) + size,
                 )
         except ValueError as cause:
             raise InvalidRecordError(f"The batch at offset {base_offset} is malformed: {cause}.") from cause
@@ -325,8 +328,3 @@ class RecordBatch:
 
     def __repr__(self) -> str:
         return f"RecordBatch(offsets {self.base_offset} to {self.last_offset}, {self.size_in_bytes} bytes)"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, RecordBatch) and self.view == other.view
-
-    __hash__ = None  # type: ignore[assignment]

@@ -37,7 +37,9 @@ class MemoryRecordsBuilder:
         if not c.MAGIC_0 <= magic <= c.MAGIC_2:
             raise ValueError(f"magic must be 0, 1 or 2, not {magic}")
         if magic > c.MAGIC_0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
-            raise ValueError(f"batches of magic {magic} have timestamps: timestamp_type must say of which kind")
+            raise ValueError(
+                f"batches of magic {magic} have timestamps: timestamp_type must say of which kind"
+            )
         if magic < c.MAGIC_2:
             if is_transactional or is_control or delete_horizon_ms is not None:
                 raise ValueError(f"batches of magic {magic} have neither transactions nor delete horizons")
@@ -163,4 +165,6 @@ class MemoryRecordsBuilder:
         )
         length = c.BATCH_OVERHEAD - c.LOG_OVERHEAD + len(payload)
         crc = crc32c(payload, crc32c(covered))
-        return c.PREFIX.pack(self._base_offset, length, self._partition_leader_epoch, self._magic, crc) + covered
+        return (
+            c.PREFIX.pack(self._base_offset, length, self._partition_leader_epoch, self._magic, crc) + covered
+        )

@@ -89,5 +89,3 @@ class EndTransactionMarker:
         key = _KEY.pack(_VERSION, self.type)
         builder.append(timestamp_ms, key, _END_TXN_VALUE.pack(_VERSION, self.coordinator_epoch))
         return builder.close()
-
-

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import attrs
 
 from kclient.errors import CorruptRecordError, IllegalStateError
 from kclient.record import constants as c
-from kclient.record.legacy import LegacyBatch
 from kclient.record.batch import RecordBatch
+from kclient.record.legacy import LegacyBatch
 from kclient.record.memory_records import BatchHeader, Buffer, batch_size, parse_header
 
 # Most systems take 1024 buffers in one call.
@@ -178,7 +179,7 @@ class FileRecords:
             raise IllegalStateError(f"{self._path} is closed.")
         return self._file.fileno()
 
-    def __enter__(self) -> FileRecords:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

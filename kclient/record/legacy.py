@@ -51,7 +51,9 @@ class LegacyBatch:
             raise CorruptRecordError(f"{len(view)} bytes are too few for a message.")
         size = c.LOG_OVERHEAD + _I32.unpack_from(view, c.LENGTH_AT)[0]
         if not c.LOG_OVERHEAD + c.SMALLEST_LENGTH <= size <= len(view):
-            raise CorruptRecordError(f"A message says that it has {size} bytes, which cannot be: there are {len(view)}.")
+            raise CorruptRecordError(
+                f"A message says that it has {size} bytes, which cannot be: there are {len(view)}."
+            )
         self.view = view[:size]
 
     @property
@@ -129,22 +131,26 @@ class LegacyBatch:
         Raises InvalidRecordError for malformed messages and DecompressionError for damage of the compression.
         """
         if self.compression_type is CompressionType.NONE:
-            yield self._record(self.last_offset, self.timestamp_type, self.max_timestamp_ms)
+            yield self.as_record(self.last_offset, self.timestamp_type, self.max_timestamp_ms)
             return
         for offset, message in self._inner(max_bytes):
             if message.attributes & c.CODEC_MASK:
-                raise InvalidRecordError(f"The message at offset {offset} is compressed, inside a compressed one.")
+                raise InvalidRecordError(
+                    f"The message at offset {offset} is compressed, inside a compressed one."
+                )
             if check_crc:
                 message.ensure_valid()
             if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
                 timestamp = self.max_timestamp_ms
             else:
                 timestamp = message.max_timestamp_ms
-            yield message._record(offset, self.timestamp_type, timestamp)
+            yield message.as_record(offset, self.timestamp_type, timestamp)
 
     def _timestamp(self) -> int:
         if len(self.view) < _TIMESTAMP_AT + _I64.size:
-            raise InvalidRecordError(f"The message at offset {self.last_offset} has no room for its timestamp.")
+            raise InvalidRecordError(
+                f"The message at offset {self.last_offset} has no room for its timestamp."
+            )
         timestamp: int = _I64.unpack_from(self.view, _TIMESTAMP_AT)[0]
         return timestamp
 
@@ -157,16 +163,21 @@ class LegacyBatch:
     def _sized(self, at: int) -> tuple[memoryview | None, int]:
         view = self.view
         if len(view) - at < _I32.size:
-            raise InvalidRecordError(f"The message at offset {self.last_offset} is too short for its key and value.")
+            raise InvalidRecordError(
+                f"The message at offset {self.last_offset} is too short for its key and value."
+            )
         size = _I32.unpack_from(view, at)[0]
         at += _I32.size
         if size < 0:
             return None, at
         if size > len(view) - at:
-            raise InvalidRecordError(f"The message at offset {self.last_offset} is too short for its key and value.")
+            raise InvalidRecordError(
+                f"The message at offset {self.last_offset} is too short for its key and value."
+            )
         return view[at : at + size], at + size
 
-    def _record(self, offset: int, kind: TimestampType, timestamp_ms: int) -> Record:
+    def as_record(self, offset: int, kind: TimestampType, timestamp_ms: int) -> Record:
+        """The message's own key and value with this offset and time."""
         key, value = self._fields()
         return Record(
             offset,

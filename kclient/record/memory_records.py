@@ -77,7 +77,9 @@ def parse_header(head: Buffer, position: int = 0) -> BatchHeader:
         )
     if size < c.BATCH_OVERHEAD or len(head) < c.BATCH_OVERHEAD:
         raise CorruptRecordError(f"A batch at position {position} has no room for its header.")
-    base, _, epoch, _, _, attributes, delta, _, max_ts, pid, pid_epoch, sequence, count = c.HEADER.unpack_from(head)
+    base, _, epoch, _, _, attributes, delta, _, max_ts, pid, pid_epoch, sequence, count = (
+        c.HEADER.unpack_from(head)
+    )
     return BatchHeader(
         position, size, magic, base, base + delta, epoch, attributes, max_ts, pid, pid_epoch, sequence, count
     )

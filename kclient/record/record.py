@@ -56,4 +56,5 @@ class Record:
 
 def increment_sequence(sequence: int, increment: int) -> int:
     """The sequence number `increment` records on: after 2**31 - 1 comes 0."""
-    return (sequence + increment) & 0x7FFFFFFF
+    total = sequence + increment
+    return total - 2**31 if total >= 2**31 else total
