@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import cast
 
 import attrs
 
@@ -139,18 +140,17 @@ class ApiVersionsNegotiation:
         self._tries = 0
 
 
-def parse_api_versions_response(version: int, frame: memoryview) -> tuple[int, ApiVersionsResponse]:
-    """Decode an ApiVersions answer: (correlation id, response).
+def parse_api_versions_response(version: int, frame: memoryview) -> ApiVersionsResponse:
+    """Decode an ApiVersions answer to a question in `version`.
 
-    A broker that does not know `version` answers in version 0 with error 35. Raises SchemaError if it is
-    neither.
+    A broker that does not know `version` answers in version 0 with error 35. Raises SchemaError if it is neither.
     """
     try:
-        return parse_response(ApiKeys.API_VERSIONS, version, frame)
+        return cast(ApiVersionsResponse, parse_response(ApiKeys.API_VERSIONS, version, frame)[1])
     except SchemaError:
         if version == 0:
             raise
-        correlation_id, response = parse_response(ApiKeys.API_VERSIONS, 0, frame)
+        response = cast(ApiVersionsResponse, parse_response(ApiKeys.API_VERSIONS, 0, frame)[1])
         if response.error_code != Errors.UNSUPPORTED_VERSION:
             raise
-        return correlation_id, response
+        return response

@@ -127,11 +127,7 @@ def _addrinfo(host: str) -> list[str]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:
         raise OSError(f"{host!r} cannot be a host name: {error}") from error
-    return [
-        _with_scope(cast("tuple[Any, ...]", sockaddr))
-        for family, _, _, _, sockaddr in found
-        if family in {socket.AF_INET, socket.AF_INET6}
-    ]
+    return [_with_scope(cast("tuple[Any, ...]", entry[4])) for entry in found]
 
 
 def _with_scope(sockaddr: tuple[Any, ...]) -> str:

@@ -1,6 +1,4 @@
-"""Metadata: the client's picture of the cluster, shared by the I/O thread that fetches it and all who read
-it.
-"""
+"""Metadata: the picture of the cluster that the I/O thread fetches and every thread reads."""
 
 from __future__ import annotations
 
@@ -98,9 +96,7 @@ class Metadata:
         return self._last_error
 
     def leader_and_epoch(self, tp: TopicPartition) -> LeaderAndEpoch:
-        """The leader of `tp` and the newest epoch seen; no leader while a newer epoch than the picture's is
-        known.
-        """
+        """The leader of `tp` and the newest epoch seen; no leader while the picture is older than that."""
         found = self._snapshot.leader_and_epoch(tp)
         seen = self._memory.epochs.get(tp)
         if seen is None or (found.epoch is not None and found.epoch >= seen):
@@ -120,9 +116,7 @@ class Metadata:
         return self._snapshot.cluster.topic_name(topic_id)
 
     def topics_to_request(self) -> list[str] | None:
-        """The topics of a full update; None means all topics, an empty list none but the brokers. To
-        override.
-        """
+        """The topics of a full update, to override; None is all topics, an empty list brokers only."""
         return None
 
     def new_topics_to_request(self) -> list[str] | None:
@@ -142,9 +136,7 @@ class Metadata:
             self._update_version += 1
 
     def rebootstrap(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """Forget the brokers and begin again with these addresses (KIP-1102); what topics look like is
-        kept.
-        """
+        """Forget the brokers and begin again with these addresses (KIP-1102); topics are kept."""
         with self._lock:
             nodes = MetadataSnapshot.bootstrap(addresses).nodes
             self._snapshot = attrs.evolve(self._snapshot, nodes=nodes, controller_id=-1)
@@ -153,9 +145,7 @@ class Metadata:
 
     @property
     def is_bootstrapping(self) -> bool:
-        """True while only addresses are known: no broker has answered since the start or the last
-        rebootstrap.
-        """
+        """True while no broker has answered since the start or the last rebootstrap."""
         return all(node_id < 0 for node_id in self._snapshot.nodes)
 
     def request_update(self, reset_backoff: bool = False) -> int:
@@ -247,9 +237,7 @@ class Metadata:
                 self.record_error(error)
 
     def record_error(self, error: KafkaError) -> None:
-        """Why no update comes at present: the cause of time-outs, and raised to a waiter if it is not
-        retriable.
-        """
+        """Why no update comes now: the cause of time-outs; raised to a waiter if not retriable."""
         with self._lock:
             self._last_error = error
             if not error.retriable:
@@ -330,9 +318,7 @@ class Metadata:
                 ) from self._last_error
 
     def raise_any_error(self) -> None:
-        """Raise a fatal error, or, once each, what the last update was refused with or says against any
-        topic.
-        """
+        """Raise a fatal error, or, once each, what refused the last update or speaks against a topic."""
         with self._lock:
             self._raise_fatal()
             refused, self._refused = self._refused, None
@@ -343,9 +329,7 @@ class Metadata:
                 raise topic_error
 
     def raise_error_for_topic(self, topic: str) -> None:
-        """Raise a fatal error, or what the last answer said against `topic`; other topics do not matter
-        here.
-        """
+        """Raise a fatal error, or what the last answer said against `topic` and no other one."""
         with self._lock:
             self._raise_fatal()
             if topic in self._snapshot.unauthorized_topics:

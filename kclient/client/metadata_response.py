@@ -53,9 +53,7 @@ class EpochMemory:
 
 @attrs.frozen(eq=False)
 class Picture:
-    """An answer's snapshot, the topics it speaks of, and those that have to be asked for again, with the
-    reason.
-    """
+    """An answer's snapshot, the topics it speaks of, and those to ask for again with the reason."""
 
     snapshot: MetadataSnapshot
     answered: frozenset[str]
@@ -63,9 +61,7 @@ class Picture:
 
 
 def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: EpochMemory) -> Picture:
-    """The picture that `response` gives, with partitions of `before` where the answer is older or says "not
-    now".
-    """
+    """The picture that `response` gives; what is older than `before`, or not known now, is as before."""
     partitions: dict[TopicPartition, PartitionMetadata] = {}
     topic_ids: dict[str, Uuid] = {}
     stale: dict[str, KafkaError] = {}

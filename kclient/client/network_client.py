@@ -320,6 +320,7 @@ class NetworkClient:
     ) -> None:
         request = in_flight.request
         node_id = request.node_id
+        message: Any
         try:
             answered = peek_correlation_id(frame)
             if answered != request.correlation_id:
@@ -328,7 +329,7 @@ class NetworkClient:
                 self._break(responses, node_id, now_ms, DisconnectError(detail))
                 return
             if request.api_key is ApiKeys.API_VERSIONS and in_flight.internal:
-                message = parse_api_versions_response(in_flight.version, frame)[1]
+                message = parse_api_versions_response(in_flight.version, frame)
             else:
                 message = parse_response(request.api_key, in_flight.version, frame)[1]
         except SchemaError as error:
@@ -445,9 +446,7 @@ class NetworkClient:
             self._fail_in_flight(responses, in_flight, now_ms, timed_out=late, error=refused)
 
     def _negotiation_failed(self, node_id: int, error: KafkaError | None) -> KafkaError | None:
-        """The connection ended before the versions were known; the next one asks for them in the oldest
-        way.
-        """
+        """The connection ended before the versions were known; the next one asks in the oldest way."""
         negotiation = self._negotiations.get(node_id)
         if negotiation is None or error is None:
             return error
