@@ -269,6 +269,11 @@ class Membership:
         self._rejoin_reason = self._rejoin_reason or str(error)
         self._on_fatal(error)
 
+    def fenced(self, error: KafkaError) -> None:
+        """Another member has taken this one's place."""
+        self._lost = True
+        self.fail(error)
+
     def _abandon(self) -> None:
         """Forget what is under way."""
         self._attempt += 1
@@ -285,7 +290,11 @@ class Membership:
         self.state = state
 
     def _send(
-        self, api_key: ApiKeys, build: Callable[[int], Any], on_reply: Callable[[Reply], None], now_ms: int,
+        self,
+        api_key: ApiKeys,
+        build: Callable[[int], Any],
+        on_reply: Callable[[Reply], None],
+        now_ms: int,
         timeout_ms: int | None = None,
     ) -> None:
         coordinator = self._finder.coordinator
@@ -336,7 +345,7 @@ class Membership:
     def _on_heartbeat(self, reply: Reply) -> None:
         if reply.error is not None:
             self._heartbeat.failed(reply.now_ms, self._backoff.backoff_ms(0))
-            self._request_failed(reply.error)
+            self._request_failed(reply.error, reply.now_ms, rejoin=False)
             return
         response: HeartbeatResponse = reply.message
         code = response.error_code
@@ -406,7 +415,7 @@ class Membership:
 
     def _on_join(self, reply: Reply) -> None:
         if reply.error is not None:
-            self._try_again(reply.error, reply.now_ms)
+            self._request_failed(reply.error, reply.now_ms, rejoin=True)
             return
         response: JoinGroupResponse = reply.message
         code = response.error_code
@@ -501,7 +510,7 @@ class Membership:
 
     def _on_sync(self, reply: Reply) -> None:
         if reply.error is not None:
-            self._try_again(reply.error, reply.now_ms)
+            self._request_failed(reply.error, reply.now_ms, rejoin=True)
             return
         response: SyncGroupResponse = reply.message
         code = response.error_code
@@ -543,8 +552,7 @@ class Membership:
             self.lose(f"{what} was refused with {Errors.name_of(code)}")
             self.generation = Generation(-1, member_id)
         elif code == Errors.FENCED_INSTANCE_ID:
-            self._lost = True
-            self.fail(
+            self.fenced(
                 FencedInstanceIdError(
                     f"Another consumer has joined with group.instance.id {self._settings.group_instance_id!r}"
                 )
@@ -556,21 +564,19 @@ class Membership:
             self._lost = self._lost or isinstance(error, UnknownServerError)
             self.fail(error)
 
-    def _request_failed(self, error: KafkaError) -> None:
-        if error.retriable:
-            self._finder.mark_unknown(str(error))
-        else:
+    def _request_failed(self, error: KafkaError, now_ms: int, *, rejoin: bool) -> None:
+        """There is no answer: the coordinator may be another one now."""
+        if not error.retriable:
             self.fail(error)
+            return
+        self._finder.mark_unknown(str(error))
+        if rejoin:
+            self._try_again(error, now_ms)
 
     def _try_again(self, error: KafkaError | None, now_ms: int) -> None:
         self._retry_ms = now_ms + self._backoff.backoff_ms(self._failures)
         self._failures += 1
-        if error is not None and not error.retriable and error.code is None:
-            self.fail(error)
-            return
-        if error is not None and error.code is None:
-            self._finder.mark_unknown(str(error))
-        self._retry_at_once(str(error) if error is not None else "the coordinator changed")
+        self._retry_at_once("the coordinator changed" if error is None else str(error))
 
     def _retry_at_once(self, reason: str) -> None:
         self._abandon()
