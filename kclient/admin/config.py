@@ -37,6 +37,9 @@ class AdminConfig(ClientConfig):
     )
     connections_max_idle_ms: int = vary(ClientConfig, "connections.max.idle.ms", default=300_000)
     enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False, off=())
+    # The admin client has no metrics yet.
+    metrics_num_samples: int = vary(ClientConfig, "metrics.num.samples", support=Support.LATER)
+    metrics_sample_window_ms: int = vary(ClientConfig, "metrics.sample.window.ms", support=Support.LATER)
     default_api_timeout_ms: int = setting(
         "default.api.timeout.ms",
         Type.INT,

@@ -229,6 +229,7 @@ class ClientConfig(SaslConfig):
         Importance.LOW,
         "How detailed the recorded metrics are.",
         validator=one_of("INFO", "DEBUG", "TRACE"),
+        support=Support.LATER,
     )
     metric_reporters: list[object] = setting(
         "metric.reporters",
