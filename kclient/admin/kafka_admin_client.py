@@ -39,6 +39,13 @@ _ids = itertools.count(1)
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
+class _BrokersAlone(Metadata):
+    """Operations ask for the topics they need; the client itself keeps track of brokers only."""
+
+    def topics_to_request(self) -> list[str]:
+        return []
+
+
 class KafkaAdminClient:
     """Manages a Kafka cluster. Thread-safe.
 
@@ -57,8 +64,9 @@ class KafkaAdminClient:
         self._time = SYSTEM_TIME
         log_context = LogContext(f"[AdminClient clientId={self._client_id}] ")
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
-        metadata = Metadata(
-            refresh_backoff=self._backoff,
+        metadata = _BrokersAlone(
+            retry_backoff_ms=self._config.retry_backoff_ms,
+            retry_backoff_max_ms=self._config.retry_backoff_max_ms,
             metadata_max_age_ms=self._config.metadata_max_age_ms,
             log_context=log_context,
             time=self._time,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import attrs
 
 
-@attrs.frozen(order=True, cache_hash=True)
+@attrs.frozen(order=True, cache_hash=True, repr=False)
 class Uuid:
     """An identifier of a topic, a directory or a member (KIP-516). Immutable."""
 
@@ -35,6 +35,9 @@ class Uuid:
         if len(text) != 22:
             raise ValueError(f"{text!r} is not a Uuid: it should have 22 characters of URL-safe base64")
         return cls(base64.urlsafe_b64decode(text + "=="))
+
+    def __repr__(self) -> str:
+        return f"Uuid({self})"
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self.bytes).rstrip(b"=").decode()

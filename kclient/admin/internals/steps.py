@@ -39,11 +39,11 @@ def run(operation: Operation[R], timer: Timer, what: str) -> R:
 
     Raises what the operation raises, and KafkaTimeoutError naming `what` when the timer ends first.
     """
-    outcomes: Outcomes = []
     try:
+        wait = next(operation)
         while True:
-            wait = operation.send(outcomes) if outcomes else next(operation)
             outcomes = _pause(wait, timer) if isinstance(wait, Pause) else [_outcome(f, timer) for f in wait]
+            wait = operation.send(outcomes)
     except StopIteration as finished:
         result: R = finished.value
         return result
