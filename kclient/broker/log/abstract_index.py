@@ -69,8 +69,11 @@ class AbstractIndex:
         self._validate_entries(self._view())
 
     def sync(self) -> None:
-        """Force what `write_pending` wrote to disk. Raises OSError."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Force what `write_pending` wrote to disk. Needs no lock; raises OSError."""
+        try:
+            fd = os.open(self.path, os.O_RDWR)
+        except FileNotFoundError:
+            return  # deleted or renamed by the log meanwhile
         try:
             os.fsync(fd)
         finally:

@@ -47,16 +47,13 @@ class OffsetIndex(AbstractIndex):
         found = self._search(offset)
         return (self.base_offset, 0) if found < 0 else self.entry(found)
 
-    def upper_bound(self, position: int, size: int) -> int | None:
-        """The offset of the first entry at or behind `position + size`:
-
-        all offsets before that place are below it.
+    def upper_bound(self, position: int) -> int | None:
+        """The offset of the first entry at or behind `position`: all records before that place are below it.
 
         None if the index does not reach that far.
         """
         view, count = self._view(), self.entries
-        end = position + size
-        found = bisect_left(range(count), end, key=lambda i: _ENTRY.unpack_from(view, i * 8)[1])
+        found = bisect_left(range(count), position, key=lambda i: _ENTRY.unpack_from(view, i * 8)[1])
         return None if found == count else self.entry(found)[0]
 
     def truncate_to(self, offset: int) -> None:

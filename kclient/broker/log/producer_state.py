@@ -186,7 +186,7 @@ class ProducerAppendInfo:
             if entry.current_txn_first_offset is None:
                 entry.current_txn_first_offset = batch.first_offset
                 self.started_txns.append(batch.first_offset)
-        elif entry.current_txn_first_offset is not None:
+        elif entry.current_txn_first_offset is not None and self._origin is not AppendOrigin.REPLICATION:
             raise InvalidTxnStateError(
                 f"{self._topic_partition}: producer {entry.producer_id} wrote outside its transaction, "
                 f"which is open since offset {entry.current_txn_first_offset}"

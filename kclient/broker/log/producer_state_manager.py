@@ -63,10 +63,6 @@ class ProducerStateManager:
         """Where the oldest open transaction began, None if none is open."""
         return min(self._ongoing) if self._ongoing else None
 
-    def update_directory(self, directory: Path) -> None:
-        """The log's directory was renamed."""
-        self._directory = directory
-
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """A draft of the producer's next state."""
         return ProducerAppendInfo(

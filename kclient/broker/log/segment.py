@@ -24,16 +24,14 @@ from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.errors import CorruptRecordError, InvalidRecordError
+from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
 from kclient.record.file_records import FileRecords
 from kclient.utils.time import Time
 
 _INT_MAX = 2**31 - 1
 _PREFIX = struct.Struct(">qi")  # base offset and length, the same in all formats
-_PREFIX_SIZE = 12
 _LAST_DELTA = struct.Struct(">i")
-_LAST_DELTA_AT = 23
-_HEADER_SIZE = 61
 _SCAN_BYTES = 1024 * 1024
 
 
@@ -49,9 +47,9 @@ class Appended:
 class LogSegment:
     """One file of batches, from `base_offset` on, and its indexes.
 
-    Changed under the log's lock. Reads need no lock, but a pin (`pin`, `unpin` under the log's lock) for their
-    time: `close` of a pinned segment lets go of the file only when the last reader is done, because a read from
-    a descriptor that is closed and opened again by someone else would return another file's bytes.
+    Changed under the log's lock. Reads need no lock, but a pin (`pin`, `unpin` under the log's lock) for
+    their time: `close` of a pinned segment lets go of the file only when the last reader is done, because a
+    read from a descriptor that is closed and opened again by someone else would return another file's bytes.
     """
 
     def __init__(self, directory: Path, base_offset: int, config: LogConfig, time: Time) -> None:
@@ -60,7 +58,7 @@ class LogSegment:
         self._time = time
         self._index_interval_bytes = config.index_interval_bytes
         self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
-        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX))
+        self.records = FileRecords(directory / offset_name(base_offset, LOG_SUFFIX))
         self.offset_index = OffsetIndex(
             directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes
         )
@@ -74,7 +72,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._index_lock = threading.Lock()
         # What comes from disk is trusted only once it was looked at, which can wait until it is needed.
-        self._indexes_checked = self.records.size == 0
+        self._indexes_checked = self.records.size_in_bytes == 0
         self._pins = 0
         self._close_when_unpinned = False
 
@@ -84,7 +82,7 @@ class LogSegment:
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return self.records.size
+        return self.records.size_in_bytes
 
     @property
     def path(self) -> Path:
@@ -93,7 +91,9 @@ class LogSegment:
 
     @property
     def max_timestamp(self) -> tuple[int, int]:
-        """The greatest timestamp and the last offset of the batch that has it, (-1, base offset) if there is none."""
+        """The greatest timestamp and the last offset of the batch that has it, (-1, base offset) if there
+        is none.
+        """
         if self._max_timestamp is None:
             self._check_indexes()
             self._max_timestamp = self.time_index.last_entry
@@ -101,14 +101,17 @@ class LogSegment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """The greatest timestamp of a record; the time of the last change of the file if no record has one."""
+        """The greatest timestamp of a record;
+
+        the time of the last change of the file if no record has one.
+        """
         timestamp_ms = self.max_timestamp[0]
         return timestamp_ms if timestamp_ms >= 0 else int(self.path.stat().st_mtime * 1000)
 
     def append(self, data: bytes | bytearray | memoryview, batches: list[Appended]) -> None:
         """Write whole batches at the end, and index them. Raises OSError, and then nothing is written."""
         self._check_indexes()
-        position = self.records.size
+        position = self.records.size_in_bytes
         max_timestamp = self.max_timestamp
         self.records.append(data)
         if position == 0 and batches:
@@ -137,23 +140,25 @@ class LogSegment:
     ) -> tuple[int, memoryview] | None:
         """The batches from the one that holds `start_offset`, or follows it, as (position, bytes).
 
-        At most `max_bytes`, but with `min_one_batch` the first batch whole; nothing at or behind `max_position`;
-        the last batch may be cut. None if the segment has no such offset. Raises `CorruptRecordError` for a
-        damaged file and OSError.
+        At most `max_bytes`, but with `min_one_batch` the first batch whole; nothing at or behind
+        `max_position`; the last batch may be cut. None if the segment has no such offset. Raises
+        `CorruptRecordError` for a damaged file and OSError.
         """
         self._check_indexes()
         position = self.offset_index.lookup(start_offset)[1]
-        # One read that begins at the index's entry and is longer by what usually lies between that and the batch,
-        # instead of reading header by header first.
+        # One read that begins at the index's entry and is longer by what usually lies between that and the
+        # batch, instead of reading header by header first.
         window = memoryview(
-            self.records.read(position, min(max_bytes + 2 * self._index_interval_bytes, max_position - position))
+            self.records.read(
+                position, min(max_bytes + 2 * self._index_interval_bytes, max_position - position)
+            )
         )
         at, batch_size = _locate(window, start_offset)
         if batch_size == 0:
             found = self.records.search_for_offset(start_offset, position + at)
             if found is None or found.position >= max_position:
                 return None
-            at, batch_size = found.position - position, found.size
+            at, batch_size = found.position - position, found.size_in_bytes
         wanted = max(max_bytes, batch_size) if min_one_batch else max_bytes
         wanted = min(wanted, max_position - position - at)
         start = position + at
@@ -162,13 +167,19 @@ class LogSegment:
         return start, window[at : at + wanted]
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that holds `offset`, or follows it; None if there is none. Raises as `read`."""
+        """Where the batch begins that holds `offset`, or follows it;
+
+        None if there is none. Raises as `read`.
+        """
         self._check_indexes()
         found = self.records.search_for_offset(offset, self.offset_index.lookup(offset)[1])
         return None if found is None else found.position
 
     def offset_for_timestamp(self, timestamp_ms: int, starting_offset: int) -> tuple[int, int, int] | None:
-        """The first record from `starting_offset` on that is not before the time: (timestamp, offset, epoch)."""
+        """The first record from `starting_offset` on that is not before the time:
+
+        (timestamp, offset, epoch).
+        """
         self._check_indexes()
         _, offset = self.time_index.lookup(timestamp_ms)
         position = self.offset_index.lookup(max(offset, starting_offset))[1]
@@ -179,7 +190,7 @@ class LogSegment:
         """The offset after the last batch, `base_offset` if there is none. Raises as `read`."""
         self._check_indexes()
         last = self.base_offset
-        for header in self.records.batch_headers(self.offset_index.lookup(2**63 - 1)[1]):
+        for header in self.records.headers(self.offset_index.lookup(2**63 - 1)[1]):
             last = header.next_offset
         return last
 
@@ -209,15 +220,17 @@ class LogSegment:
         self._append_last_time_entry()
         return cut
 
-    def batches(self) -> Iterator[tuple[int, RecordBatch]]:
-        """Every batch with its position, read in large pieces. Raises `CorruptRecordError` where the file is damaged."""
-        position = 0
+    def batches(self, position: int = 0) -> Iterator[tuple[int, RecordBatch]]:
+        """The batches from `position` on with their positions, read in large pieces.
+
+        Raises `CorruptRecordError` where the file is damaged and OSError.
+        """
         end = self.size
         wanted = _SCAN_BYTES
         while position < end:
             window = memoryview(bytearray(self.records.read(position, min(wanted, end - position))))
             at = 0
-            while len(window) - at >= _PREFIX_SIZE:
+            while len(window) - at >= c.LOG_OVERHEAD:
                 size = _batch_size(window, at)
                 if size > end - position - at:
                     raise CorruptRecordError(f"{self.path.name} ends within the batch at {position + at}")
@@ -225,7 +238,7 @@ class LogSegment:
                     break
                 yield position + at, RecordBatch(window[at : at + size])
                 at += size
-            if at == 0 and end - position < _PREFIX_SIZE:
+            if at == 0 and end - position < c.LOG_OVERHEAD:
                 raise CorruptRecordError(f"{self.path.name} ends within a header at {position}")
             # A batch larger than the piece is the next piece.
             wanted = max(_SCAN_BYTES, _batch_size(window, 0)) if at == 0 else _SCAN_BYTES
@@ -234,7 +247,7 @@ class LogSegment:
     def rebuild_indexes(self) -> None:
         """Build both indexes from the batches' headers. Raises `CorruptRecordError` and OSError."""
         self._reset_indexes()
-        for header in self.records.batch_headers(0):
+        for header in self.records.headers(0):
             self._index(header.position, header.last_offset, header.max_timestamp_ms)
             self._bytes_since_index_entry += header.size_in_bytes
         self._append_last_time_entry()
@@ -256,7 +269,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._max_timestamp = self.time_index.last_entry
         # The greatest timestamp may belong to a batch behind the last index entry.
-        for header in self.records.batch_headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
+        for header in self.records.headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
             if header.max_timestamp_ms > self._max_timestamp[0]:
                 self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
         return cut
@@ -284,11 +297,6 @@ class LogSegment:
         for part in (self.records, self.offset_index, self.time_index, self.txn_index):
             name = part.path.name
             part.rename(part.path.with_name(name.removesuffix(old) + new))
-
-    def update_directory(self, directory: Path) -> None:
-        """The directory was renamed: remember the files' new paths."""
-        for part in (self.records, self.offset_index, self.time_index, self.txn_index):
-            part.path = directory / part.path.name
 
     def pin(self) -> None:
         """Keep the file open until `unpin`. Call under the log's lock."""
@@ -319,9 +327,8 @@ class LogSegment:
         else:
             self.records.close()
 
-    def delete(self) -> None:
-        """Close and remove all files. Raises OSError."""
-        self.close_files()
+    def delete_files(self) -> None:
+        """Remove all files of a closed segment. Raises OSError."""
         remove_if_present(self.path)
         self.offset_index.delete()
         self.time_index.delete()
@@ -330,9 +337,13 @@ class LogSegment:
     def _age_ms(self, now_or_timestamp_ms: int) -> int:
         """How old the segment is: by record time if its records have any, else by the clock."""
         if self._first_timestamp_ms is None and self.size:
-            first = next(iter(self.records.batch_headers(0)), None)
+            first = next(iter(self.records.headers(0)), None)
             self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
-        if self._first_timestamp_ms is not None and self._first_timestamp_ms >= 0 and now_or_timestamp_ms >= 0:
+        if (
+            self._first_timestamp_ms is not None
+            and self._first_timestamp_ms >= 0
+            and now_or_timestamp_ms >= 0
+        ):
             return now_or_timestamp_ms - self._first_timestamp_ms
         return self._time.wall_ms() - self._created_ms
 
@@ -373,7 +384,10 @@ class LogSegment:
             self._indexes_checked = True
 
     def _check_last_entries(self) -> None:
-        """Compare the last entries with the log: garbage that happens to be in order is not found otherwise."""
+        """Compare the last entries with the log:
+
+        garbage that happens to be in order is not found otherwise.
+        """
         index = self.offset_index
         if not self.time_index.path.exists() or not index.path.exists():
             raise CorruptIndexError(f"An index of {self.path.name} is missing")
@@ -382,14 +396,15 @@ class LogSegment:
             raise CorruptIndexError(f"{index.path.name} points behind the end of its log")
         last = None
         try:
-            for last in self.records.batch_headers(position):
+            for last in self.records.headers(position):
                 if offset is not None:
                     if last.last_offset != offset:
                         raise CorruptIndexError(f"{index.path.name} does not match its log at {position}")
                     offset = None
         except CorruptRecordError as error:
             raise CorruptIndexError(f"{index.path.name} does not match its log at {position}") from error
-        # The greatest timestamp is entered when a segment is closed or rolled, so the end of the log is covered.
+        # The greatest timestamp is entered when a segment is closed or rolled, so the end of the log is
+        # covered.
         timestamp_ms, timestamp_offset = self.time_index.last_entry
         if last is not None and (last.max_timestamp_ms > timestamp_ms or timestamp_offset > last.last_offset):
             raise CorruptIndexError(f"{self.time_index.path.name} does not match its log")
@@ -397,8 +412,8 @@ class LogSegment:
 
 def _batch_size(window: memoryview, at: int) -> int:
     """Size of the batch at `at`, checked to be at least that of its header."""
-    size: int = _PREFIX.unpack_from(window, at)[1] + _PREFIX_SIZE
-    if size < _HEADER_SIZE:
+    size: int = _PREFIX.unpack_from(window, at)[1] + c.LOG_OVERHEAD
+    if size < c.BATCH_OVERHEAD:
         raise CorruptRecordError(f"A batch of {size} bytes is smaller than its own header")
     return size
 
@@ -409,11 +424,13 @@ def _locate(window: memoryview, offset: int) -> tuple[int, int]:
     The size is 0 if it is not in `window`: it can only begin at the returned place or later.
     """
     at = 0
-    while at + _HEADER_SIZE <= len(window):
+    while at + c.BATCH_OVERHEAD <= len(window):
         base, length = _PREFIX.unpack_from(window, at)
-        if length < _HEADER_SIZE - _PREFIX_SIZE:
-            raise CorruptRecordError(f"A batch of {length + _PREFIX_SIZE} bytes is smaller than its own header")
-        if base + _LAST_DELTA.unpack_from(window, at + _LAST_DELTA_AT)[0] >= offset:
-            return at, length + _PREFIX_SIZE
-        at += length + _PREFIX_SIZE
+        if length < c.BATCH_OVERHEAD - c.LOG_OVERHEAD:
+            raise CorruptRecordError(
+                f"A batch of {length + c.LOG_OVERHEAD} bytes is smaller than its own header"
+            )
+        if base + _LAST_DELTA.unpack_from(window, at + c.LAST_OFFSET_DELTA_AT)[0] >= offset:
+            return at, length + c.LOG_OVERHEAD
+        at += length + c.LOG_OVERHEAD
     return at, 0

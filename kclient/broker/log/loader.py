@@ -1,0 +1,283 @@
+"""Opening a log: finishing what a crash interrupted, and cutting off what was never whole."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import attrs
+
+from kclient.broker.log.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    EpochCheckpoint,
+    MalformedCheckpointError,
+    PartitionMetadataFile,
+)
+from kclient.broker.log.config import LogConfig
+from kclient.broker.log.durability import AckPolicy
+from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TMP_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    parse_offset_name,
+    remove_if_present,
+)
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_directory import LogDirectory
+from kclient.broker.log.producer_replay import rebuild_producer_state, replay_batch
+from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.segment import LogSegment
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.timer.scheduler import Scheduler
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import CorruptRecordError
+from kclient.record.batch import RecordBatch
+from kclient.record.file_records import FileRecords
+from kclient.utils.time import Time
+
+log = logging.getLogger(__name__)
+
+_SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+
+@attrs.frozen
+class LoadOptions:
+    """What a log has to know to be opened besides its directory. Immutable.
+
+    `clean` says that the last shutdown was: nothing is recovered then. `log_start_offset` and `recovery_point`
+    are the checkpointed ones, lower bounds both.
+    """
+
+    config: LogConfig
+    clean: bool = False
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    ack_policy: AckPolicy = AckPolicy.NONE
+
+
+def load_log(
+    directory: Path,
+    topic_partition: TopicPartition,
+    log_dir: LogDirectory,
+    scheduler: Scheduler,
+    time: Time,
+    options: LoadOptions,
+) -> UnifiedLog:
+    """Open the log in `directory`, which exists but may be empty.
+
+    After an unclean shutdown everything from the recovery point on is checked: the log ends at the first byte
+    that is not part of a whole, valid batch, and what came after is deleted. Raises OSError.
+    """
+    loader = _LogLoader(directory, topic_partition, time, options)
+    try:
+        loader.load()
+    except BaseException:
+        for segment in loader.local.segments:
+            segment.close_files()
+        raise
+    topic_id = None
+    try:
+        topic_id = PartitionMetadataFile(directory / PARTITION_METADATA).read()
+    except MalformedCheckpointError as error:
+        log.warning("%s: its topic id is written anew: %s", topic_partition, error)
+    return UnifiedLog(
+        loader.local,
+        log_dir,
+        loader.producers,
+        loader.epochs,
+        scheduler,
+        time,
+        log_start_offset=loader.log_start_offset,
+        recovery_point=loader.recovery_point,
+        topic_id=topic_id,
+        ack_policy=options.ack_policy,
+    )
+
+
+class _LogLoader:
+    """One loading. Used by one thread."""
+
+    def __init__(
+        self, directory: Path, topic_partition: TopicPartition, time: Time, options: LoadOptions
+    ) -> None:
+        self._directory = directory
+        self._topic_partition = topic_partition
+        self._time = time
+        self._options = options
+        self.local = LocalLog(topic_partition, directory, options.config, time)
+        self.producers = ProducerStateManager(topic_partition, directory)
+        checkpoint = EpochCheckpoint(directory / LEADER_EPOCH_CHECKPOINT)
+        self.epochs = LeaderEpochCache(topic_partition, checkpoint)
+        self.log_start_offset = options.log_start_offset
+        self.recovery_point = options.recovery_point
+
+    def load(self) -> None:
+        """All steps, in order. Raises OSError."""
+        self._finish_swaps(self._remove_leftovers())
+        self._open_segments()
+        if not self.local.segments:
+            self.local.open_segment(self.log_start_offset)
+        segments = self.local.segments
+        self.log_start_offset = max(self.log_start_offset, segments.first.base_offset)
+        self.producers.remove_stray_snapshots(segments.base_offsets)
+        if not self._options.clean or not self._find_end():
+            self._recover()
+        if self.local.log_end_offset < self.log_start_offset:
+            self._start_anew()
+        self._load_epochs()
+        end_offset = self.local.log_end_offset
+        if self.producers.map_end_offset != end_offset:
+            self._rebuild_producers(end_offset)
+        self.recovery_point = min(self.recovery_point, end_offset)
+
+    def _remove_leftovers(self) -> list[Path]:
+        """Remove what was being deleted or written; returns the files of finished compactions (`.swap`)."""
+        cleaned_bases = []
+        swaps: list[tuple[int, Path]] = []
+        for path in sorted(self._directory.iterdir()):
+            parsed = parse_offset_name(path.name)
+            if path.name.endswith((DELETED_SUFFIX, TMP_SUFFIX)):
+                path.unlink()
+            elif parsed is not None and path.name.endswith(CLEANED_SUFFIX):
+                cleaned_bases.append(parsed[0])
+                path.unlink()
+            elif parsed is not None and path.name.endswith(SWAP_SUFFIX):
+                swaps.append((parsed[0], path))
+        # A .cleaned file at or before a .swap file means that not all results of that compaction had become
+        # .swap, so the segments that they were to replace are all still there.
+        lowest_cleaned = min(cleaned_bases, default=None)
+        finished = []
+        for base, path in swaps:
+            if lowest_cleaned is not None and base >= lowest_cleaned:
+                path.unlink()
+            else:
+                finished.append(path)
+        return finished
+
+    def _finish_swaps(self, swaps: list[Path]) -> None:
+        """Let the results of a compaction take the place of the segments that they were made from."""
+        begins, ends = [], []
+        for path in swaps:
+            parsed = parse_offset_name(path.name)
+            if parsed is None or parsed[1] != LOG_SUFFIX + SWAP_SUFFIX:
+                continue
+            begins.append(parsed[0])
+            end = parsed[0]
+            with FileRecords(path, writable=False) as records:
+                for header in records.headers():
+                    end = header.next_offset
+            ends.append(end)
+        if begins:
+            for path in list(self._directory.iterdir()):
+                parsed = parse_offset_name(path.name)
+                if (
+                    parsed is not None
+                    and parsed[1] in _SEGMENT_SUFFIXES
+                    and min(begins) <= parsed[0] < max(ends)
+                ):
+                    path.unlink()
+        for path in swaps:
+            path.replace(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+
+    def _open_segments(self) -> None:
+        parsed = [(path, parse_offset_name(path.name)) for path in self._directory.iterdir()]
+        names = [(path, name) for path, name in parsed if name is not None]
+        bases = {name[0] for _, name in names if name[1] == LOG_SUFFIX}
+        for path, (base, suffix) in names:
+            if suffix in _SEGMENT_SUFFIXES and base not in bases:
+                log.warning("%s: removing %s, which has no log", self._topic_partition, path.name)
+                path.unlink()
+        for base in sorted(bases):
+            self.local.open_segment(base)
+
+    def _find_end(self) -> bool:
+        """Take the log's end from the active segment; False if that is damaged in spite of a clean shutdown."""
+        active = self.local.segments.active
+        try:
+            self.local.log_end_offset = active.next_offset()
+        except CorruptRecordError as error:
+            log.warning("%s: recovering after a clean shutdown: %s", self._topic_partition, error)
+            self.recovery_point = min(self.recovery_point, active.base_offset)
+            return False
+        self.recovery_point = self.local.log_end_offset
+        return True
+
+    def _recover(self) -> None:
+        """Check everything from the recovery point on, and end the log where it is not whole."""
+        segments = self.local.segments
+        unflushed = segments.from_offset(self.recovery_point)
+        self._rebuild_producers(unflushed[0].base_offset)
+        for index, segment in enumerate(unflushed):
+            # A gap between segments: a whole file is missing, and what follows cannot be part of this log.
+            cut = segment.recover(lambda batch, segment=segment: self._visit(segment, batch))  # type: ignore[misc]
+            self.local.log_end_offset = max(self.producers.map_end_offset, segment.base_offset)
+            log.info(
+                "%s: recovered segment %d up to offset %d, %d bytes cut off",
+                self._topic_partition, segment.base_offset, self.local.log_end_offset, cut,
+            )  # fmt: skip
+            if cut and index + 1 < len(unflushed):
+                self._drop(unflushed[index + 1 :])
+                break
+        self.producers.take_snapshot()
+
+    def _visit(self, segment: LogSegment, batch: RecordBatch) -> None:
+        replay_batch(self.producers, batch, segment)
+        latest = self.epochs.latest_epoch
+        if batch.partition_leader_epoch >= 0 and (latest is None or batch.partition_leader_epoch > latest):
+            self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+
+    def _drop(self, segments: list[LogSegment]) -> None:
+        for segment in segments[::-1]:
+            log.warning(
+                "%s: deleting segment %d after the end of the log", self._topic_partition, segment.base_offset
+            )
+            self.local.segments.remove(segment.base_offset)
+            segment.close_files()
+            segment.delete_files()
+
+    def _start_anew(self) -> None:
+        """The log ends before its start, as after a disk lost data: what is left was deleted by its owner."""
+        start = self.log_start_offset
+        log.warning(
+            "%s: ends at %d, before its start %d: all segments are deleted",
+            self._topic_partition, self.local.log_end_offset, start,
+        )  # fmt: skip
+        self._drop(list(self.local.segments))
+        self.producers.truncate_fully_and_start_at(start)
+        self.local.log_end_offset = start
+        self.local.open_segment(start)
+
+    def _load_epochs(self) -> None:
+        if self.epochs.damaged:
+            found = [
+                (header.partition_leader_epoch, header.base_offset)
+                for segment in self.local.segments
+                for header in segment.records.headers()
+            ]
+            self.epochs.rebuild(found)
+        self.epochs.truncate_from_end(self.local.log_end_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
+
+    def _rebuild_producers(self, end_offset: int) -> None:
+        try:
+            rebuild_producer_state(
+                self.producers, self.local.segments, self.log_start_offset, end_offset, self._time.wall_ms()
+            )
+        except CorruptRecordError as error:
+            # Damage below the recovery point: the records stay, for readers to see what is wrong with them.
+            log.warning("%s: the state of its producers is incomplete: %s", self._topic_partition, error)
+            self.producers.map_end_offset = end_offset
+
+
+def remove_log_files(directory: Path) -> None:
+    """Delete a closed log's directory with all its files. Raises OSError."""
+    for path in directory.iterdir():
+        remove_if_present(path)
+    directory.rmdir()

@@ -1,0 +1,153 @@
+"""LogAppender: the steps of an append that need the log's state, and rolling to a new segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kclient.broker.log.config import LOG_APPEND_TIME
+from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_types import LogAppendInfo
+from kclient.broker.log.producer_replay import apply_batch, complete_transactions
+from kclient.broker.log.producer_state import (
+    NO_PRODUCER_ID,
+    AppendOrigin,
+    BatchMetadata,
+    CompletedTxn,
+    ProducerAppendInfo,
+)
+from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.segment import Appended, LogSegment
+from kclient.broker.log.time_index import NO_TIMESTAMP
+from kclient.broker.log.validator import ValidRecords
+from kclient.errors import RecordBatchTooLargeError
+from kclient.record.batch import RecordBatch
+from kclient.utils.time import Time
+
+
+class LogAppender:
+    """Appends checked batches. Guarded by the log's lock; methods raise OSError when the disk fails."""
+
+    __slots__ = ("_epochs", "_local", "_on_roll", "_producers", "_time")
+
+    def __init__(
+        self,
+        local: LocalLog,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        time: Time,
+        on_roll: Callable[[], None],
+    ) -> None:
+        self._local = local
+        self._producers = producers
+        self._epochs = epochs
+        self._time = time
+        self._on_roll = on_roll
+
+    def append(
+        self, valid: ValidRecords, leader_epoch: int, origin: AppendOrigin, log_start_offset: int
+    ) -> LogAppendInfo:
+        """Give batches their offsets, check them against their producers' state, and write them.
+
+        Raises what `UnifiedLog.append_as_leader` documents for the log's state; nothing has changed then.
+        """
+        local, batches = self._local, valid.batches
+        size = len(valid.data)
+        if origin is AppendOrigin.CLIENT:
+            duplicate = self._find_duplicate(batches[0])
+            if duplicate is not None:
+                return self._duplicate_info(duplicate, log_start_offset)
+        if size > local.config.segment_bytes:
+            raise RecordBatchTooLargeError(
+                f"{local.topic_partition}: {size} bytes of batches are more than "
+                f"segment.bytes ({local.config.segment_bytes})"
+            )
+        append_time_ms = self._append_time_ms()
+        first_offset = next_offset = local.log_end_offset
+        appended = []
+        count = 0
+        max_timestamp_ms = NO_TIMESTAMP
+        for batch in batches:
+            batch.set_base_offset(next_offset)
+            batch.set_partition_leader_epoch(leader_epoch)
+            if append_time_ms != NO_TIMESTAMP:
+                batch.set_log_append_time(append_time_ms)
+            batch_max_ms = batch.max_timestamp_ms
+            last_offset = batch.last_offset
+            appended.append(Appended(last_offset, batch_max_ms, batch.size_in_bytes))
+            max_timestamp_ms = max(max_timestamp_ms, batch_max_ms)
+            next_offset = last_offset + 1
+            count += batch.count
+        drafts, completed = self._draft_producer_states(batches, origin)
+        if local.segments.active.should_roll(local.config, size, max_timestamp_ms, next_offset - 1):
+            self.roll()
+        # Before the batches: an epoch that begins where the log ends does no harm should their write fail.
+        self._epochs.assign(leader_epoch, first_offset)
+        local.append(valid.data, appended)
+        for draft in drafts.values():
+            self._producers.update(draft)
+        if completed:
+            complete_transactions(self._producers, local.segments.active, completed)
+        self._producers.map_end_offset = next_offset
+        return LogAppendInfo(
+            first_offset,
+            next_offset - 1,
+            max_timestamp_ms,
+            append_time_ms,
+            log_start_offset,
+            is_duplicate=False,
+            record_count=count,
+            size_bytes=size,
+        )
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment at the log's end, with a snapshot of the producers' state there."""
+        self._producers.map_end_offset = self._local.log_end_offset
+        self._producers.take_snapshot()
+        segment = self._local.roll()
+        self._on_roll()
+        return segment
+
+    def _append_time_ms(self) -> int:
+        if self._local.config.message_timestamp_type == LOG_APPEND_TIME:
+            return self._time.wall_ms()
+        return NO_TIMESTAMP
+
+    def _find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
+        producer_id = batch.producer_id
+        if producer_id == NO_PRODUCER_ID:
+            return None
+        entry = self._producers.producers.get(producer_id)
+        if entry is None:
+            return None
+        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+
+    def _duplicate_info(self, batch: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
+        by_broker = self._local.config.message_timestamp_type == LOG_APPEND_TIME
+        return LogAppendInfo(
+            batch.first_offset,
+            batch.last_offset,
+            batch.timestamp_ms,
+            batch.timestamp_ms if by_broker else NO_TIMESTAMP,
+            log_start_offset,
+            is_duplicate=True,
+            record_count=batch.offset_delta + 1,
+            size_bytes=0,
+        )
+
+    def _draft_producer_states(
+        self, batches: list[RecordBatch], origin: AppendOrigin
+    ) -> tuple[dict[int, ProducerAppendInfo], list[CompletedTxn]]:
+        drafts: dict[int, ProducerAppendInfo] = {}
+        completed = []
+        for batch in batches:
+            producer_id = batch.producer_id
+            if producer_id == NO_PRODUCER_ID:
+                continue
+            draft = drafts.get(producer_id)
+            if draft is None:
+                draft = drafts[producer_id] = self._producers.prepare_update(producer_id, origin)
+            txn = apply_batch(draft, batch)
+            if txn is not None:
+                completed.append(txn)
+        return drafts, completed

@@ -1,0 +1,56 @@
+"""What goes into and comes out of a log."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import attrs
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+
+
+class FetchIsolation(Enum):
+    """How far a reader may read."""
+
+    LOG_END = "log_end"
+    """All there is: for followers and the broker itself."""
+    HIGH_WATERMARK = "high_watermark"
+    """What every in-sync replica has."""
+    TXN_COMMITTED = "txn_committed"
+    """What is below every open transaction; aborted ones are named."""
+
+
+@attrs.frozen
+class LogAppendInfo:
+    """What an append did; of a duplicate, what the first one did. Immutable.
+
+    `log_append_time_ms` is -1 unless the topic's timestamps are the broker's.
+    """
+
+    first_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool
+    record_count: int
+    size_bytes: int
+
+
+@attrs.frozen
+class FetchDataInfo:
+    """What a read found: batches as they are on disk, the last of which may be cut, and where the log stands.
+
+    Immutable.
+    """
+
+    offset: int
+    records: memoryview | bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]] | None
