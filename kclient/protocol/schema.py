@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 import attrs
 
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.wire import Array, Bytes, Float64, Records, WireType
+from kclient.protocol.wire import Array, Bool, Bytes, Float64, Records, WireType
 
 T = TypeVar("T", bound="Structure")
 Kind = Literal["request", "response", "header", "data", "coordinator-key", "coordinator-value"]
@@ -205,6 +205,9 @@ def _check_field(cls: type, field: Field, hint: str) -> None:
     element = field.element()
     python = element.python if isinstance(element, WireType) else element.__name__
     if isinstance(field.kind, Array):
+        _require(
+            element not in (Bool, Float64, Records), cls, field.name, "has elements that no message needs"
+        )
         python = f"list[{python}]"
     can_be_null = field.nullable != NONE or element is Records
     expected = f"{python} | None" if can_be_null else python

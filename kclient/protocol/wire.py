@@ -77,6 +77,8 @@ String = WireType("string", "str", default="", code=None, size=2)
 Bytes = WireType("bytes", "bytes", default=b"", code=None, size=4)
 Records = WireType("records", "bytes | memoryview", default=None, code=None, size=4)
 
+_FEW = 64
+
 VARINTS = tuple(bytes((n,)) for n in range(128))
 """The varints of one byte, which nearly all lengths are."""
 
@@ -121,7 +123,10 @@ def read_size(buf: bytes | memoryview, pos: int) -> tuple[int, int]:
 
 
 def read_numbers(code: str, size: int, buf: bytes | memoryview, pos: int, count: int) -> list[int]:
-    """`count` big-endian integers of `size` bytes from `pos` on, without a tuple of them in between."""
+    """`count` big-endian integers of `size` bytes from `pos` on."""
+    if count <= _FEW:
+        return list(struct.unpack_from(f">{count}{code}", buf, pos))
+    # For many, a tuple of them in between would double the memory.
     if count * size > len(buf) - pos:
         raise struct.error("array of numbers is cut off")
     numbers = array.array(code, bytes(buf[pos : pos + count * size]))
