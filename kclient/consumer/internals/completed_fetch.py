@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import RecordReader
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError
+from kclient.record import RecordReader
 
 # Base offset, length of what follows the length, leader epoch, magic, CRC, attributes, last offset delta.
 _BATCH_HEADER = struct.Struct(">qiibIhi")

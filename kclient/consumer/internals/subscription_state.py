@@ -345,6 +345,13 @@ class SubscriptionState:
             self._log.info("Starting %s at offset %d (%s)", tp, position.offset, asked.policy)
             state.seek(position)
 
+    def redirect_reset(self, tp: TopicPartition, asked: AutoOffsetReset, instead: AutoOffsetReset) -> None:
+        """What was `asked` led nowhere: reset `instead`, unless something else is wanted by now."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and state.state is FetchState.AWAIT_RESET and state.reset == asked:
+                state.await_reset(instead)
+
     def refuse_position(self, tp: TopicPartition, refused: FetchPosition, error: KafkaError) -> bool:
         """A broker refused the position: reset it, or with the policy none stand still with `error`.
 
@@ -374,6 +381,13 @@ class SubscriptionState:
                 return False
             state.seek(diverged or validated)
             return True
+
+    def abandon_validation(self, tp: TopicPartition, refused: FetchPosition) -> None:
+        """The log was cut below the position nobody knows where: reset it."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and state.position == refused and not state.has_valid_position:
+                state.await_reset(self.default_reset)
 
     def fail_validation(self, tp: TopicPartition, validated: FetchPosition, error: KafkaError) -> None:
         """The log was cut below the position and the application has to decide."""

@@ -1,0 +1,350 @@
+"""Keeps fetches under way to every broker that leads, or holds near by, a partition with room in the buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kclient.client.metadata import Metadata
+from kclient.client.requests import ClientResponse
+from kclient.common.node import Node
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
+from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_session import FetchSession, SessionFetch, WantedPartition
+from kclient.consumer.internals.metrics import ConsumerMetrics
+from kclient.consumer.internals.partition_state import FetchPosition
+from kclient.consumer.internals.request_manager import NEVER, RequestSender
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.errors import (
+    Errors,
+    FetchSessionTopicIdError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.log_context import LogContext, RepeatedWarning
+
+_OTHER_LEADER = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.REPLICA_NOT_AVAILABLE,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.INCONSISTENT_TOPIC_ID,
+        Errors.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
+@attrs.frozen
+class FetchSettings:
+    """How much to ask for. Immutable."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    max_partition_bytes: int
+    rack: str
+    metadata_max_age_ms: int
+    decode: DecodeSettings
+
+
+class Fetcher:
+    """Sends Fetch requests and puts what comes back into the buffer, undecoded. Belongs to the I/O thread.
+
+    One fetch a broker is under way. A partition is fetched on behind what is buffered of it, until the buffer has
+    enough, so the application finds the next data there when it is through with the last.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        *,
+        sender: RequestSender,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        buffer: FetchBuffer,
+        backoff: ExponentialBackoff,
+        metrics: ConsumerMetrics,
+        log_context: LogContext,
+    ) -> None:
+        self._settings = settings
+        self._client = sender.client
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._buffer = buffer
+        self._backoff = backoff
+        self._metrics = metrics
+        self._log_context = log_context
+        self._log = log_context.logger(__name__)
+        self._warning = RepeatedWarning(self._log)
+        self._sessions: dict[int, FetchSession] = {}
+        self._in_flight: set[int] = set()
+        self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
+        self._retry_ms: dict[TopicPartition, int] = {}
+
+    def poll(self, now_ms: int) -> int:
+        """Send a fetch to each broker that can take one and has something to give."""
+        wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
+        nodes: dict[int, Node] = {}
+        wait_ms = NEVER
+        for tp, position in self._subscriptions.fetchable():
+            retry_ms = self._retry_ms.get(tp, 0)
+            if now_ms < retry_ms:
+                wait_ms = min(wait_ms, retry_ms - now_ms)
+                continue
+            offset = self._buffer.next_fetch_offset(tp, position.offset)
+            if offset is None:
+                continue
+            node = self._node_for(tp, position, now_ms)
+            if node is None:
+                self._metadata.request_update()
+                continue
+            if node.id not in self._in_flight:
+                nodes[node.id] = node
+                wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
+        for node_id, partitions in wanted.items():
+            wait_ms = min(wait_ms, self._try_send(nodes[node_id], partitions, now_ms))
+        return wait_ms
+
+    def close(self, now_ms: int) -> None:
+        """Tell the brokers that the sessions are over; they would keep them in memory for a while otherwise."""
+        for node_id, session in self._sessions.items():
+            node = self._metadata.fetch().node_by_id(node_id)
+            if session.is_open and node is not None and self._client.is_ready(node, now_ms):
+                self._send(node, session.build_close(), None, now_ms)
+
+    # Sending.
+
+    def _node_for(self, tp: TopicPartition, position: FetchPosition, now_ms: int) -> Node | None:
+        leader = position.leader.leader or self._metadata.leader_and_epoch(tp).leader
+        replica_id = self._subscriptions.preferred_replica(tp, now_ms)
+        if replica_id is None or leader is None:
+            return leader
+        info = self._metadata.fetch().partition(tp)
+        offline = () if info is None else info.offline_replicas
+        replica = self._metadata.fetch().node_by_id(replica_id)
+        if replica is None or any(node.id == replica_id for node in offline):
+            self._log.debug("Replica %d of %s is gone; going back to the leader", replica_id, tp)
+            self._subscriptions.clear_preferred_replica(tp)
+            self._metadata.request_update()
+            return leader
+        return replica
+
+    def _wanted(self, tp: TopicPartition, position: FetchPosition, offset: int) -> WantedPartition:
+        topic_id = self._metadata.topic_id(tp.topic) or Uuid.ZERO
+        return WantedPartition(offset, topic_id, self._settings.max_partition_bytes, position.leader.epoch)
+
+    def _try_send(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
+        retry_ms = self._node_failures.get(node.id, (0, 0))[1]
+        if now_ms < retry_ms:
+            return retry_ms - now_ms
+        if not self._client.ready(node, now_ms):
+            if self._client.connection_failed(node):
+                self._unreachable(node, partitions, now_ms)
+            return self._client.poll_delay_ms(node, now_ms)
+        session = self._sessions.get(node.id)
+        if session is None:
+            session = self._sessions[node.id] = FetchSession(node.id, self._log_context)
+        self._send(node, session.build(partitions), partitions, now_ms)
+        return NEVER
+
+    def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> None:
+        error = self._client.authentication_error(node)
+        if error is not None:
+            self._buffer.add(
+                CompletedFetch.failed(tp, wanted.fetch_offset, error) for tp, wanted in partitions.items()
+            )
+            return
+        for tp in partitions:
+            self._subscriptions.clear_preferred_replica(tp)  # the leader may be reachable
+        self._warning.warn(f"node {node.id}", f"Broker {node} cannot be reached for fetches", now_ms)
+
+    def _send(
+        self,
+        node: Node,
+        fetch: SessionFetch,
+        partitions: dict[TopicPartition, WantedPartition] | None,
+        now_ms: int,
+    ) -> None:
+        settings = self._settings
+
+        def build(version: int) -> FetchRequest:
+            request = FetchRequest(
+                max_wait_ms=settings.max_wait_ms,
+                min_bytes=settings.min_bytes,
+                max_bytes=settings.max_bytes,
+                isolation_level=int(settings.decode.read_committed),
+                rack_id=settings.rack,
+            )
+            return fetch.fill(request, version)
+
+        def on_complete(response: ClientResponse) -> None:
+            self._in_flight.discard(node.id)
+            if partitions is not None:
+                self._on_response(node, partitions, response)
+
+        request = self._client.new_request(
+            node.id,
+            build,
+            now_ms,
+            api_key=ApiKeys.FETCH,
+            on_complete=on_complete,
+            max_version=fetch.max_version,
+        )
+        self._in_flight.add(node.id)
+        self._client.send(request, now_ms)
+        for tp in fetch.to_send:
+            self._subscriptions.move_to_end(tp)
+
+    # Receiving.
+
+    def _on_response(
+        self, node: Node, partitions: dict[TopicPartition, WantedPartition], response: ClientResponse
+    ) -> None:
+        session = self._sessions[node.id]
+        failure = response.failure()
+        if failure is not None:
+            session.on_error()
+            self._on_failure(node, partitions, failure, response.received_ms)
+            return
+        message: FetchResponse = response.message
+        found = session.on_response(message, response.version)
+        self._metrics.fetched(response.latency_ms, message.throttle_time_ms)
+        if found is None:
+            if message.error_code not in (Errors.NONE, Errors.FETCH_SESSION_ID_NOT_FOUND):
+                self._back_off(node, response.received_ms)
+            if message.error_code == FetchSessionTopicIdError.code:
+                self._metadata.request_update()
+            return
+        self._node_failures.pop(node.id, None)
+        self._warning.clear(f"node {node.id}")
+        completed = []
+        hints: dict[TopicPartition, tuple[int, int]] = {}
+        for tp, data in found.items():
+            fetch = self._take(node, tp, partitions[tp], data, hints, response.received_ms)
+            if fetch is not None:
+                completed.append(fetch)
+        if hints:
+            endpoints = [Node(end.node_id, end.host, end.port, end.rack) for end in message.node_endpoints]
+            self._metadata.update_partition_leadership(hints, endpoints)
+        if completed:
+            self._buffer.add(completed)
+
+    def _on_failure(
+        self, node: Node, partitions: dict[TopicPartition, WantedPartition], error: KafkaError, now_ms: int
+    ) -> None:
+        self._back_off(node, now_ms)
+        for tp in partitions:
+            self._subscriptions.clear_preferred_replica(tp)
+        if error.retriable:
+            self._warning.warn(f"node {node.id}", f"A fetch from broker {node} failed: {error}", now_ms)
+            self._metadata.request_update()
+            return
+        self._buffer.add(
+            CompletedFetch.failed(tp, wanted.fetch_offset, error)
+            for tp, wanted in partitions.items()
+            if self._is_current(tp, wanted)
+        )
+
+    def _back_off(self, node: Node, now_ms: int) -> None:
+        failures = self._node_failures.get(node.id, (0, 0))[0]
+        self._node_failures[node.id] = failures + 1, now_ms + self._backoff.backoff_ms(failures)
+
+    def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
+        """Whether what was fetched is still what comes next, after the position or the buffered data."""
+        if not self._subscriptions.is_assigned(tp):
+            return False
+        position = self._subscriptions.position(tp)
+        if position is None:
+            return False
+        return self._buffer.next_fetch_offset(tp, position.offset) == wanted.fetch_offset
+
+    def _take(
+        self,
+        node: Node,
+        tp: TopicPartition,
+        wanted: WantedPartition,
+        data: PartitionData,
+        hints: dict[TopicPartition, tuple[int, int]],
+        now_ms: int,
+    ) -> CompletedFetch | None:
+        if not self._is_current(tp, wanted):
+            return None
+        if data.error_code:
+            return self._take_error(node, tp, wanted, data, hints, now_ms)
+        self._retry_ms.pop(tp, None)
+        self._subscriptions.update_log_ends(
+            tp, data.high_watermark, data.last_stable_offset, data.log_start_offset
+        )
+        if data.preferred_read_replica >= 0:
+            self._log.debug("Fetching %s from replica %d", tp, data.preferred_read_replica)
+            until_ms = now_ms + self._settings.metadata_max_age_ms
+            self._subscriptions.prefer_replica(tp, data.preferred_read_replica, until_ms)
+        if not data.records:
+            return None
+        aborted: list[tuple[int, int]] | None = None
+        if self._settings.decode.read_committed:
+            aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+        records = memoryview(data.records)
+        self._metrics.fetched_partition(len(records))
+        return CompletedFetch(tp, wanted.fetch_offset, records, aborted, self._settings.decode)
+
+    def _take_error(
+        self,
+        node: Node,
+        tp: TopicPartition,
+        wanted: WantedPartition,
+        data: PartitionData,
+        hints: dict[TopicPartition, tuple[int, int]],
+        now_ms: int,
+    ) -> CompletedFetch | None:
+        code = data.error_code
+        self._retry_ms[tp] = now_ms + self._backoff.backoff_ms(0)
+        self._log.debug("Fetch of %s at %d: %s", tp, wanted.fetch_offset, Errors.name_of(code))
+        if code == Errors.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(node, tp, wanted)
+            return None
+        was_follower = self._subscriptions.clear_preferred_replica(tp)
+        if code in _OTHER_LEADER:
+            leader = data.current_leader
+            if leader.leader_id >= 0 and leader.leader_epoch >= 0:
+                hints[tp] = leader.leader_id, leader.leader_epoch
+            self._metadata.request_update()
+            return None
+        if code in (Errors.UNKNOWN_LEADER_EPOCH, Errors.OFFSET_NOT_AVAILABLE) or was_follower is not None:
+            return None
+        error = Errors.for_code(
+            code, f"{tp} cannot be fetched at offset {wanted.fetch_offset}: {Errors.name_of(code)}"
+        )
+        assert error is not None
+        if code == Errors.TOPIC_AUTHORIZATION_FAILED:
+            error = TopicAuthorizationError(f"Not authorized to read topic {tp.topic!r}")
+        elif error.retriable and code != Errors.CORRUPT_MESSAGE:
+            return None
+        return CompletedFetch.failed(tp, wanted.fetch_offset, error)
+
+    def _out_of_range(self, node: Node, tp: TopicPartition, wanted: WantedPartition) -> None:
+        replica_id = self._subscriptions.clear_preferred_replica(tp)
+        if replica_id is not None and replica_id == node.id:
+            self._log.debug("%s: replica %d does not have offset %d", tp, replica_id, wanted.fetch_offset)
+            self._retry_ms.pop(tp, None)
+            return  # a follower lags behind; the leader decides
+        position: Any = self._subscriptions.position(tp)
+        if position is None or position.offset != wanted.fetch_offset:
+            return  # there is data before it to be read first
+        error = OffsetOutOfRangeError(
+            f"Offset {wanted.fetch_offset} of {tp} is out of range, and auto.offset.reset is none; "
+            "seek() to an offset that exists",
+        )
+        self._log.info("Offset %d of %s is out of range", wanted.fetch_offset, tp)
+        if self._subscriptions.refuse_position(tp, position, error):
+            self._buffer.wakeup()

@@ -1,0 +1,47 @@
+"""Which topics a consumer wants to know of."""
+
+from __future__ import annotations
+
+from kclient.client.metadata import Metadata
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+
+class ConsumerMetadata(Metadata):
+    """Metadata of the subscribed and assigned topics, or of all of them for a pattern. Thread-safe."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionState,
+        *,
+        retry_backoff_ms: int,
+        retry_backoff_max_ms: int,
+        metadata_max_age_ms: int,
+        allow_auto_topic_creation: bool,
+        exclude_internal_topics: bool,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        super().__init__(
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+            allow_auto_topic_creation=allow_auto_topic_creation,
+            time=time,
+            log_context=log_context,
+        )
+        self._subscriptions = subscriptions
+        self._exclude_internal_topics = exclude_internal_topics
+
+    def topics_to_request(self) -> list[str] | None:
+        if self._subscriptions.pattern is not None:
+            return None
+        return sorted(self._subscriptions.metadata_topics())
+
+    def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:
+        if topic in self._subscriptions.metadata_topics():
+            return True
+        if is_internal and self._exclude_internal_topics:
+            return False
+        return self._subscriptions.matches(topic)

@@ -1,0 +1,467 @@
+"""Finds out where to read: positions of new partitions, resets, validation, and offsets by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kclient.client.metadata import Metadata
+from kclient.common.node import Node
+from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.coordinator.commits import CommitManager
+from kclient.consumer.internals.events import FetchCommittedEvent, ListOffsetsEvent
+from kclient.consumer.internals.partition_state import (
+    RESET_TO_LATEST,
+    AutoOffsetReset,
+    FetchPosition,
+)
+from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.errors import (
+    Errors,
+    KafkaError,
+    KafkaTimeoutError,
+    LogTruncationError,
+    TopicAuthorizationError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages import list_offsets, offset_for_leader_epoch
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+_CONSUMER_REPLICA: Final = -1
+_NO_OFFSET: Final = -1
+
+_ASK_AGAIN = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.REPLICA_NOT_AVAILABLE,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.OFFSET_NOT_AVAILABLE,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_LEADER_EPOCH,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+@attrs.define(eq=False)
+class _Search:
+    """One ListOffsets call of the application, which may take several rounds."""
+
+    event: ListOffsetsEvent
+    missing: set[TopicPartition]
+    found: dict[TopicPartition, OffsetAndTimestamp | None] = attrs.field(factory=dict)
+    waiting_for: int = 0
+    retry_ms: int = 0
+    attempts: int = 0
+    last_error: KafkaError | None = None
+
+
+@attrs.frozen
+class _Answer:
+    """What a broker said of one partition. Immutable."""
+
+    offset: int = _NO_OFFSET
+    timestamp_ms: int = -1
+    leader_epoch: int | None = None
+    error: KafkaError | None = None
+
+
+class OffsetFetcher:
+    """Gives positions to partitions that have none, checks those whose leader changed, answers offset queries.
+
+    Belongs to the I/O thread. A valid position is never touched; see `SubscriptionState`.
+    """
+
+    def __init__(
+        self,
+        *,
+        sender: RequestSender,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        commits: CommitManager | None,
+        backoff: ExponentialBackoff,
+        time: Time,
+        read_committed: bool,
+        timeout_ms: int,
+        on_error: Callable[[], None],
+        log_context: LogContext,
+    ) -> None:
+        self._sender = sender
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._commits = commits
+        self._backoff = backoff
+        self._time = time
+        self._read_committed = read_committed
+        self._timeout_ms = timeout_ms
+        self._on_error = on_error
+        self._log = log_context.logger(__name__)
+        self._committed_in_flight: frozenset[TopicPartition] = frozenset()
+        self._busy: set[TopicPartition] = set()
+        self._searches: list[_Search] = []
+
+    def search(self, event: ListOffsetsEvent) -> None:
+        """Answer the application's query."""
+        self._searches.append(_Search(event, set(event.timestamps)))
+
+    def can_validate(self, node: Node | None) -> bool:
+        """Whether a leader's epochs can be asked for: before version 3 it took cluster permissions."""
+        if node is None:
+            return False
+        versions = self._sender.client.api_versions(node.id)
+        if versions is None:
+            return True  # found out when the request is sent
+        known = versions.range_of(ApiKeys.OFFSET_FOR_LEADER_EPOCH)
+        return known is not None and known[1] >= 3
+
+    def poll(self, now_ms: int) -> int:
+        """Ask for what is missing."""
+        self._initialize(now_ms)
+        self._reset(now_ms)
+        self._validate(now_ms)
+        wait_ms = self._subscriptions.next_retry_delay_ms(now_ms)
+        return min(NEVER if wait_ms is None else wait_ms, self._poll_searches(now_ms))
+
+    # Committed offsets.
+
+    def _initialize(self, now_ms: int) -> None:
+        needing = self._subscriptions.needing_offsets(now_ms)
+        if not needing:
+            return
+        if self._commits is None:
+            for tp in needing:
+                self._subscriptions.initialize_by_policy(tp)
+            self._on_error()
+            return
+        if self._committed_in_flight.issuperset(needing):
+            return
+        event = FetchCommittedEvent(now_ms + self._timeout_ms, frozenset(needing))
+        self._committed_in_flight = event.partitions
+        event.future.add_done_callback(lambda _: self._on_committed(event))
+        self._commits.fetch(event)
+        self._commits.poll(now_ms)
+
+    def _on_committed(self, event: FetchCommittedEvent) -> None:
+        if self._committed_in_flight is event.partitions:
+            self._committed_in_flight = frozenset()
+        error = event.future.exception()
+        if isinstance(error, KafkaError):
+            self._back_off(event.partitions)
+            if not isinstance(error, KafkaTimeoutError):
+                self._fail(event.partitions, error)
+            return
+        for tp, committed in event.future.result().items():
+            if committed is None:
+                self._subscriptions.initialize_by_policy(tp)
+            else:
+                self._start_at(tp, committed)
+        self._on_error()
+
+    def _start_at(self, tp: TopicPartition, committed: OffsetAndMetadata) -> None:
+        self._log.info("Starting %s at the committed offset %d", tp, committed.offset)
+        position = self.position_at(tp, committed.offset, committed.leader_epoch)
+        self._subscriptions.initialize(tp, position, validate=self.needs_validation(position))
+
+    def position_at(self, tp: TopicPartition, offset: int, epoch: int | None) -> FetchPosition:
+        """A position at `offset`, whose last record was written under `epoch`."""
+        if epoch is not None:
+            self._metadata.update_last_seen_epoch_if_newer(tp, epoch)
+        return FetchPosition(offset, epoch, self._metadata.leader_and_epoch(tp))
+
+    def needs_validation(self, position: FetchPosition) -> bool:
+        """Whether the log may have been cut below `position` since its records were read."""
+        return position.offset_epoch is not None and self.can_validate(position.leader.leader)
+
+    # Resets.
+
+    def _reset(self, now_ms: int) -> None:
+        needing = self._subscriptions.needing_reset(now_ms)
+        wall_ms = self._time.wall_ms()
+        wanted = {tp: reset.timestamp(wall_ms) for tp, reset in needing.items() if tp not in self._busy}
+
+        def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:
+            for tp, answer in answers.items():
+                self._busy.discard(tp)
+                self._finish_reset(tp, needing[tp], answer)
+
+        self._busy.update(wanted)
+        self._list_offsets(wanted, on_answers, now_ms)
+
+    def _finish_reset(self, tp: TopicPartition, asked: AutoOffsetReset, answer: _Answer) -> None:
+        if answer.error is not None:
+            self._back_off((tp,))
+            if not answer.error.retriable:
+                self._fail((tp,), answer.error)
+        elif answer.offset >= 0:
+            position = self.position_at(tp, answer.offset, answer.leader_epoch)
+            self._subscriptions.finish_reset(tp, asked, position)
+        elif asked.duration_ms is not None:
+            # Nothing is younger than that, so all there is to read is what comes next.
+            self._subscriptions.redirect_reset(tp, asked, RESET_TO_LATEST)
+        else:
+            self._log.warning("The broker gave the impossible offset %d for %s", answer.offset, tp)
+            self._back_off((tp,))
+
+    # Queries of the application.
+
+    def _poll_searches(self, now_ms: int) -> int:
+        wait_ms = NEVER
+        self._searches = [each for each in self._searches if not each.event.future.done()]
+        for search in self._searches:
+            if now_ms >= search.event.deadline_ms:
+                self._expire(search)
+                continue
+            if search.waiting_for == 0 and now_ms >= search.retry_ms:
+                self._continue_search(search, now_ms)
+            next_ms = search.event.deadline_ms
+            if search.waiting_for == 0:
+                next_ms = min(next_ms, search.retry_ms)
+            wait_ms = min(wait_ms, next_ms - now_ms)
+        return max(wait_ms, 0)
+
+    def _expire(self, search: _Search) -> None:
+        missing = ", ".join(map(str, sorted(search.missing)))
+        reason = "" if search.last_error is None else f": {search.last_error}"
+        search.event.future.fail(KafkaTimeoutError(f"No offsets were found in time for {missing}{reason}"))
+
+    def _continue_search(self, search: _Search, now_ms: int) -> None:
+        wanted = {tp: search.event.timestamps[tp] for tp in search.missing}
+        search.retry_ms = now_ms + self._backoff.backoff_ms(search.attempts)
+        search.attempts += 1
+        search.waiting_for = len(wanted)
+
+        def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:
+            search.waiting_for -= len(answers)
+            for tp, answer in answers.items():
+                self._take_answer(search, tp, answer)
+            if not search.missing:
+                search.event.future.complete(search.found)
+
+        self._list_offsets(wanted, on_answers, now_ms)
+
+    def _take_answer(self, search: _Search, tp: TopicPartition, answer: _Answer) -> None:
+        error = answer.error
+        if error is None:
+            search.missing.discard(tp)
+            search.found[tp] = (
+                OffsetAndTimestamp(answer.offset, answer.timestamp_ms, answer.leader_epoch)
+                if answer.offset >= 0
+                else None
+            )
+        elif error.code == Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+            search.missing.discard(tp)
+            search.found[tp] = None  # the log is older than timestamps
+        elif error.retriable:
+            search.last_error = error
+        else:
+            search.event.future.fail(error)
+
+    # ListOffsets.
+
+    def _list_offsets(
+        self,
+        wanted: Mapping[TopicPartition, int],
+        on_answers: Callable[[Mapping[TopicPartition, _Answer]], None],
+        now_ms: int,
+    ) -> None:
+        """Ask the leaders; `on_answers` is called in parts, until every partition was in one."""
+        if not wanted:
+            return
+        by_leader, leaderless = self._by_leader(wanted)
+        if leaderless:
+            error = Errors.for_code(Errors.LEADER_NOT_AVAILABLE, "the leader is not known")
+            on_answers(dict.fromkeys(leaderless, _Answer(error=error)))
+        for node, partitions in by_leader.items():
+            self._send_list_offsets(node, {tp: wanted[tp] for tp in partitions}, on_answers, now_ms)
+
+    def _by_leader(self, wanted: Any) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
+        by_leader: dict[Node, list[TopicPartition]] = {}
+        leaderless = []
+        for tp in wanted:
+            leader = self._metadata.leader_and_epoch(tp).leader
+            if leader is None:
+                leaderless.append(tp)
+            else:
+                by_leader.setdefault(leader, []).append(tp)
+        if leaderless:
+            self._metadata.request_update()
+        return by_leader, leaderless
+
+    def _send_list_offsets(
+        self,
+        node: Node,
+        wanted: Mapping[TopicPartition, int],
+        on_answers: Callable[[Mapping[TopicPartition, _Answer]], None],
+        now_ms: int,
+    ) -> None:
+        topics: dict[str, list_offsets.ListOffsetsTopic] = {}
+        for tp, timestamp in wanted.items():
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = list_offsets.ListOffsetsTopic(name=tp.topic)
+            epoch = self._metadata.leader_and_epoch(tp).epoch
+            topic.partitions.append(
+                list_offsets.ListOffsetsPartition(
+                    partition_index=tp.partition,
+                    current_leader_epoch=-1 if epoch is None else epoch,
+                    timestamp=timestamp,
+                )
+            )
+
+        def build(version: int) -> list_offsets.ListOffsetsRequest:
+            return list_offsets.ListOffsetsRequest(
+                replica_id=_CONSUMER_REPLICA,
+                isolation_level=int(self._read_committed and version >= 2),
+                topics=list(topics.values()),
+                timeout_ms=self._timeout_ms,
+            )
+
+        def on_reply(reply: Reply) -> None:
+            answers: dict[TopicPartition, _Answer] = {}
+            if reply.error is not None:
+                self._metadata.request_update()
+            else:
+                answers = self._read_answers(reply.message)
+            error = reply.error or KafkaError(f"Broker {node} left partitions out of its ListOffsets answer")
+            on_answers({tp: answers.get(tp) or _Answer(error=error) for tp in wanted})
+
+        self._sender.send(node, ApiKeys.LIST_OFFSETS, build, on_reply, now_ms)
+
+    def _read_answers(self, response: list_offsets.ListOffsetsResponse) -> dict[TopicPartition, _Answer]:
+        answers = {}
+        for topic in response.topics:
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.name, partition.partition_index)
+                code = partition.error_code
+                if code:
+                    answers[tp] = _Answer(error=self._partition_error(tp, code))
+                    continue
+                epoch = partition.leader_epoch
+                answers[tp] = _Answer(partition.offset, partition.timestamp, None if epoch < 0 else epoch)
+        return answers
+
+    def _partition_error(self, tp: TopicPartition, code: int) -> KafkaError:
+        if code == Errors.TOPIC_AUTHORIZATION_FAILED:
+            return TopicAuthorizationError(f"Not authorized to read topic {tp.topic!r}")
+        if code in _ASK_AGAIN:
+            self._metadata.request_update()
+        error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
+        assert error is not None
+        return error
+
+    # Validation (KIP-320).
+
+    def _validate(self, now_ms: int) -> None:
+        needing = self._subscriptions.needing_validation(now_ms)
+        needing = {tp: position for tp, position in needing.items() if tp not in self._busy}
+        if not needing:
+            return
+        by_leader, leaderless = self._by_leader(needing)
+        self._back_off(leaderless)
+        for node, partitions in by_leader.items():
+            positions = {tp: needing[tp] for tp in partitions}
+            if self.can_validate(node):
+                self._send_validation(node, positions, now_ms)
+                continue
+            for tp, position in positions.items():
+                self._subscriptions.finish_validation(tp, position, None)
+
+    def _send_validation(
+        self, node: Node, positions: Mapping[TopicPartition, FetchPosition], now_ms: int
+    ) -> None:
+        topics: dict[str, offset_for_leader_epoch.OffsetForLeaderTopic] = {}
+        for tp, position in positions.items():
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = offset_for_leader_epoch.OffsetForLeaderTopic(topic=tp.topic)
+            current = position.leader.epoch
+            topic.partitions.append(
+                offset_for_leader_epoch.OffsetForLeaderPartition(
+                    partition=tp.partition,
+                    current_leader_epoch=-1 if current is None else current,
+                    leader_epoch=-1 if position.offset_epoch is None else position.offset_epoch,
+                )
+            )
+        request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(
+            replica_id=_CONSUMER_REPLICA, topics=list(topics.values())
+        )
+
+        def on_reply(reply: Reply) -> None:
+            self._busy.difference_update(positions)
+            if reply.error is not None:
+                self._back_off(positions)
+                self._metadata.request_update()
+                if not reply.error.retriable:
+                    self._fail(positions, reply.error)
+                return
+            answered = self._read_epochs(reply.message)
+            for tp, position in positions.items():
+                end = answered.get(tp)
+                if end is None:
+                    self._back_off((tp,))
+                else:
+                    self._finish_validation(tp, position, end)
+
+        self._busy.update(positions)
+        self._sender.send(
+            node, ApiKeys.OFFSET_FOR_LEADER_EPOCH, lambda _version: request, on_reply, now_ms
+        )
+
+    def _read_epochs(
+        self, response: offset_for_leader_epoch.OffsetForLeaderEpochResponse
+    ) -> dict[TopicPartition, _Answer]:
+        answers = {}
+        for topic in response.topics:
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.topic, partition.partition)
+                if partition.error_code:
+                    answers[tp] = _Answer(error=self._partition_error(tp, partition.error_code))
+                else:
+                    epoch = partition.leader_epoch
+                    answers[tp] = _Answer(partition.end_offset, -1, None if epoch < 0 else epoch)
+        return answers
+
+    def _finish_validation(self, tp: TopicPartition, position: FetchPosition, end: _Answer) -> None:
+        if end.error is not None:
+            self._back_off((tp,))
+            if not end.error.retriable:
+                self._fail((tp,), end.error)
+            return
+        if end.leader_epoch is not None and end.offset >= position.offset:
+            self._subscriptions.finish_validation(tp, position, None)
+            return
+        known = end.leader_epoch is not None and end.offset >= 0
+        diverged = end.offset if known else -1
+        self._log.warning(
+            "The log of %s was truncated: position %s, but the epoch ends at %s", tp, position, diverged
+        )
+        if self._subscriptions.default_reset.is_none:
+            error = LogTruncationError(
+                f"The log of {tp} was truncated below the position {position}; records read from "
+                f"{diverged if known else 'an unknown offset'} on are gone. Seek to an offset to go on",
+                divergent_offsets={tp: diverged},
+            )
+            self._subscriptions.fail_validation(tp, position, error)
+            self._on_error()
+        elif known:
+            moved = FetchPosition(end.offset, end.leader_epoch, position.leader)
+            self._subscriptions.finish_validation(tp, position, moved)
+        else:
+            self._subscriptions.abandon_validation(tp, position)
+
+    # Common.
+
+    def _back_off(self, partitions: Any) -> None:
+        until_ms = self._time.monotonic_ms() + self._backoff.backoff_ms(0)
+        self._subscriptions.back_off(partitions, until_ms)
+
+    def _fail(self, partitions: Any, error: KafkaError) -> None:
+        self._subscriptions.fail(partitions, error)
+        self._on_error()

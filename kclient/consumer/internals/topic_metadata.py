@@ -1,0 +1,115 @@
+"""Partitions of any topic on request, subscribed to or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kclient.client.metadata_response import EpochMemory, read_response
+from kclient.client.metadata_snapshot import MetadataSnapshot
+from kclient.common.topic_partition import PartitionInfo
+from kclient.consumer.internals.events import TopicMetadataEvent
+from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
+from kclient.errors import (
+    Errors,
+    InvalidTopicError,
+    KafkaError,
+    KafkaTimeoutError,
+    TopicAuthorizationError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kclient.utils.backoff import ExponentialBackoff
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    event: TopicMetadataEvent
+    retry_ms: int = 0
+    attempts: int = 0
+    in_flight: bool = False
+    last_error: KafkaError | None = None
+
+
+class TopicMetadataManager:
+    """Asks any broker about topics, without touching what the consumer knows of its own. For the I/O thread."""
+
+    def __init__(
+        self, sender: RequestSender, backoff: ExponentialBackoff, *, allow_auto_topic_creation: bool
+    ) -> None:
+        self._sender = sender
+        self._backoff = backoff
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._waiting: list[_Waiting] = []
+
+    def fetch(self, event: TopicMetadataEvent) -> None:
+        """Complete `event` with the partitions of the topics that exist."""
+        self._waiting.append(_Waiting(event))
+
+    def poll(self, now_ms: int) -> int:
+        """Send what is due."""
+        wait_ms = NEVER
+        self._waiting = [each for each in self._waiting if not each.event.future.done()]
+        for waiting in self._waiting:
+            if now_ms >= waiting.event.deadline_ms:
+                self._expire(waiting)
+                continue
+            if not waiting.in_flight and now_ms >= waiting.retry_ms:
+                self._send(waiting, now_ms)
+            next_ms = waiting.event.deadline_ms
+            if not waiting.in_flight:
+                next_ms = min(next_ms, waiting.retry_ms)
+            wait_ms = min(wait_ms, next_ms - now_ms)
+        return wait_ms
+
+    def _expire(self, waiting: _Waiting) -> None:
+        reason = "" if waiting.last_error is None else f": {waiting.last_error}"
+        waiting.event.future.fail(KafkaTimeoutError(f"No broker answered for topic metadata in time{reason}"))
+
+    def _send(self, waiting: _Waiting, now_ms: int) -> None:
+        waiting.in_flight = True
+        topics = waiting.event.topics
+
+        def build(version: int) -> MetadataRequest:
+            if topics is None:
+                # Version 0 says "all" by an empty list. Asking for all topics never creates one.
+                listed: list[Any] | None = [] if version == 0 else None
+                return MetadataRequest(topics=listed, allow_auto_topic_creation=True)
+            return MetadataRequest(
+                topics=[MetadataRequestTopic(name=topic) for topic in topics],
+                allow_auto_topic_creation=self._allow_auto_topic_creation if version >= 4 else True,
+            )
+
+        self._sender.send(None, ApiKeys.METADATA, build, lambda reply: self._on_reply(waiting, reply), now_ms)
+
+    def _on_reply(self, waiting: _Waiting, reply: Reply) -> None:
+        waiting.in_flight = False
+        error = reply.error or _error(reply.message)
+        if error is None:
+            waiting.event.future.complete(_partitions(reply.message))
+        elif error.retriable:
+            waiting.last_error = error
+            waiting.retry_ms = reply.now_ms + self._backoff.backoff_ms(waiting.attempts)
+            waiting.attempts += 1
+        else:
+            waiting.event.future.fail(error)
+
+
+def _error(response: MetadataResponse) -> KafkaError | None:
+    for topic in response.topics:
+        code = topic.error_code
+        if code in (Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION):
+            continue  # a topic that does not exist is simply not in the answer
+        if code == Errors.TOPIC_AUTHORIZATION_FAILED:
+            return TopicAuthorizationError(f"Not authorized to describe topic {topic.name!r}")
+        if code == Errors.INVALID_TOPIC_EXCEPTION:
+            return InvalidTopicError(f"The brokers refuse the topic name {topic.name!r}")
+        return Errors.for_code(code, f"Topic {topic.name!r}: {Errors.name_of(code)}")
+    return None
+
+
+def _partitions(response: MetadataResponse) -> dict[str, list[PartitionInfo]]:
+    picture = read_response(response, MetadataSnapshot.bootstrap(()), EpochMemory())
+    cluster = picture.snapshot.cluster
+    return {topic: list(cluster.partitions_for_topic(topic)) for topic in sorted(cluster.topics)}
