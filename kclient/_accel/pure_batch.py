@@ -11,7 +11,7 @@ from typing import Any
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hash import Buffer, crc32c
 from kclient._accel.pure_records import decode_records
-from kclient._accel.varint import zigzag, zigzag_size
+from kclient._accel.varint import zigzag
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -286,17 +286,3 @@ def encode_record(
         parts.append(b"\0")
     body = b"".join(parts)
     return _varint(len(body)) + body
-
-
-def record_size(
-    timestamp_delta: int, offset_delta: int, key_size: int, value_size: int, headers: Headers | None
-) -> int:
-    """Bytes that `encode_record` would make, for sizes of key and value of which -1 means null."""
-    size = 1 + zigzag_size(timestamp_delta) + zigzag_size(offset_delta)
-    size += zigzag_size(key_size) + max(key_size, 0) + zigzag_size(value_size) + max(value_size, 0)
-    size += zigzag_size(len(headers or ()))
-    for name, content in headers or ():
-        encoded = len(name.encode())
-        content_size = -1 if content is None else len(content)
-        size += zigzag_size(encoded) + encoded + zigzag_size(content_size) + max(content_size, 0)
-    return zigzag_size(size) + size

@@ -1,10 +1,12 @@
 """Records and record batches: in memory, in files, of every magic; shared by client and broker.
 
-Importing this package plugs codecs, old formats and Kafka's errors into `kclient._accel`.
+Importing this package plugs codecs, old formats and Kafka's errors into `kclient._accel`; whoever takes the hot path's
+types from here has them complete.
 """
 
 from __future__ import annotations
 
+from kclient._accel import BatchBuilder, BatchResult, RecordReader
 from kclient.record.batch import Batch, RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, EndTransactionMarker
@@ -18,7 +20,9 @@ plug_in()
 
 __all__ = [
     "Batch",
+    "BatchBuilder",
     "BatchHeader",
+    "BatchResult",
     "ControlRecordType",
     "EndTransactionMarker",
     "FileRecords",
@@ -28,6 +32,7 @@ __all__ = [
     "MemoryRecordsBuilder",
     "Record",
     "RecordBatch",
+    "RecordReader",
     "TimestampType",
     "batch_headers",
     "increment_sequence",

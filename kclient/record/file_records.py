@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ class FoundOffset:
     """A batch that holds an offset: where it is, its size in bytes, its last offset."""
 
     position: int
-    size_in_bytes: int
+    size: int
     last_offset: int
 
 
@@ -45,16 +46,22 @@ class FileRecords:
     IllegalStateError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, writable: bool = True) -> None:
-        """Open the file at `path`; a writable one is created if it is not there."""
-        self._path = Path(path)
-        if writable:
-            # Not "a": that would ignore the positions of writes.
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._file = os.fdopen(fd, "r+b", buffering=0)
-        else:
-            self._file = self._path.open("rb", buffering=0)
-        self._size = os.fstat(self._file.fileno()).st_size
+    __slots__ = ("_file", "_path", "_size")
+
+    def __init__(self, path: Path, file: io.FileIO) -> None:
+        self._path = path
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, writable: bool = True) -> Self:
+        """Open the file at `path`; a writable one is created if it is not there. Raises OSError."""
+        path = Path(path)
+        if not writable:
+            return cls(path, io.FileIO(path, "r"))
+        # Not "a": that would ignore the positions of writes.
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return cls(path, io.FileIO(fd, "r+"))
 
     @property
     def path(self) -> Path:
@@ -62,7 +69,7 @@ class FileRecords:
         return self._path
 
     @property
-    def size_in_bytes(self) -> int:
+    def size(self) -> int:
         """Bytes in the file."""
         return self._size
 
@@ -105,7 +112,7 @@ class FileRecords:
             data += more
         return data
 
-    def headers(self, position: int = 0) -> Iterator[BatchHeader]:
+    def batch_headers(self, position: int = 0) -> Iterator[BatchHeader]:
         """The headers of the batches from `position` on, without reading the rest of them.
 
         A batch cut off at the end is left out. Raises CorruptRecordError where the next one cannot be found.
@@ -130,7 +137,7 @@ class FileRecords:
 
     def search_for_offset(self, target: int, position: int = 0) -> FoundOffset | None:
         """The first batch from `position` on whose last offset is `target` or later."""
-        for header in self.headers(position):
+        for header in self.batch_headers(position):
             if header.last_offset >= target:
                 return FoundOffset(header.position, header.size_in_bytes, header.last_offset)
         return None
@@ -143,7 +150,7 @@ class FileRecords:
         max_bytes: int = c.DEFAULT_DECOMPRESS_MAX_BYTES,
     ) -> FoundTimestamp | None:
         """The first record, from `position` and `from_offset` on, whose timestamp is `target_ms` or later."""
-        for header in self.headers(position):
+        for header in self.batch_headers(position):
             if header.max_timestamp_ms < target_ms or header.last_offset < from_offset:
                 continue
             for record in self.batch(header).records(max_bytes):

@@ -145,7 +145,9 @@ def test_a_batch_is_written_as_java_writes_it(line: dict[str, Any]) -> None:
     assert error is None
     # The size and checksum of compressed records depend on the version of the library.
     varying = () if line["encode_exact"] else ("sizeInBytes", "checksum")
-    assert [without(batch, *varying) for batch in batches] == [without(batch, *varying) for batch in line["batches"]]
+    assert [without(batch, *varying) for batch in batches] == [
+        without(batch, *varying) for batch in line["batches"]
+    ]
 
 
 def without(facts: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -237,7 +239,8 @@ def consume(buf: bytes, check_crcs: bool, at_once: int) -> tuple[list[tuple[Any,
             return found, None
         assert all(type(record) is ConsumerRecord for record in records)
         found += [
-            (r.offset, r.timestamp_ms, r.timestamp_type, r.key, r.value, r.headers, r.leader_epoch) for r in records
+            (r.offset, r.timestamp_ms, r.timestamp_type, r.key, r.value, r.headers, r.leader_epoch)
+            for r in records
         ]
 
 
@@ -255,7 +258,9 @@ def test_an_application_sees_the_records_before_the_damage(line: dict[str, Any],
     expected = line["check_crcs" if check_crcs else "no_check"]
     in_control = any(batch["isControlBatch"] for batch in expected["batches"])
     ordered = application_facts(line, expected)
-    rising = [record for i, record in enumerate(ordered) if all(record[0] > before[0] for before in ordered[:i])]
+    rising = [
+        record for i, record in enumerate(ordered) if all(record[0] > before[0] for before in ordered[:i])
+    ]
     for at_once in (1, 1000):
         found, error = consume(bytes.fromhex(line["hex"]), check_crcs, at_once)
         assert found == rising
@@ -285,6 +290,9 @@ def test_control_records_say_what_java_says(line: dict[str, Any]) -> None:
 @pytest.mark.parametrize("line", VALID, ids=name)
 def test_headers_alone_say_what_batches_say(line: dict[str, Any]) -> None:
     headers = list(batch_headers(bytes.fromhex(line["hex"])))
-    assert [(h.magic, h.size_in_bytes, h.last_offset, h.next_offset, h.max_timestamp_ms) for h in headers] == [
-        (b["magic"], b["sizeInBytes"], b["lastOffset"], b["nextOffset"], b["maxTimestamp"]) for b in line["batches"]
+    assert [
+        (h.magic, h.size_in_bytes, h.last_offset, h.next_offset, h.max_timestamp_ms) for h in headers
+    ] == [
+        (b["magic"], b["sizeInBytes"], b["lastOffset"], b["nextOffset"], b["maxTimestamp"])
+        for b in line["batches"]
     ]
