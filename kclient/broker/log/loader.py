@@ -170,8 +170,8 @@ class _LogLoader:
                 continue
             begins.append(parsed[0])
             end = parsed[0]
-            with FileRecords(path, writable=False) as records:
-                for header in records.headers():
+            with FileRecords.open(path, writable=False) as records:
+                for header in records.batch_headers():
                     end = header.next_offset
             ends.append(end)
         if begins:
@@ -259,7 +259,7 @@ class _LogLoader:
             found = [
                 (header.partition_leader_epoch, header.base_offset)
                 for segment in self.local.segments
-                for header in segment.records.headers()
+                for header in segment.records.batch_headers()
             ]
             self.epochs.rebuild(found)
         self.epochs.truncate_from_end(self.local.log_end_offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import struct
 import threading
@@ -28,6 +29,8 @@ from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
 from kclient.record.file_records import FileRecords
 from kclient.utils.time import Time
+
+log = logging.getLogger(__name__)
 
 _INT_MAX = 2**31 - 1
 _PREFIX = struct.Struct(">qi")  # base offset and length, the same in all formats
@@ -58,7 +61,7 @@ class LogSegment:
         self._time = time
         self._index_interval_bytes = config.index_interval_bytes
         self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
-        self.records = FileRecords(directory / offset_name(base_offset, LOG_SUFFIX))
+        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX))
         self.offset_index = OffsetIndex(
             directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes
         )
@@ -72,7 +75,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._index_lock = threading.Lock()
         # What comes from disk is trusted only once it was looked at, which can wait until it is needed.
-        self._indexes_checked = self.records.size_in_bytes == 0
+        self._indexes_checked = self.records.size == 0
         self._pins = 0
         self._close_when_unpinned = False
 
@@ -82,7 +85,7 @@ class LogSegment:
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return self.records.size_in_bytes
+        return self.records.size
 
     @property
     def path(self) -> Path:
@@ -111,7 +114,7 @@ class LogSegment:
     def append(self, data: bytes | bytearray | memoryview, batches: list[Appended]) -> None:
         """Write whole batches at the end, and index them. Raises OSError, and then nothing is written."""
         self._check_indexes()
-        position = self.records.size_in_bytes
+        position = self.records.size
         max_timestamp = self.max_timestamp
         self.records.append(data)
         if position == 0 and batches:
@@ -158,7 +161,7 @@ class LogSegment:
             found = self.records.search_for_offset(start_offset, position + at)
             if found is None or found.position >= max_position:
                 return None
-            at, batch_size = found.position - position, found.size_in_bytes
+            at, batch_size = found.position - position, found.size
         wanted = max(max_bytes, batch_size) if min_one_batch else max_bytes
         wanted = min(wanted, max_position - position - at)
         start = position + at
@@ -167,19 +170,13 @@ class LogSegment:
         return start, window[at : at + wanted]
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that holds `offset`, or follows it;
-
-        None if there is none. Raises as `read`.
-        """
+        """Where the first batch begins that reaches `offset`, None if there is none. Raises as `read`."""
         self._check_indexes()
         found = self.records.search_for_offset(offset, self.offset_index.lookup(offset)[1])
         return None if found is None else found.position
 
     def offset_for_timestamp(self, timestamp_ms: int, starting_offset: int) -> tuple[int, int, int] | None:
-        """The first record from `starting_offset` on that is not before the time:
-
-        (timestamp, offset, epoch).
-        """
+        """Timestamp, offset and epoch of the first record from `starting_offset` on that is not before the time."""
         self._check_indexes()
         _, offset = self.time_index.lookup(timestamp_ms)
         position = self.offset_index.lookup(max(offset, starting_offset))[1]
@@ -190,7 +187,7 @@ class LogSegment:
         """The offset after the last batch, `base_offset` if there is none. Raises as `read`."""
         self._check_indexes()
         last = self.base_offset
-        for header in self.records.headers(self.offset_index.lookup(2**63 - 1)[1]):
+        for header in self.records.batch_headers(self.offset_index.lookup(2**63 - 1)[1]):
             last = header.next_offset
         return last
 
@@ -212,8 +209,8 @@ class LogSegment:
                 next_offset = batch.last_offset + 1
                 valid = position + batch.size_in_bytes
                 self._bytes_since_index_entry += batch.size_in_bytes
-        except (CorruptRecordError, InvalidRecordError):
-            pass  # where `valid` stands is all that matters
+        except (CorruptRecordError, InvalidRecordError) as error:
+            log.warning("%s is cut off at %d of %d bytes: %s", self.path, valid, self.size, error)
         cut = self.size - valid
         if cut:
             self.records.truncate_to(valid)
@@ -247,7 +244,7 @@ class LogSegment:
     def rebuild_indexes(self) -> None:
         """Build both indexes from the batches' headers. Raises `CorruptRecordError` and OSError."""
         self._reset_indexes()
-        for header in self.records.headers(0):
+        for header in self.records.batch_headers(0):
             self._index(header.position, header.last_offset, header.max_timestamp_ms)
             self._bytes_since_index_entry += header.size_in_bytes
         self._append_last_time_entry()
@@ -269,7 +266,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._max_timestamp = self.time_index.last_entry
         # The greatest timestamp may belong to a batch behind the last index entry.
-        for header in self.records.headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
+        for header in self.records.batch_headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
             if header.max_timestamp_ms > self._max_timestamp[0]:
                 self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
         return cut
@@ -337,7 +334,7 @@ class LogSegment:
     def _age_ms(self, now_or_timestamp_ms: int) -> int:
         """How old the segment is: by record time if its records have any, else by the clock."""
         if self._first_timestamp_ms is None and self.size:
-            first = next(iter(self.records.headers(0)), None)
+            first = next(iter(self.records.batch_headers(0)), None)
             self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
         if (
             self._first_timestamp_ms is not None
@@ -369,8 +366,10 @@ class LogSegment:
         self._bytes_since_index_entry = 0
 
     def _check_indexes(self) -> None:
-        if self._indexes_checked:
-            return
+        if not self._indexes_checked:
+            self._check_indexes_once()
+
+    def _check_indexes_once(self) -> None:
         # Of several readers of a segment that was not read since the start, one checks, the others wait.
         with self._index_lock:
             if self._indexes_checked:
@@ -379,7 +378,8 @@ class LogSegment:
                 self.offset_index.validate()
                 self.time_index.validate()
                 self._check_last_entries()
-            except CorruptIndexError:
+            except CorruptIndexError as error:
+                log.warning("Rebuilding the indexes of %s: %s", self.path, error)
                 self.rebuild_indexes()
             self._indexes_checked = True
 
@@ -396,7 +396,7 @@ class LogSegment:
             raise CorruptIndexError(f"{index.path.name} points behind the end of its log")
         last = None
         try:
-            for last in self.records.headers(position):
+            for last in self.records.batch_headers(position):
                 if offset is not None:
                     if last.last_offset != offset:
                         raise CorruptIndexError(f"{index.path.name} does not match its log at {position}")

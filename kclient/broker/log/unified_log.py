@@ -43,6 +43,8 @@ from kclient.errors import (
 )
 from kclient.utils.time import Time
 
+__all__ = ["AppendOrigin", "FetchDataInfo", "FetchIsolation", "LogAppendInfo", "UnifiedLog"]
+
 log = logging.getLogger(__name__)
 
 

@@ -1,0 +1,383 @@
+"""LogManager: all logs of a broker, in one or more directories, and the work that goes on behind them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+
+from kclient.broker.log.checkpoints import OffsetCheckpoint
+from kclient.broker.log.config import LogConfig
+from kclient.broker.log.durability import AckPolicy
+from kclient.broker.log.files import (
+    DELETE_DIR_SUFFIX,
+    FUTURE_DIR_SUFFIX,
+    STRAY_DIR_SUFFIX,
+    delete_dir_name,
+    parse_partition_dir,
+    partition_dir_name,
+)
+from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
+from kclient.broker.log.log_directory import LogDirectory
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.timer.scheduler import Scheduler
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaError, KafkaStorageError
+from kclient.utils.time import SYSTEM_TIME, Time
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class LogIntervals:
+    """How often, in ms, the work behind the logs is done: Kafka's defaults. Immutable."""
+
+    retention_check_ms: int = 5 * 60 * 1000
+    flush_check_ms: int = 3_000
+    recovery_point_checkpoint_ms: int = 60_000
+    log_start_offset_checkpoint_ms: int = 60_000
+    producer_expiration_check_ms: int = 10 * 60 * 1000
+
+
+class LogManager:
+    """Opens, makes, looks after and deletes logs. Thread-safe.
+
+    Without a `scheduler` it has one of its own, which it starts and stops. A directory whose disk fails goes
+    offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories and
+    compared with those of old ones; None takes the cluster of the directories, or a new one.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[str | Path],
+        default_config: LogConfig | None = None,
+        time: Time = SYSTEM_TIME,
+        scheduler: Scheduler | None = None,
+        *,
+        cluster_id: str | None = None,
+        node_id: int = 1,
+        ack_policy: AckPolicy = AckPolicy.NONE,
+        intervals: LogIntervals | None = None,
+    ) -> None:
+        if not log_dirs:
+            raise ValueError("A broker needs at least one log directory")
+        self._dirs = [LogDirectory(Path(path)) for path in log_dirs]
+        self._default_config = default_config if default_config is not None else LogConfig()
+        self._time = time
+        self._own_scheduler = scheduler is None
+        self._scheduler = scheduler if scheduler is not None else Scheduler("log-manager", time)
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._ack_policy = ack_policy
+        self._intervals = intervals if intervals is not None else LogIntervals()
+        # Held while logs are made, deleted and listed; never while one is appended to or read.
+        self._lock = threading.RLock()
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._started = False
+        self._loaded = False
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the directories belong to; known after `startup`."""
+        return self._cluster_id
+
+    @property
+    def log_dirs(self) -> list[LogDirectory]:
+        """All directories, also those that are offline."""
+        return list(self._dirs)
+
+    @property
+    def live_log_dirs(self) -> list[LogDirectory]:
+        """The directories that are in use."""
+        return [log_dir for log_dir in self._dirs if log_dir.offline_error is None]
+
+    def startup(self, topic_configs: Callable[[str], LogConfig] | None = None) -> None:
+        """Lock the directories, open all logs in them, and begin the work behind them.
+
+        `topic_configs(topic)` gives the settings of a topic's logs. Raises `IllegalStateError` if another broker
+        uses a directory, `InconsistentClusterIdError` if one is another cluster's or node's, and
+        `KafkaStorageError` if none can be used.
+        """
+        configs = topic_configs if topic_configs is not None else self._config_of
+        with self._lock:
+            if self._started:
+                raise IllegalStateError("The log manager was started already")
+            self._started = True
+            try:
+                for log_dir in self._dirs:
+                    self._open_dir(log_dir)
+                for log_dir in self.live_log_dirs:
+                    self._load_dir(log_dir, configs)
+                if not self.live_log_dirs:
+                    raise KafkaStorageError(f"No log directory can be used: {self._dirs[0].offline_error}")
+            except BaseException:
+                self._abandon()
+                raise
+            self._loaded = True
+        self._schedule()
+
+    def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        """The partition's log, None if there is none."""
+        return self._logs.get(topic_partition)
+
+    def all_logs(self) -> list[UnifiedLog]:
+        """Every log, in order of topic and partition."""
+        with self._lock:
+            return [self._logs[tp] for tp in sorted(self._logs)]
+
+    def get_or_create_log(
+        self, topic_partition: TopicPartition, topic_id: Uuid | None = None, config: LogConfig | None = None
+    ) -> UnifiedLog:
+        """The partition's log, a new one in the directory with the fewest if there is none.
+
+        `config` is for a new log. Raises `InconsistentTopicIdError` if the log is that of another topic of the
+        same name, and `KafkaStorageError`.
+        """
+        with self._lock:
+            self._check_loaded()
+            found = self._logs.get(topic_partition)
+            if found is None:
+                found = self._create_log(
+                    topic_partition, config if config is not None else self._default_config
+                )
+                self._logs[topic_partition] = found
+            if topic_id is not None:
+                found.assign_topic_id(topic_id)
+            return found
+
+    def delete_log(self, topic_partition: TopicPartition) -> None:
+        """Take the log away at once; its files are removed after file.delete.delay.ms.
+
+        Nothing happens if there is none. Raises `KafkaStorageError`.
+        """
+        with self._lock:
+            self._check_loaded()
+            doomed = self._logs.pop(topic_partition, None)
+            if doomed is None:
+                return
+            log_dir = doomed.log_dir
+            doomed.close_for_deletion()
+            log_dir.check_online()
+            directory = log_dir.path / partition_dir_name(topic_partition)
+            renamed = log_dir.path / delete_dir_name(topic_partition)
+            try:
+                directory.replace(renamed)
+                log_dir.sync()
+            except OSError as error:
+                raise log_dir.fail(f"deleting {topic_partition}", error) from error
+        log.info("%s: the log was deleted", topic_partition)
+        self._scheduler.schedule_once(
+            f"delete-{renamed.name}",
+            lambda: self._remove_dir(log_dir, renamed),
+            doomed.config.file_delete_delay_ms,
+        )
+
+    def delete_old_segments(self) -> int:
+        """Apply every log's retention now; returns how many segments were deleted."""
+        return sum(self._for_each("retention", UnifiedLog.delete_old_segments))
+
+    def flush_due_logs(self) -> None:
+        """Flush the logs whose flush.ms is over."""
+        self._for_each("flush", UnifiedLog.flush_if_due)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write down how far each log is known to be on disk."""
+        self._checkpoint(lambda log_dir: log_dir.recovery_points, lambda one: one.recovery_point)
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Write down where each log starts, where that is not simply its first segment."""
+
+        def start_offset(one: UnifiedLog) -> int | None:
+            moved = one.log_start_offset > one.segment_base_offsets[0]
+            return one.log_start_offset if moved else None
+
+        self._checkpoint(lambda log_dir: log_dir.log_start_offsets, start_offset)
+
+    def shutdown(self) -> None:
+        """Flush and close all logs, and leave the marker of a clean shutdown where all went well. Idempotent."""
+        if self._own_scheduler:
+            # Not under the lock, which a task that is just running may wait for.
+            self._scheduler.shutdown()
+        with self._lock:
+            if not self._loaded:
+                return
+            self._loaded = False
+            failed: set[LogDirectory] = set()
+            for one in self.all_logs():
+                try:
+                    if one.log_dir.offline_error is None:
+                        one.flush()
+                    one.close()
+                except KafkaError as error:
+                    log.error("%s: closing failed: %s", one.topic_partition, error)
+                    failed.add(one.log_dir)
+            self.checkpoint_recovery_points()
+            self.checkpoint_log_start_offsets()
+            for log_dir in self.live_log_dirs:
+                if log_dir not in failed:
+                    try:
+                        log_dir.clean_shutdown.write()
+                    except OSError as error:
+                        log_dir.fail("writing the clean shutdown marker", error)
+            self._logs.clear()
+            for log_dir in self._dirs:
+                log_dir.release()
+
+    def _config_of(self, _: str) -> LogConfig:
+        return self._default_config
+
+    def _check_loaded(self) -> None:
+        if not self._loaded:
+            raise IllegalStateError("The log manager is not running")
+
+    def _open_dir(self, log_dir: LogDirectory) -> None:
+        try:
+            log_dir.acquire()
+            meta = log_dir.load_meta_properties(self._cluster_id, self._node_id)
+        except OSError as error:
+            log_dir.fail("opening it", error)
+            return
+        if self._cluster_id is None:
+            self._cluster_id = meta.cluster_id
+        elif meta.cluster_id != self._cluster_id:
+            raise InconsistentClusterIdError(
+                f"{log_dir.path} belongs to cluster {meta.cluster_id}, not to {self._cluster_id}"
+            )
+
+    def _load_dir(self, log_dir: LogDirectory, configs: Callable[[str], LogConfig]) -> None:
+        try:
+            clean = log_dir.clean_shutdown.take()
+            recovery_points = log_dir.read_checkpoint(log_dir.recovery_points)
+            start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets)
+            directories = sorted(path for path in log_dir.path.iterdir() if path.is_dir())
+            for directory in directories:
+                if directory.name.endswith(DELETE_DIR_SUFFIX):
+                    remove_log_files(directory)
+                    continue
+                topic_partition = parse_partition_dir(directory.name)
+                if topic_partition is None or directory.name.endswith((FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)):
+                    log.warning("Leaving %s alone: it is not the directory of a partition", directory)
+                    continue
+                if topic_partition in self._logs:
+                    raise IllegalStateError(
+                        f"{topic_partition} is in {self._logs[topic_partition].log_dir.path} and in {log_dir.path}: "
+                        "remove the one that is out of date"
+                    )
+                options = LoadOptions(
+                    configs(topic_partition.topic),
+                    clean=clean,
+                    log_start_offset=start_offsets.get(topic_partition, 0),
+                    recovery_point=recovery_points.get(topic_partition, 0),
+                    ack_policy=self._ack_policy,
+                )
+                self._logs[topic_partition] = load_log(
+                    directory, topic_partition, log_dir, self._scheduler, self._time, options
+                )
+        except OSError as error:
+            log_dir.fail("loading its logs", error)
+            return
+        except KafkaStorageError:
+            if log_dir.offline_error is None:
+                raise
+            return
+        log.info(
+            "Opened %d logs in %s after %s shutdown",
+            sum(one.log_dir is log_dir for one in self._logs.values()),
+            log_dir.path,
+            "a clean" if clean else "an unclean",
+        )
+
+    def _create_log(self, topic_partition: TopicPartition, config: LogConfig) -> UnifiedLog:
+        live = self.live_log_dirs
+        if not live:
+            raise KafkaStorageError("All log directories are offline")
+        counts = {log_dir: 0 for log_dir in live}
+        for one in self._logs.values():
+            if one.log_dir in counts:
+                counts[one.log_dir] += 1
+        log_dir = min(live, key=counts.__getitem__)
+        directory = log_dir.path / partition_dir_name(topic_partition)
+        try:
+            directory.mkdir(exist_ok=True)
+            log_dir.sync()
+            options = LoadOptions(config, clean=True, ack_policy=self._ack_policy)
+            made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
+        except OSError as error:
+            raise log_dir.fail(f"making the log of {topic_partition}", error) from error
+        log.info("%s: made a log in %s", topic_partition, log_dir.path)
+        return made
+
+    def _abandon(self) -> None:
+        """A start that failed leaves nothing open and writes nothing."""
+        for one in self._logs.values():
+            one.close_for_deletion()
+        self._logs.clear()
+        for log_dir in self._dirs:
+            log_dir.release()
+
+    def _schedule(self) -> None:
+        intervals = self._intervals
+        for name, body, period_ms in (
+            ("log-retention", self.delete_old_segments, intervals.retention_check_ms),
+            ("log-flusher", self.flush_due_logs, intervals.flush_check_ms),
+            (
+                "recovery-point-checkpoint",
+                self.checkpoint_recovery_points,
+                intervals.recovery_point_checkpoint_ms,
+            ),
+            (
+                "log-start-offset-checkpoint",
+                self.checkpoint_log_start_offsets,
+                intervals.log_start_offset_checkpoint_ms,
+            ),
+            ("producer-expiration", self._expire_producers, intervals.producer_expiration_check_ms),
+        ):
+            self._scheduler.schedule(name, body, period_ms, period_ms)
+        if self._own_scheduler:
+            self._scheduler.startup()
+
+    def _expire_producers(self) -> None:
+        self._for_each("producer expiration", UnifiedLog.remove_expired_producers)
+
+    def _for_each(self, what: str, action: Callable[[UnifiedLog], T]) -> list[T]:
+        done = []
+        for one in self.all_logs():
+            if one.log_dir.offline_error is None:
+                try:
+                    done.append(action(one))
+                except KafkaError as error:
+                    # One log that was deleted or failed meanwhile must not keep the others from their turn.
+                    log.warning("%s: %s failed: %s", one.topic_partition, what, error)
+        return done
+
+    def _checkpoint(
+        self,
+        checkpoint: Callable[[LogDirectory], OffsetCheckpoint],
+        offset: Callable[[UnifiedLog], int | None],
+    ) -> None:
+        with self._lock:
+            for log_dir in self.live_log_dirs:
+                offsets = {
+                    one.topic_partition: value
+                    for one in self._logs.values()
+                    if one.log_dir is log_dir and (value := offset(one)) is not None
+                }
+                try:
+                    checkpoint(log_dir).write(offsets)
+                except OSError as error:
+                    log_dir.fail("writing a checkpoint", error)
+
+    def _remove_dir(self, log_dir: LogDirectory, directory: Path) -> None:
+        try:
+            remove_log_files(directory)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log_dir.fail(f"removing {directory.name}", error)
