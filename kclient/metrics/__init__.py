@@ -1,0 +1,10 @@
+"""What a client counts and measures, under the names that Java's client gives it."""
+
+from __future__ import annotations
+
+from kclient.metrics.metric_name import MetricName
+from kclient.metrics.metrics import Metrics
+from kclient.metrics.sensor import Sensor
+from kclient.metrics.stats import Avg, Max, Rate, Total
+
+__all__ = ["Avg", "Max", "MetricName", "Metrics", "Rate", "Sensor", "Total"]

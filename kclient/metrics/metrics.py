@@ -1,0 +1,75 @@
+"""Metrics: the sensors and gauges of one client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from kclient.metrics.metric_name import MetricName
+from kclient.metrics.sensor import Sensor
+from kclient.metrics.stats import Avg, Max, Rate, Total
+from kclient.utils.time import Time
+
+
+class Metrics:
+    """All metrics of one client. Thread-safe.
+
+    `window_ms` and `samples` are metrics.sample.window.ms and metrics.num.samples.
+    """
+
+    __slots__ = ("_gauges", "_lock", "_samples", "_sensors", "_time", "_window_ms", "group", "tags")
+
+    def __init__(
+        self, time: Time, group: str, tags: Mapping[str, str], *, window_ms: int = 30_000, samples: int = 2
+    ) -> None:
+        self._time = time
+        self._window_ms = window_ms
+        self._samples = samples
+        self._lock = threading.Lock()
+        self._sensors: list[Sensor] = []
+        self._gauges: dict[MetricName, Callable[[], float]] = {}
+        self.group = group
+        self.tags = tuple(sorted(tags.items()))
+
+    def name(self, name: str, description: str = "") -> MetricName:
+        """The full name of this client's metric `name`."""
+        return MetricName(name, self.group, self.tags, description)
+
+    def sensor(
+        self,
+        *,
+        avg: str | None = None,
+        maximum: str | None = None,
+        rate: str | None = None,
+        total: str | None = None,
+        description: str = "",
+    ) -> Sensor:
+        """A sensor that keeps the metrics named."""
+        sensor = Sensor(self._time)
+        if avg is not None:
+            sensor.add(self.name(avg, f"The average {description}"), Avg(self._window_ms, self._samples))
+        if maximum is not None:
+            sensor.add(self.name(maximum, f"The maximum {description}"), Max(self._window_ms, self._samples))
+        if rate is not None:
+            sensor.add(self.name(rate, f"The {description} per second"), Rate(self._window_ms, self._samples))
+        if total is not None:
+            sensor.add(self.name(total, f"The total {description}"), Total())
+        with self._lock:
+            self._sensors.append(sensor)
+        return sensor
+
+    def gauge(self, name: str, description: str, measure: Callable[[], float]) -> None:
+        """A metric that is asked for when it is read."""
+        with self._lock:
+            self._gauges[self.name(name, description)] = measure
+
+    def snapshot(self) -> dict[MetricName, float]:
+        """Every metric's value now."""
+        with self._lock:
+            sensors, gauges = list(self._sensors), dict(self._gauges)
+        values: dict[MetricName, float] = {}
+        for sensor in sensors:
+            values.update(sensor.measure())
+        for name, measure in gauges.items():
+            values[name] = measure()
+        return values

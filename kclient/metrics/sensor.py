@@ -1,0 +1,38 @@
+"""Sensor: one place that measures, and all that is made of it."""
+
+from __future__ import annotations
+
+import threading
+
+from kclient.metrics.metric_name import MetricName
+from kclient.metrics.stats import Stat
+from kclient.utils.time import Time
+
+
+class Sensor:
+    """Hands each measurement to its stats. Thread-safe."""
+
+    __slots__ = ("_lock", "_stats", "_time")
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+        self._lock = threading.Lock()
+        self._stats: list[tuple[MetricName, Stat]] = []
+
+    def add(self, name: MetricName, stat: Stat) -> None:
+        """Measure `stat` too, under `name`."""
+        with self._lock:
+            self._stats.append((name, stat))
+
+    def record(self, value: float = 1.0, events: int = 1) -> None:
+        """Take in `value`, the sum over `events` events: batches are recorded at once, never record by record."""
+        now_ms = self._time.monotonic_ms()
+        with self._lock:
+            for _, stat in self._stats:
+                stat.record(value, now_ms, events)
+
+    def measure(self) -> dict[MetricName, float]:
+        """What the stats are now."""
+        now_ms = self._time.monotonic_ms()
+        with self._lock:
+            return {name: stat.measure(now_ms) for name, stat in self._stats}

@@ -1,0 +1,115 @@
+"""What can be made of a row of measurements. None of these is thread-safe: their sensor's lock guards them."""
+
+from __future__ import annotations
+
+import abc
+from collections import deque
+from typing import ClassVar
+
+import attrs
+
+
+@attrs.define
+class _Sample:
+    started_ms: int
+    value: float
+    events: int = 0
+
+
+class Stat(abc.ABC):
+    """One number kept up to date by `record`."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def record(self, value: float, now_ms: int, events: int) -> None:
+        """Take in a measurement that stands for `events` events."""
+
+    @abc.abstractmethod
+    def measure(self, now_ms: int) -> float:
+        """The number now; NaN where there is nothing to tell."""
+
+
+class Total(Stat):
+    """The sum of everything recorded."""
+
+    __slots__ = ("_total",)
+
+    def __init__(self) -> None:
+        self._total = 0.0
+
+    def record(self, value: float, now_ms: int, events: int) -> None:  # noqa: ARG002 - no window to look at
+        self._total += value
+
+    def measure(self, now_ms: int) -> float:  # noqa: ARG002
+        return self._total
+
+
+class _Sampled(Stat):
+    """A stat over the last `samples` windows of `window_ms` each (metrics.num.samples, metrics.sample.window.ms).
+
+    Old windows fall out whole, so it looks back between samples - 1 and samples windows.
+    """
+
+    __slots__ = ("_samples", "_window", "_window_ms")
+    _initial: ClassVar[float] = 0.0
+
+    def __init__(self, window_ms: int = 30_000, samples: int = 2) -> None:
+        self._window_ms = window_ms
+        self._samples = samples
+        self._window: deque[_Sample] = deque()
+
+    def record(self, value: float, now_ms: int, events: int) -> None:
+        if not self._window or now_ms - self._window[-1].started_ms >= self._window_ms:
+            self._window.append(_Sample(now_ms, self._initial))
+        sample = self._window[-1]
+        sample.value = self._fold(sample.value, value)
+        sample.events += events
+        self._purge(now_ms)
+
+    def _purge(self, now_ms: int) -> None:
+        while self._window and now_ms - self._window[0].started_ms >= self._window_ms * self._samples:
+            self._window.popleft()
+
+    def _fold(self, old: float, new: float) -> float:
+        return old + new
+
+
+class Avg(_Sampled):
+    """The mean over the windows; one recorded value may stand for several events."""
+
+    __slots__ = ()
+
+    def measure(self, now_ms: int) -> float:
+        self._purge(now_ms)
+        events = sum(sample.events for sample in self._window)
+        return sum(sample.value for sample in self._window) / events if events else float("nan")
+
+
+class Max(_Sampled):
+    """The largest value over the windows."""
+
+    __slots__ = ()
+    _initial = float("-inf")
+
+    def _fold(self, old: float, new: float) -> float:
+        return max(old, new)
+
+    def measure(self, now_ms: int) -> float:
+        self._purge(now_ms)
+        return max((sample.value for sample in self._window), default=float("nan"))
+
+
+class Rate(_Sampled):
+    """The sum of the values per second over the windows."""
+
+    __slots__ = ()
+
+    def measure(self, now_ms: int) -> float:
+        self._purge(now_ms)
+        if not self._window:
+            return 0.0
+        # As Java does: a client that has just started is measured as if it had run for all windows but one, else a
+        # single first event would look like a huge rate.
+        elapsed_ms = max(now_ms - self._window[0].started_ms, (self._samples - 1) * self._window_ms, 1)
+        return sum(sample.value for sample in self._window) * 1000 / elapsed_ms

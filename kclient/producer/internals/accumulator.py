@@ -1,0 +1,408 @@
+"""RecordAccumulator: the batches between the threads that send and the one that does I/O."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import attrs
+
+from kclient._accel.varint import zigzag_size
+from kclient.errors import ClientClosedError, RecordTooLargeError
+from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.producer.internals.compression import Compressor
+from kclient.producer.internals.incomplete import IncompleteBatches
+from kclient.producer.internals.metadata import ProducerMetadata
+from kclient.producer.internals.partition_queue import PartitionQueue, TopicQueues
+from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
+from kclient.producer.internals.transactions.sequences import sequence_precedes
+from kclient.producer.internals.wakeup import SenderWakeup
+from kclient.producer.types import record_metadata
+from kclient.record import BatchBuilder, BatchResult
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import Time, Timer
+
+# The futures of records are registered as KafkaFutures, which a type checker cannot know.
+_MaybeFuture: TypeAlias = KafkaFuture[Any] | None
+
+_BATCH_OVERHEAD = 61
+# Length, attributes and the deltas of timestamp and offset, each at its longest. Java's client counts so, too, and the
+# same record should be too large for both.
+_RECORD_OVERHEAD = 21
+
+
+@attrs.frozen
+class AccumulatorSettings:
+    """The settings that decide how batches are made; sizes in bytes, times in ms."""
+
+    batch_size: int
+    linger_ms: int
+    max_request_size: int
+    max_block_ms: int
+    delivery_timeout_ms: int
+    adaptive_partitioning: bool
+
+
+class RecordAccumulator:
+    """Collects records in batches, per partition.
+
+    `append` may be called by any thread; whatever says so belongs to the I/O thread. Of the locks in use the
+    accumulator's is taken first, then a batch's, the buffer pool's or that of the incomplete batches. None is held
+    while callbacks run.
+    """
+
+    def __init__(
+        self,
+        settings: AccumulatorSettings,
+        *,
+        metadata: ProducerMetadata,
+        pool: BufferPool,
+        compressor: Compressor,
+        availability: NodeAvailability,
+        wakeup: SenderWakeup,
+        time: Time,
+    ) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.compressor = compressor
+        self.incomplete = IncompleteBatches(time)
+        self.topics: dict[str, TopicQueues] = {}
+        self.io_thread_id: int | None = None
+        self._metadata = metadata
+        self._availability = availability
+        self._wakeup = wakeup
+        self._time = time
+        self._lock = threading.Lock()
+        # Queues that are not empty, in the order in which they are served: who was served goes to the end.
+        self._active: dict[PartitionQueue, None] = {}
+        self._flushes = 0
+        self._closed = False
+
+    def max_block_ms(self) -> int:
+        """How long the calling thread may wait: a callback on the I/O thread would wait for itself."""
+        return 0 if threading.get_ident() == self.io_thread_id else self.settings.max_block_ms
+
+    # Adding records.
+
+    def topic(self, name: str) -> TopicQueues:
+        """The queues of a topic, made at first use."""
+        topic = self.topics.get(name)
+        if topic is None:
+            sticky = StickyPartition(
+                name, adaptive=self.settings.adaptive_partitioning, availability=self._availability
+            )
+            topic = self.topics.setdefault(name, TopicQueues(name, sticky))
+        return topic
+
+    def append(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        callback: Any,
+        timer: Timer | None = None,
+    ) -> KafkaFuture[Any]:
+        """Add a record, to the topic's present sticky partition if `partition` is None.
+
+        Waits for buffer memory until `timer` (max.block.ms from now, if None) expires. Raises RecordTooLargeError,
+        BufferExhaustedError, ClientClosedError.
+        """
+        queue = topic.sticky_queue if partition is None else topic.queue(partition)
+        if queue is not None and queue.open is not None:
+            future = cast(_MaybeFuture, queue.open.append(timestamp_ms, key, value, headers, callback))
+            if future is not None:
+                return future
+        size = self._check_size(topic.topic, key, value, headers)
+        reserved = 0
+        try:
+            while True:
+                with self._lock:
+                    if self._closed:
+                        raise ClientClosedError("The producer is closed.")
+                    queue = self._sticky_queue(topic, size) if partition is None else topic.queue(partition)
+                    future = self._append_to_open(queue, timestamp_ms, key, value, headers, callback)
+                    if future is not None:
+                        return future
+                    needed = max(self._batch_limit(topic.topic), size)
+                    if reserved >= needed or (not reserved and self.pool.try_allocate(needed)):
+                        # From here on the memory is the batch's.
+                        needed, reserved = max(needed, reserved), 0
+                        batch, future = self._start_batch(
+                            queue, needed, timestamp_ms, key, value, headers, callback
+                        )
+                        break
+                if reserved:
+                    # What was waited for became too little, because the compression ratio changed meanwhile.
+                    self.pool.release(reserved)
+                    reserved = 0
+                timer = timer or self._time.timer(self.max_block_ms())
+                self.pool.allocate(needed, timer)
+                reserved = needed
+        finally:
+            if reserved:
+                self.pool.release(reserved)
+        self._announce(batch)
+        return future
+
+    def _check_size(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> int:
+        """An upper bound of what the record takes as a batch of its own."""
+        size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + _sized(key) + _sized(value) + zigzag_size(len(headers))
+        for name, content in headers:
+            size += _sized(name.encode()) + _sized(content)
+        settings = self.settings
+        if size > settings.max_request_size:
+            raise RecordTooLargeError(
+                f"A record for {topic} has {size} bytes when serialized, more than max.request.size "
+                f"({settings.max_request_size}) allows."
+            )
+        if size > self.pool.total:
+            raise RecordTooLargeError(
+                f"A record for {topic} has {size} bytes when serialized, more than buffer.memory ({self.pool.total})."
+            )
+        return size
+
+    def _batch_limit(self, topic: str) -> int:
+        settings = self.settings
+        largest = min(settings.max_request_size, self.pool.total)
+        return self.compressor.uncompressed_limit(topic, settings.batch_size, largest)
+
+    def _sticky_queue(self, topic: TopicQueues, size: int) -> PartitionQueue:
+        """Where a record without a key goes that did not fit the open batch: on, once a batch's worth has been there.
+
+        Partitions change only between batches, and by bytes, so that all get the same however records are grouped.
+        """
+        queue = topic.sticky_queue
+        if (
+            queue is not None
+            and queue.tp.partition < topic.partition_count
+            and queue.produced_bytes() - topic.sticky_start_bytes + size <= self.settings.batch_size
+        ):
+            return queue
+        queues = topic.queues
+
+        def backlog(partition: int) -> int:
+            known = queues.get(partition)
+            return 0 if known is None else len(known.batches)
+
+        now_ms = self._time.monotonic_ms()
+        queue = topic.queue(topic.sticky.next_partition(self._metadata.fetch(), backlog, now_ms))
+        topic.sticky_start_bytes = queue.produced_bytes()
+        topic.sticky_queue = queue
+        return queue
+
+    def _append_to_open(
+        self,
+        queue: PartitionQueue,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        callback: Any,
+    ) -> KafkaFuture[Any] | None:
+        builder = queue.open
+        if builder is None:
+            return None
+        future = builder.append(timestamp_ms, key, value, headers, callback)
+        if future is None and self._grow(queue, builder):
+            future = builder.append(timestamp_ms, key, value, headers, callback)
+        return cast(_MaybeFuture, future)
+
+    def _grow(self, queue: PartitionQueue, builder: BatchBuilder) -> bool:
+        """Let the open batch take more than batch.size while its broker takes no more requests anyway.
+
+        One large batch costs both sides far less than the queue of small ones that would form instead.
+        """
+        batch = queue.batches[-1] if queue.batches else None
+        if batch is None or batch.builder is not builder or builder.closed or not queue.may_grow:
+            return False
+        limit = min(builder.limit * 2, self.settings.max_request_size)
+        more = limit - builder.limit
+        leader = self._metadata.fetch().leader_for(queue.tp)
+        if more <= 0 or leader is None or not self._wakeup.is_saturated(leader.id):
+            return False
+        # Memory that others wait for, or that is needed to begin other batches, is not for growing.
+        if self.pool.available < self.pool.total // 2 or not self.pool.try_allocate(more):
+            return False
+        batch.charge += more
+        builder.grow_limit(limit)
+        return True
+
+    def _start_batch(
+        self,
+        queue: PartitionQueue,
+        charge: int,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        callback: Any,
+    ) -> tuple[ProducerBatch, KafkaFuture[Any]]:
+        tp = queue.tp
+        now_ms = self._time.monotonic_ms()
+        limit = self._batch_limit(tp.topic) if self.settings.batch_size else 0
+        result = BatchResult(tp.topic, tp.partition, record_metadata)
+        builder = BatchBuilder(tp.topic, tp.partition, limit, result, now_ms)
+        try:
+            # The first record always fits.
+            future = cast(KafkaFuture[Any], builder.append(timestamp_ms, key, value, headers, callback))
+        except BaseException:
+            self.pool.release(charge)
+            raise
+        batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, charge)
+        if queue.open is not None:
+            self._retire(queue, queue.open)
+        queue.open = builder
+        queue.batches.append(batch)
+        self._active.setdefault(queue)
+        self.incomplete.add(batch)
+        return batch, future
+
+    def _announce(self, batch: ProducerBatch) -> None:
+        queue = batch.queue
+        self._metadata.add_topic(queue.tp.topic, batch.created_ms)
+        at_once = len(queue.batches) > 1 or self._flushes or batch.is_full
+        leader = self._metadata.fetch().leader_for(queue.tp)
+        self._wakeup.batch_added(
+            None if leader is None else leader.id,
+            batch.created_ms if at_once else batch.created_ms + self.settings.linger_ms,
+        )
+
+    def _retire(self, queue: PartitionQueue, builder: BatchBuilder) -> None:
+        """Nothing is appended to `builder` any more. The lock is held."""
+        if queue.open is builder:
+            queue.appended_bytes += builder.uncompressed_size
+            queue.open = None
+
+    # What the I/O thread does with the batches.
+
+    def active_queues(self) -> list[PartitionQueue]:
+        """The queues with batches, those that waited longest for their turn first."""
+        with self._lock:
+            return list(self._active)
+
+    @property
+    def must_send_all(self) -> bool:
+        """Whether batches go out without lingering: someone flushes or waits for memory, or the end has come."""
+        return self._flushes > 0 or self._closed or self.pool.waiting > 0
+
+    @property
+    def has_queued(self) -> bool:
+        """Whether any batch waits to be sent."""
+        return bool(self._active)
+
+    def take(self, batch: ProducerBatch) -> None:
+        """Take `batch`, which must be closed for appending, out of its queue. I/O thread."""
+        queue = batch.queue
+        with self._lock:
+            queue.batches.remove(batch)
+            self._retire(queue, batch.builder)
+            self._active.pop(queue, None)
+            if queue.batches:
+                self._active[queue] = None
+
+    def reenqueue(self, batch: ProducerBatch, now_ms: int, retry_at_ms: int) -> None:
+        """Put `batch` back to be sent again from `retry_at_ms` on. I/O thread."""
+        batch.transition_to(BatchState.QUEUED)
+        batch.attempts += 1
+        batch.queued_ms = now_ms
+        batch.retry_at_ms = retry_at_ms
+        self._put_back(batch)
+
+    def _put_back(self, batch: ProducerBatch) -> None:
+        queue = batch.queue
+        with self._lock:
+            at = 0
+            if batch.has_sequence:
+                # Several may come back in any order; they go out again in that of their sequences.
+                for other in queue.batches:
+                    if not other.has_sequence or sequence_precedes(batch.base_sequence, other.base_sequence):
+                        break
+                    at += 1
+            queue.batches.insert(at, batch)
+            self._active.setdefault(queue)
+
+    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """Make smaller batches of one that the broker finds too large. They are not queued yet. I/O thread."""
+        tp = batch.tp
+        batch.queue.may_grow = False
+        self.compressor.reset(tp.topic)
+        # Half, at most: where the broker's limit is below batch.size, this gets there in a few steps.
+        limit = min(max(self.settings.batch_size, 1), max(batch.builder.uncompressed_size // 2, 1))
+        builders = batch.builder.split(limit, lambda: BatchResult(tp.topic, tp.partition, record_metadata))
+        batch.transition_to(BatchState.SPLIT)
+        share, rest = divmod(batch.charge, len(builders))
+        parts = [
+            ProducerBatch(
+                builder,
+                batch.queue,
+                batch.number,
+                batch.created_ms,
+                share + (rest if i == 0 else 0),
+                queued_ms=batch.queued_ms,
+                retry_at_ms=-1,
+                attempts=batch.attempts + 1,
+            )
+            for i, builder in enumerate(builders)
+        ]
+        self.incomplete.replace(batch, parts)
+        # The parts hold the memory now.
+        batch.charge = 0
+        batch.builder.release()
+        return parts
+
+    def enqueue_parts(self, parts: list[ProducerBatch]) -> None:
+        """Put the parts of a split batch in front of the queue, in order. I/O thread."""
+        for part in reversed(parts):
+            part.builder.body()  # nothing is appended to what is sent again
+            self._put_back(part)
+
+    def settled(self, batch: ProducerBatch) -> None:
+        """The futures of `batch` have their outcome: who flushes need not wait for it. I/O thread."""
+        self.incomplete.remove(batch)
+
+    def release(self, batch: ProducerBatch) -> None:
+        """No request carries `batch` any more: let go of its memory. I/O thread."""
+        charge, batch.charge = batch.charge, 0
+        batch.builder.release()
+        if charge:
+            self.pool.release(charge)
+
+    def update_partition_counts(self) -> None:
+        """Take over how many partitions the topics have now. I/O thread, or whoever waited for a topic."""
+        cluster = self._metadata.fetch()
+        for topic in list(self.topics.values()):
+            topic.partition_count = cluster.partition_count(topic.topic) or 0
+            queue = topic.sticky_queue
+            if queue is not None and queue.tp.partition >= topic.partition_count:
+                topic.sticky_queue = None
+
+    # Flushing and closing.
+
+    def begin_flush(self) -> None:
+        """Let nothing linger until `end_flush`."""
+        with self._lock:
+            self._flushes += 1
+        self._wakeup.wake()
+
+    def end_flush(self) -> None:
+        """Undo one `begin_flush`."""
+        with self._lock:
+            self._flushes -= 1
+
+    def close(self) -> None:
+        """Take no more records. What is there is sent without lingering."""
+        with self._lock:
+            self._closed = True
+        self.pool.close()
+
+
+def _sized(content: bytes | None) -> int:
+    """Bytes that `content` takes with its length in front."""
+    return 1 if content is None else zigzag_size(len(content)) + len(content)

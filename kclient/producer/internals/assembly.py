@@ -1,0 +1,187 @@
+"""Puts a producer together, for whichever facade uses it."""
+
+from __future__ import annotations
+
+import itertools
+
+import attrs
+
+from kclient._accel import Future
+from kclient.client.assembly import build_network_client
+from kclient.client.kafka_client import KafkaClient
+from kclient.producer.config import ProducerConfig
+from kclient.producer.interceptor import ProducerInterceptors, make_interceptors
+from kclient.producer.internals.accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.producer.internals.compression import Compressor
+from kclient.producer.internals.drain import Drainer
+from kclient.producer.internals.lifecycle import IoThread
+from kclient.producer.internals.metadata import ProducerMetadata
+from kclient.producer.internals.metrics import ProducerMetrics
+from kclient.producer.internals.produce_response import ProduceResponseHandler
+from kclient.producer.internals.sender import Sender
+from kclient.producer.internals.sticky import NodeAvailability
+from kclient.producer.internals.transactions.manager import TransactionManager
+from kclient.producer.internals.wakeup import SenderWakeup
+from kclient.producer.partitioner import Partitioner, make_partitioner
+from kclient.serialization import SerializeFunction, as_serializer
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.fork import ForkGuard
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+KafkaFuture.register(Future)
+
+_numbers = itertools.count(1)
+
+
+@attrs.frozen(eq=False)
+class ProducerCore:
+    """All of a producer but its public face. The I/O thread holds on to this, never to the face."""
+
+    config: ProducerConfig
+    client_id: str
+    client: KafkaClient
+    metadata: ProducerMetadata
+    accumulator: RecordAccumulator
+    transactions: TransactionManager | None
+    sender: Sender
+    io_thread: IoThread
+    metrics: ProducerMetrics
+    interceptors: ProducerInterceptors
+    partitioner: Partitioner | None
+    key_serializer: SerializeFunction
+    value_serializer: SerializeFunction
+    guard: ForkGuard
+    time: Time
+
+
+def build_producer(
+    config: ProducerConfig, *, time: Time = SYSTEM_TIME, client: KafkaClient | None = None, start: bool = True
+) -> ProducerCore:
+    """The producer that `config` describes, with its I/O thread started.
+
+    Tests give a client of their own, and take the sender's rounds by themselves. Raises ConfigError for objects that
+    are not what their setting needs, BootstrapError if no bootstrap server can be resolved.
+    """
+    # What can be refused is made before anything that would have to be closed again.
+    partitioner = make_partitioner(config.partitioner_class)
+    key_serializer = as_serializer(config.key_serializer, "key")
+    value_serializer = as_serializer(config.value_serializer, "value")
+    made_interceptors = make_interceptors(config.interceptor_classes)
+    client_id = config.client_id or f"producer-{next(_numbers)}"
+    log_context = LogContext(f"[Producer clientId={client_id}] ")
+    interceptors = ProducerInterceptors(made_interceptors, log_context)
+    backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+
+    metrics = ProducerMetrics(
+        time, client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
+    )
+    metadata = ProducerMetadata(
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        metadata_max_age_ms=config.metadata_max_age_ms,
+        metadata_max_idle_ms=config.metadata_max_idle_ms,
+        time=time,
+        log_context=log_context,
+    )
+    if client is None:
+        client = build_network_client(
+            config,
+            metadata=metadata,
+            client_id=client_id,
+            max_in_flight=config.max_in_flight_requests_per_connection,
+            request_timeout_ms=config.request_timeout_ms,
+            time=time,
+            log_context=log_context,
+        )
+    wakeup = SenderWakeup(client.wakeup)
+    availability = NodeAvailability(config.partitioner_availability_timeout_ms)
+    accumulator = RecordAccumulator(
+        AccumulatorSettings(
+            batch_size=config.batch_size,
+            linger_ms=config.linger_ms,
+            max_request_size=config.max_request_size,
+            max_block_ms=config.max_block_ms,
+            delivery_timeout_ms=config.delivery_timeout_ms,
+            adaptive_partitioning=config.partitioner_adaptive_partitioning_enable,
+        ),
+        metadata=metadata,
+        pool=BufferPool(config.buffer_memory, time, metrics.buffer_wait, wakeup.wake),
+        compressor=Compressor.from_config(config),
+        availability=availability,
+        wakeup=wakeup,
+        time=time,
+    )
+    transactions = TransactionManager(backoff, log_context) if config.enable_idempotence else None
+    responses = ProduceResponseHandler(
+        accumulator=accumulator,
+        metadata=metadata,
+        transactions=transactions,
+        metrics=metrics,
+        backoff=backoff,
+        retries=config.retries,
+        delivery_timeout_ms=config.delivery_timeout_ms,
+        log_context=log_context,
+    )
+    # One request at a time keeps the order only if no later batch of a partition goes out before a retry.
+    drainer = Drainer(
+        accumulator,
+        metadata,
+        transactions,
+        mute_partitions=config.max_in_flight_requests_per_connection == 1,
+        on_unsendable=responses.fail,
+    )
+    sender = Sender(
+        client=client,
+        metadata=metadata,
+        accumulator=accumulator,
+        drainer=drainer,
+        responses=responses,
+        transactions=transactions,
+        availability=availability,
+        wakeup=wakeup,
+        metrics=metrics,
+        acks=config.required_acks,
+        request_timeout_ms=config.request_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        time=time,
+        log_context=log_context,
+    )
+    guard = ForkGuard("This KafkaProducer")
+    _add_gauges(metrics, accumulator, client)
+    io_thread = IoThread(
+        f"kclient-producer-{client_id}",
+        sender,
+        accumulator,
+        guard,
+        exit_timeout_ms=config.delivery_timeout_ms,
+    )
+    if start:
+        io_thread.start()
+    return ProducerCore(
+        config=config,
+        client_id=client_id,
+        client=client,
+        metadata=metadata,
+        accumulator=accumulator,
+        transactions=transactions,
+        sender=sender,
+        io_thread=io_thread,
+        metrics=metrics,
+        interceptors=interceptors,
+        partitioner=partitioner,
+        key_serializer=key_serializer,
+        value_serializer=value_serializer,
+        guard=guard,
+        time=time,
+    )
+
+
+def _add_gauges(metrics: ProducerMetrics, accumulator: RecordAccumulator, client: KafkaClient) -> None:
+    pool = accumulator.pool
+    metrics.gauge("buffer-total-bytes", "buffer.memory", lambda: pool.total)
+    metrics.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free", lambda: pool.available)
+    metrics.gauge("waiting-threads", "Threads that wait for buffer memory", lambda: pool.waiting)
+    metrics.gauge("requests-in-flight", "Requests without an answer", client.in_flight_count)

@@ -1,0 +1,130 @@
+"""BufferPool: the account of buffer.memory.
+
+The bytes themselves belong to the batches; what is kept here is how many of them may exist. A pool of reusable
+buffers would save nothing measurable and is how one batch's bytes come to be sent as another's (CVE-2026-35554).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from kclient.errors import BufferExhaustedError, ClientClosedError
+from kclient.metrics import Sensor
+from kclient.utils.time import Time, Timer
+
+
+class _Waiter:
+    __slots__ = ("granted", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.granted = False
+
+
+class BufferPool:
+    """Grants bytes of `total` bytes, in the order in which they were asked for. Thread-safe.
+
+    A large request is not overtaken by smaller ones that would fit: it would wait for ever.
+    """
+
+    __slots__ = (
+        "_available",
+        "_closed",
+        "_condition",
+        "_on_wait",
+        "_time",
+        "_wait_sensor",
+        "_waiters",
+        "total",
+    )
+
+    def __init__(self, total: int, time: Time, wait_sensor: Sensor, on_wait: Callable[[], None]) -> None:
+        self.total = total
+        # Called when a thread begins to wait, after that can be seen in `waiting`.
+        self._on_wait = on_wait
+        self._available = total
+        self._time = time
+        self._wait_sensor = wait_sensor
+        self._waiters: deque[_Waiter] = deque()
+        self._condition = threading.Condition(threading.Lock())
+        self._closed = False
+
+    @property
+    def available(self) -> int:
+        """Bytes that nobody holds."""
+        return self._available
+
+    @property
+    def waiting(self) -> int:
+        """Threads that wait for bytes."""
+        return len(self._waiters)
+
+    def try_allocate(self, size: int) -> bool:
+        """Take `size` bytes if they are there and nobody waits for any."""
+        with self._condition:
+            if self._waiters or size > self._available:
+                return False
+            self._available -= size
+            return True
+
+    def allocate(self, size: int, timer: Timer) -> None:
+        """Take `size` bytes, waiting for them until `timer` expires.
+
+        Raises BufferExhaustedError if they do not come free in time, ClientClosedError if the producer is closed
+        meanwhile.
+        """
+        started_ms = timer.now_ms()
+        waiter = _Waiter(size)
+        with self._condition:
+            self._waiters.append(waiter)
+            self._grant()
+            try:
+                if not waiter.granted:
+                    self._on_wait()
+                self._time.wait_for(
+                    self._condition, lambda: waiter.granted or self._closed, timer.remaining_ms()
+                )
+                # Granted bytes are taken even if the pool closed at the same time: the caller gives them back.
+                if waiter.granted:
+                    return
+                if self._closed:
+                    raise ClientClosedError("The producer was closed while send() waited for buffer memory.")
+                raise BufferExhaustedError(
+                    f"No {size} bytes of buffer memory came free within {timer.timeout_ms} ms (max.block.ms): "
+                    f"{self._available} of {self.total} (buffer.memory) are free and {len(self._waiters) - 1} others "
+                    "wait. Records come faster than the brokers take them."
+                )
+            except BaseException:
+                # Also KeyboardInterrupt: bytes granted to a thread that is gone would be lost for good.
+                if waiter.granted:
+                    self._available += size
+                else:
+                    self._waiters.remove(waiter)
+                self._grant()
+                raise
+            finally:
+                self._wait_sensor.record(timer.now_ms() - started_ms)
+
+    def release(self, size: int) -> None:
+        """Give back `size` bytes."""
+        with self._condition:
+            self._available += size
+            self._grant()
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+    def _grant(self) -> None:
+        waiters = self._waiters
+        granted = False
+        while waiters and waiters[0].size <= self._available:
+            waiter = waiters.popleft()
+            self._available -= waiter.size
+            waiter.granted = granted = True
+        if granted:
+            self._condition.notify_all()

@@ -1,0 +1,148 @@
+"""Which batches can be sent, and taking them out of their queues for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from kclient.common.node import Node
+from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.metadata import ProducerMetadata
+from kclient.producer.internals.partition_queue import PartitionQueue
+from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.transactions.manager import TransactionManager
+
+NEVER_MS = 2**62
+
+
+@attrs.define
+class ReadyCheck:
+    """What a look at the queues found."""
+
+    nodes: dict[Node, list[PartitionQueue]]
+    """The brokers with something to send, and the queues of all partitions they lead, in the order of their turn."""
+    next_check_ms: int
+    """In how many ms another batch will be ready."""
+    unknown_leader_topics: set[str]
+
+
+class Drainer:
+    """Looks at the queues and empties them. Belongs to the I/O thread."""
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        metadata: ProducerMetadata,
+        transactions: TransactionManager | None,
+        *,
+        mute_partitions: bool,
+        on_unsendable: Callable[[ProducerBatch, BaseException], None],
+    ) -> None:
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._transactions = transactions
+        self._mute = mute_partitions
+        self._on_unsendable = on_unsendable
+        self._linger_ms = accumulator.settings.linger_ms
+        self._max_request_size = accumulator.settings.max_request_size
+
+    def ready(self, now_ms: int) -> ReadyCheck:
+        """Find the brokers to send to.
+
+        A broker is ready when any batch for it is: full, lingered long enough, or wanted at once because somebody
+        flushes, closes or waits for memory. A batch that is to be sent again waits out its backoff first.
+        """
+        cluster = self._metadata.fetch()
+        at_once = self._accumulator.must_send_all
+        by_leader: dict[Node, list[PartitionQueue]] = {}
+        ready: set[Node] = set()
+        check = ReadyCheck({}, NEVER_MS, set())
+        for queue in self._accumulator.active_queues():
+            leader = cluster.leader_for(queue.tp)
+            if leader is None:
+                check.unknown_leader_topics.add(queue.tp.topic)
+                continue
+            by_leader.setdefault(leader, []).append(queue)
+            if leader in ready or queue.muted:
+                continue
+            batch = queue.batches[0]
+            if not self._may_drain(batch):
+                # Nothing here depends on the time: an answer will change it.
+                continue
+            wait_ms = self._wait_ms(queue, batch, at_once, now_ms)
+            if wait_ms <= 0:
+                ready.add(leader)
+            else:
+                check.next_check_ms = min(check.next_check_ms, wait_ms)
+        check.nodes = {leader: queues for leader, queues in by_leader.items() if leader in ready}
+        return check
+
+    def _wait_ms(self, queue: PartitionQueue, batch: ProducerBatch, at_once: bool, now_ms: int) -> int:
+        if batch.attempts:
+            return self._backoff_left_ms(batch, now_ms)
+        if at_once or len(queue.batches) > 1 or batch.is_full:
+            return 0
+        return batch.queued_ms + self._linger_ms - now_ms
+
+    def _backoff_left_ms(self, batch: ProducerBatch, now_ms: int) -> int:
+        wait_ms = batch.retry_at_ms - now_ms
+        if wait_ms > 0 and batch.leader_epoch is not None:
+            # The backoff was for the leader that failed; a new one is no reason to wait (KIP-951).
+            epoch = self._metadata.leader_and_epoch(batch.tp).epoch
+            if epoch is not None and epoch > batch.leader_epoch:
+                return 0
+        return wait_ms
+
+    def _may_drain(self, batch: ProducerBatch) -> bool:
+        return self._transactions is None or self._transactions.may_drain(batch)
+
+    def drain(self, queues: Iterable[PartitionQueue], now_ms: int) -> list[ProducerBatch]:
+        """Take the batches for one request to the leader of `queues`: one of each partition, up to max.request.size.
+
+        A batch larger than that goes alone.
+        """
+        drained: list[ProducerBatch] = []
+        size = 0
+        for queue in queues:
+            if queue.muted or not queue.batches:
+                continue
+            batch = queue.batches[0]
+            if batch.attempts and self._backoff_left_ms(batch, now_ms) > 0:
+                continue
+            if not self._may_drain(batch):
+                continue
+            expected = self._expected_size(batch)
+            if drained and size + expected > self._max_request_size:
+                break
+            if self._take(batch, now_ms):
+                size += batch.builder.size
+                drained.append(batch)
+        return drained
+
+    def _expected_size(self, batch: ProducerBatch) -> int:
+        if batch.sealed:
+            return batch.builder.size
+        return int(batch.builder.uncompressed_size * self._accumulator.compressor.ratio(batch.tp.topic))
+
+    def _take(self, batch: ProducerBatch, now_ms: int) -> bool:
+        # Closed for appending before anything is counted or numbered.
+        body = batch.builder.body()
+        compressed = None
+        compressor = self._accumulator.compressor
+        if not batch.sealed:
+            try:
+                compressed = compressor.compress(batch.tp.topic, body)
+            except Exception as error:
+                self._on_unsendable(batch, error)
+                return False
+        self._accumulator.take(batch)
+        if self._transactions is not None:
+            self._transactions.on_drain(batch)
+        if not batch.sealed:
+            batch.seal(compressor.attributes, compressed)
+        batch.transition_to(BatchState.IN_FLIGHT)
+        batch.drained_ms = now_ms
+        batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
+        batch.queue.muted = self._mute
+        return True

@@ -1,0 +1,75 @@
+"""IncompleteBatches: every batch whose outcome is not known yet, oldest first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.utils.time import Time, Timer
+
+
+class IncompleteBatches:
+    """What flush waits for and what expires. Thread-safe."""
+
+    __slots__ = ("_batches", "_condition", "_last_number", "_time")
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+        self._condition = threading.Condition(threading.Lock())
+        self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
+        self._last_number = 0
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def next_number(self) -> int:
+        """A number for a new batch. Called under the accumulator's lock, so numbers grow in the order of `add`."""
+        self._last_number += 1
+        return self._last_number
+
+    def add(self, batch: ProducerBatch) -> None:
+        """A new batch."""
+        with self._condition:
+            self._batches[batch] = None
+
+    def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """`batch` was split: its parts, which have its number, take its place."""
+        with self._condition:
+            del self._batches[batch]
+            # Rare enough to sort; that the first is the oldest is what makes all other looks at it cheap.
+            ordered = sorted([*parts, *self._batches], key=lambda each: each.number)
+            self._batches = OrderedDict.fromkeys(ordered)
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """The outcome is known, and whoever wanted to know was told."""
+        with self._condition:
+            self._batches.pop(batch, None)
+            self._condition.notify_all()
+
+    def oldest(self) -> ProducerBatch | None:
+        """The batch that expires first."""
+        with self._condition:
+            return next(iter(self._batches), None)
+
+    def snapshot(self) -> list[ProducerBatch]:
+        """All of them."""
+        with self._condition:
+            return list(self._batches)
+
+    def record_count(self) -> int:
+        """Records in all of them."""
+        return sum(batch.builder.count for batch in self.snapshot())
+
+    def await_all_until_now(self, timer: Timer | None) -> bool:
+        """Wait until every batch made so far has its outcome; False if `timer` expired before that."""
+        target = self._last_number
+        with self._condition:
+            if timer is None:
+                self._condition.wait_for(lambda: self._settled(target))
+                return True
+            return self._time.wait_for(self._condition, lambda: self._settled(target), timer.remaining_ms())
+
+    def _settled(self, target: int) -> bool:
+        oldest = next(iter(self._batches), None)
+        return oldest is None or oldest.number > target

@@ -1,0 +1,114 @@
+"""The I/O thread's life: started, closed, outlived by its producer, surprised by the end of the interpreter."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+
+from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.sender import Sender
+from kclient.utils.fork import ForkGuard
+from kclient.utils.threads import KafkaThread
+
+log = logging.getLogger(__name__)
+
+# Nobody waits longer than this for a program to end, whatever delivery.timeout.ms says.
+_MAX_EXIT_MS = 10_000
+# For the thread to notice that it is to stop at once. A callback that blocks keeps it from that.
+_ABORT_MS = 400
+
+_running: set[IoThread] = set()
+_running_lock = threading.Lock()
+
+
+class IoThread:
+    """Runs a sender. Any thread may call the methods."""
+
+    __slots__ = ("_accumulator", "_guard", "_sender", "_thread", "exit_timeout_ms", "name")
+
+    def __init__(
+        self,
+        name: str,
+        sender: Sender,
+        accumulator: RecordAccumulator,
+        guard: ForkGuard,
+        *,
+        exit_timeout_ms: int,
+    ) -> None:
+        self.name = name
+        self._sender = sender
+        self._accumulator = accumulator
+        self._guard = guard
+        self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
+        self._thread = KafkaThread(name, self._run)
+
+    def start(self) -> None:
+        """Begin."""
+        with _running_lock:
+            _running.add(self)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._sender.run()
+        finally:
+            with _running_lock:
+                _running.discard(self)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is this thread, which is where callbacks run."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
+
+    @property
+    def belongs_to_parent(self) -> bool:
+        """Whether the thread was left behind by os.fork()."""
+        return self._guard.forked
+
+    @property
+    def undelivered(self) -> int:
+        """Records without an outcome."""
+        return self._accumulator.incomplete.record_count()
+
+    def begin_close(self) -> None:
+        """Let the thread send what there is, then end."""
+        self._sender.initiate_close()
+
+    def join(self, timeout_ms: int) -> bool:
+        """Wait for the end; False if it did not come."""
+        self._thread.join(timeout_ms / 1000)
+        return not self._thread.is_alive()
+
+    def abort(self) -> bool:
+        """End it, giving up what is not delivered; False if a callback keeps it from ending."""
+        self._sender.force_close()
+        return self.is_current or self.join(_ABORT_MS)
+
+
+def _finish_at_exit() -> None:
+    """Flush producers that were never closed: the I/O threads are daemons and end with the interpreter."""
+    with _running_lock:
+        threads = [thread for thread in _running if not thread.belongs_to_parent]
+    for thread in threads:
+        thread.begin_close()
+    started = time.monotonic()
+    for thread in threads:
+        elapsed_ms = int((time.monotonic() - started) * 1000)
+        if thread.join(max(thread.exit_timeout_ms - elapsed_ms, 0)):
+            continue
+        log.warning(
+            "%s: the program ends with %d records undelivered; call close() or flush() before",
+            thread.name,
+            thread.undelivered,
+        )
+        thread.abort()
+
+
+atexit.register(_finish_at_exit)

@@ -1,0 +1,70 @@
+"""Batches for one broker, as a produce request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.compress.codec import CompressionType
+from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+# The first version whose brokers know the record format, and the one that brought zstd (KIP-110).
+_MIN_VERSION = 3
+_MIN_VERSION_ZSTD = 7
+# From here on topics are named by their ids alone (KIP-516).
+_TOPIC_ID_VERSION = 13
+
+
+class ProduceRequestPlan:
+    """The batches of one request, how to make it, and how to find them again in the answer. I/O thread."""
+
+    __slots__ = ("_acks", "_timeout_ms", "_topic_ids", "batches", "max_version", "min_version")
+
+    def __init__(
+        self,
+        batches: Sequence[ProducerBatch],
+        topic_id: Callable[[str], Uuid | None],
+        *,
+        acks: int,
+        timeout_ms: int,
+        codec: CompressionType,
+    ) -> None:
+        self.batches = {batch.tp: batch for batch in batches}
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._topic_ids = {batch.tp.topic: topic_id(batch.tp.topic) for batch in batches}
+        self.min_version = _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION
+        # Without the id of every topic, as from a broker that has none, the request has to use names.
+        known = all(self._topic_ids.values())
+        self.max_version = None if known else _TOPIC_ID_VERSION - 1
+
+    def build(self, version: int) -> ProduceRequest:
+        """The request in `version`. It refers to the batches' bytes and does not copy them."""
+        topics: dict[str, TopicProduceData] = {}
+        for tp, batch in self.batches.items():
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = TopicProduceData(partition_data=[])
+                topic_id = self._topic_ids[tp.topic]
+                if version >= _TOPIC_ID_VERSION and topic_id is not None:
+                    topic.topic_id = topic_id
+                else:
+                    topic.name = tp.topic
+            topic.partition_data.append(PartitionProduceData(index=tp.partition, records=batch.wire_bytes()))
+        return ProduceRequest(
+            transactional_id=None,
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=list(topics.values()),
+        )
+
+    def find(self, name: str, topic_id: Uuid, partition: int) -> ProducerBatch | None:
+        """The batch that an answer speaks of, by its topic's name or, in newer versions, its id."""
+        if not name:
+            for known_name, known_id in self._topic_ids.items():
+                if known_id == topic_id:
+                    name = known_name
+                    break
+        return self.batches.get(TopicPartition(name, partition))

@@ -1,0 +1,309 @@
+"""What the answer to a produce request means for its batches: done, again, in parts, or failed."""
+
+from __future__ import annotations
+
+import attrs
+
+from kclient.client.requests import ClientResponse
+from kclient.common.node import Node
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import (
+    ClusterAuthorizationError,
+    ErrorCode,
+    Errors,
+    InvalidRecordError,
+    KafkaError,
+    KafkaTimeoutError,
+    NetworkError,
+    TopicAuthorizationError,
+)
+from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.metadata import ProducerMetadata
+from kclient.producer.internals.metrics import ProducerMetrics
+from kclient.producer.internals.produce_request import ProduceRequestPlan
+from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.transactions.manager import TransactionManager
+from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.log_context import LogContext, RepeatedWarning
+
+_LEADER_HINT_CODES = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+@attrs.frozen
+class _Answer:
+    """What became of one batch in one attempt."""
+
+    code: int
+    error: KafkaError | None
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: dict[int, str | None] = attrs.Factory(dict)
+
+
+class ProduceResponseHandler:
+    """Completes batches. Belongs to the I/O thread."""
+
+    def __init__(
+        self,
+        *,
+        accumulator: RecordAccumulator,
+        metadata: ProducerMetadata,
+        transactions: TransactionManager | None,
+        metrics: ProducerMetrics,
+        backoff: ExponentialBackoff,
+        retries: int,
+        delivery_timeout_ms: int,
+        log_context: LogContext,
+    ) -> None:
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._transactions = transactions
+        self._metrics = metrics
+        self._backoff = backoff
+        self._retries = retries
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._log = log_context.logger(__name__)
+        self._warnings = RepeatedWarning(self._log)
+
+    def handle(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
+        """Settle every batch of a request, whatever the answer says or leaves out."""
+        now_ms = response.received_ms
+        answers = self._answers(plan, response)
+        for tp, batch in plan.batches.items():
+            if self._transactions is not None:
+                self._transactions.on_wire_ended(tp)
+            batch.queue.muted = False
+            answer = answers.get(tp)
+            if answer is None:
+                answer = _lost(f"The broker's answer says nothing of {tp}")
+            try:
+                self._settle(batch, answer, now_ms)
+            except Exception as error:
+                # One batch that cannot be handled must not leave the others without an outcome.
+                self._log.exception("The answer for %s could not be handled", tp)
+                if not batch.done:
+                    self.fail(batch, error)
+
+    def _answers(self, plan: ProduceRequestPlan, response: ClientResponse) -> dict[TopicPartition, _Answer]:
+        error = response.failure()
+        if error is not None:
+            # An error that is not about the connection, such as an unsupported version, stands for itself.
+            answer = _lost(str(error)) if response.disconnected else _Answer(Errors.code_for(error), error)
+            if response.disconnected:
+                self._metadata.request_update()
+            return dict.fromkeys(plan.batches, answer)
+        if response.message is None:
+            return dict.fromkeys(plan.batches, _Answer(0, None))  # acks=0: written is as good as done
+        message: ProduceResponse = response.message
+        self._metrics.request_done(response.latency_ms, message.throttle_time_ms)
+        answers: dict[TopicPartition, _Answer] = {}
+        hints: dict[TopicPartition, tuple[int, int]] = {}
+        for topic in message.responses:
+            for partition in topic.partition_responses:
+                batch = plan.find(topic.name, topic.topic_id, partition.index)
+                if batch is None or batch.tp in answers:
+                    self._log.warning(
+                        "%s was answered for partition %d of %s, which is not what was asked",
+                        response.request,
+                        partition.index,
+                        topic.name or topic.topic_id,
+                    )
+                    continue
+                answers[batch.tp] = _read(partition)
+                leader = partition.current_leader
+                if (
+                    partition.error_code in _LEADER_HINT_CODES
+                    and leader.leader_id >= 0
+                    and leader.leader_epoch >= 0
+                ):
+                    hints[batch.tp] = (leader.leader_id, leader.leader_epoch)
+        if hints:
+            nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in message.node_endpoints]
+            self._metadata.update_partition_leadership(hints, nodes)
+        return answers
+
+    def _settle(self, batch: ProducerBatch, answer: _Answer, now_ms: int) -> None:
+        error = answer.error
+        if self._transactions is not None and error is not None:
+            self._transactions.note_answer(batch, answer.code)
+        if error is not None and error.invalid_metadata:
+            self._warnings.warn(
+                f"{batch.tp} {type(error).__name__}",
+                f"Produce to {batch.tp} failed, metadata is refreshed: {error}",
+                now_ms,
+            )
+            self._metadata.request_update()
+        if error is None or answer.code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._succeed(batch, answer)
+        elif batch.state is BatchState.ABANDONED:
+            # Its sender was told long ago; only the memory was still held.
+            self._end_abandoned(batch)
+        elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.builder.count > 1:
+            self._split(batch, error)
+        elif self._can_retry(batch, answer, error, now_ms):
+            self._retry(batch, error, now_ms)
+        else:
+            self.fail(batch, self._describe(batch, error), answer.record_errors)
+
+    def _succeed(self, batch: ProducerBatch, answer: _Answer) -> None:
+        if self._transactions is not None:
+            self._transactions.on_success(batch, answer.base_offset)
+        if batch.state is BatchState.ABANDONED:
+            self._end_abandoned(batch)
+            return
+        batch.succeed(answer.base_offset, answer.log_append_time_ms)
+        self._accumulator.settled(batch)
+        self._accumulator.release(batch)
+
+    def _end_abandoned(self, batch: ProducerBatch) -> None:
+        batch.transition_to(BatchState.FAILED)
+        self._accumulator.release(batch)
+
+    def _can_retry(self, batch: ProducerBatch, answer: _Answer, error: KafkaError, now_ms: int) -> bool:
+        if now_ms - batch.created_ms >= self._delivery_timeout_ms or batch.attempts >= self._retries:
+            return False
+        if self._transactions is None:
+            return error.retriable
+        return self._transactions.can_retry(batch, answer.code, error, answer.log_start_offset)
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
+        self._log.debug(
+            "Batch of %s with sequence %d is sent again after: %s", batch.tp, batch.base_sequence, error
+        )
+        batch.last_error = error
+        self._metrics.retried(batch)
+        self._accumulator.reenqueue(batch, now_ms, now_ms + self._backoff.backoff_ms(batch.attempts))
+
+    def _split(self, batch: ProducerBatch, error: KafkaError) -> None:
+        self._log.warning(
+            "A batch of %d records (%d bytes) for %s is too large for the broker and is split: %s",
+            batch.builder.count,
+            batch.builder.size,
+            batch.tp,
+            error,
+        )
+        parts = self._accumulator.split(batch)
+        if self._transactions is not None:
+            self._transactions.on_split(batch, parts)
+        self._accumulator.enqueue_parts(parts)
+        self._metrics.split()
+
+    def _describe(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+        """The error for the records' senders: with names where the broker gave none."""
+        if isinstance(error, TopicAuthorizationError):
+            return TopicAuthorizationError(
+                f"Not authorized to write to topic {batch.tp.topic}", topics=frozenset({batch.tp.topic})
+            )
+        if isinstance(error, ClusterAuthorizationError):
+            return ClusterAuthorizationError(
+                "Not authorized to write with idempotence; allow IdempotentWrite, or set enable.idempotence=false"
+            )
+        described = type(error)(f"{batch.tp}: {error}")
+        if error.code != described.code:
+            described.code = error.code  # an unknown code is known by its number alone
+        return described
+
+    # Giving up.
+
+    def fail(
+        self, batch: ProducerBatch, error: BaseException, record_errors: dict[int, str | None] | None = None
+    ) -> None:
+        """Tell the senders that `batch`, which no request carries, has failed, and let go of its memory."""
+        self._take_if_queued(batch)
+        self._tell(batch, error, record_errors, still_carried=False)
+        self._accumulator.release(batch)
+
+    def give_up(self, batch: ProducerBatch, error: BaseException) -> None:
+        """Tell the senders that `batch` has failed, wherever it is.
+
+        While a request may still be written or answered, the memory stays accounted: the broker may yet get those
+        bytes, and they must stay what they are (CVE-2026-35554).
+        """
+        if batch.state is BatchState.IN_FLIGHT:
+            batch.in_doubt = True
+            self._tell(batch, error, None, still_carried=True)
+        else:
+            self.fail(batch, error)
+
+    def expire(self, now_ms: int) -> int:
+        """Give up the batches whose delivery.timeout.ms is over; returns in how many ms the next one expires."""
+        while True:
+            batch = self._accumulator.incomplete.oldest()
+            if batch is None:
+                return self._delivery_timeout_ms
+            left_ms = batch.created_ms + self._delivery_timeout_ms - now_ms
+            if left_ms > 0:
+                return left_ms
+            self.give_up(batch, self._expiry_error(batch, now_ms))
+
+    def _expiry_error(self, batch: ProducerBatch, now_ms: int) -> KafkaTimeoutError:
+        if batch.state is BatchState.IN_FLIGHT:
+            where = "the last attempt was not answered, so they may have been written"
+        elif batch.in_doubt:
+            where = "an attempt was not answered, so they may have been written"
+        elif batch.attempts:
+            where = "they waited to be sent again"
+        else:
+            where = (
+                "they were never sent: see whether the partition has a leader and its broker can be reached"
+            )
+        cause = f"; the last error was: {batch.last_error}" if batch.last_error is not None else ""
+        error = KafkaTimeoutError(
+            f"{batch.builder.count} records for {batch.tp} were not delivered within {now_ms - batch.created_ms} ms "
+            f"(delivery.timeout.ms is {self._delivery_timeout_ms}) and {batch.attempts} retries; {where}{cause}"
+        )
+        error.__cause__ = batch.last_error
+        return error
+
+    def _take_if_queued(self, batch: ProducerBatch) -> None:
+        if batch.state is BatchState.QUEUED:
+            batch.builder.body()  # nothing more may be appended
+            self._accumulator.take(batch)
+
+    def _tell(
+        self,
+        batch: ProducerBatch,
+        error: BaseException,
+        record_errors: dict[int, str | None] | None,
+        *,
+        still_carried: bool,
+    ) -> None:
+        if self._transactions is not None:
+            self._transactions.on_failure(batch, error)
+        named = record_errors or {}
+        batch.fail(
+            error,
+            (lambda index: _record_error(batch.tp, error, named, index)) if named else None,
+            still_carried=still_carried,
+        )
+        self._metrics.failed(batch)
+        self._accumulator.settled(batch)
+
+
+def _lost(text: str) -> _Answer:
+    return _Answer(ErrorCode.NETWORK_EXCEPTION, NetworkError(text))
+
+
+def _read(partition: PartitionProduceResponse) -> _Answer:
+    return _Answer(
+        partition.error_code,
+        Errors.for_code(partition.error_code, partition.error_message),
+        partition.base_offset,
+        partition.log_append_time_ms,
+        partition.log_start_offset,
+        {entry.batch_index: entry.batch_index_error_message for entry in partition.record_errors},
+    )
+
+
+def _record_error(
+    tp: TopicPartition, error: BaseException, named: dict[int, str | None], index: int
+) -> BaseException:
+    """The error of one record of a batch that was refused because of the records in `named` (KIP-467)."""
+    if index not in named:
+        return InvalidRecordError(f"{tp}: the record was dropped with its batch, in which others are invalid")
+    text = named[index]
+    if text is None:
+        return error
+    return type(error)(f"{tp}: {text}") if isinstance(error, KafkaError) else error

@@ -1,0 +1,203 @@
+"""Sender: the I/O thread's work, from full batches to answered requests."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+from kclient.client.kafka_client import KafkaClient
+from kclient.client.requests import ClientResponse
+from kclient.common.cluster import Cluster
+from kclient.errors import ClientClosedError
+from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.drain import Drainer
+from kclient.producer.internals.metadata import ProducerMetadata
+from kclient.producer.internals.metrics import ProducerMetrics
+from kclient.producer.internals.produce_request import ProduceRequestPlan
+from kclient.producer.internals.produce_response import ProduceResponseHandler
+from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.producer.internals.sticky import NodeAvailability
+from kclient.producer.internals.transactions.manager import TransactionManager
+from kclient.producer.internals.transactions.state import State
+from kclient.producer.internals.wakeup import SenderWakeup
+from kclient.protocol.api_keys import ApiKeys
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+# A poll need not last longer: whatever happens ends it.
+_MAX_POLL_MS = 300_000
+
+
+class Sender:
+    """Sends what the accumulator holds. `run` is the body of the I/O thread.
+
+    `initiate_close` and `force_close` may be called by any thread, the rest belongs to that thread. It knows nothing
+    of the producer that uses it, so a producer that nobody holds any more can be collected.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: KafkaClient,
+        metadata: ProducerMetadata,
+        accumulator: RecordAccumulator,
+        drainer: Drainer,
+        responses: ProduceResponseHandler,
+        transactions: TransactionManager | None,
+        availability: NodeAvailability,
+        wakeup: SenderWakeup,
+        metrics: ProducerMetrics,
+        acks: int,
+        request_timeout_ms: int,
+        retry_backoff_ms: int,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._drainer = drainer
+        self._responses = responses
+        self._transactions = transactions
+        self._availability = availability
+        self._wakeup = wakeup
+        self._metrics = metrics
+        self._acks = acks
+        self._request_timeout_ms = request_timeout_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._time = time
+        self._log = log_context.logger(__name__)
+        # Two flags that are only ever set, so that no order of closing calls can undo one.
+        self._closing = False
+        self._aborting = False
+        self._cluster: Cluster | None = None
+
+    def run(self) -> None:
+        """Work until closed and everything sent, or aborted."""
+        self._log.debug("The I/O thread starts")
+        self._accumulator.io_thread_id = threading.get_ident()
+        try:
+            while not self._aborting and not (self._closing and self._finished()):
+                self._guarded_run_once()
+        finally:
+            # Whatever ended the loop: nobody may be left waiting for a future.
+            self._accumulator.close()
+            self._abort(ClientClosedError("The producer was closed before the record was delivered."))
+            self._metadata.close()
+            self._client.close()
+            self._log.debug("The I/O thread ends")
+
+    def _finished(self) -> bool:
+        # First no more records, then the look at whether there are any.
+        self._accumulator.close()
+        return not self._accumulator.incomplete
+
+    def _guarded_run_once(self) -> None:
+        try:
+            self.run_once()
+        except Exception:
+            # A fault in one round must not end the thread, on which all senders rely; nor may it turn without pause.
+            self._log.exception("The I/O thread met an unexpected error and goes on")
+            self._time.sleep_ms(self._retry_backoff_ms)
+
+    def initiate_close(self) -> None:
+        """Take no more records, send what is there, then end. Takes no lock: a finalizer may call it anywhere."""
+        self._closing = True
+        self._client.wakeup()
+
+    def force_close(self) -> None:
+        """End now; records that are not delivered fail."""
+        self._closing = self._aborting = True
+        self._client.wakeup()
+
+    def run_once(self) -> None:
+        """One round: look, send, poll."""
+        now_ms = self._time.monotonic_ms()
+        self._wakeup.announce()
+        timeout_ms = self._responses.expire(now_ms)
+        if self._transactions is not None:
+            self._transactions.resolve()
+            retry_ms = self._transactions.maybe_send_init_producer_id(self._client, now_ms)
+            if retry_ms is not None:
+                timeout_ms = min(timeout_ms, retry_ms)
+            if self._transactions.state is State.FATAL_ERROR:
+                self._abort_queued()
+        wait_ms, saturated = self._send_producer_data(now_ms)
+        timeout_ms = min(timeout_ms, wait_ms, _MAX_POLL_MS)
+        if timeout_ms > 0:
+            self._wakeup.sleep(now_ms + timeout_ms, saturated)
+        try:
+            self._client.poll(timeout_ms, now_ms)
+        finally:
+            self._wakeup.awake()
+
+    def _abort_queued(self) -> None:
+        assert self._transactions is not None
+        error = self._transactions.fatal_error
+        assert error is not None
+        for queue in self._accumulator.active_queues():
+            for batch in list(queue.batches):
+                self._responses.fail(batch, error)
+
+    def _abort(self, error: BaseException) -> None:
+        for batch in self._accumulator.incomplete.snapshot():
+            try:
+                self._responses.give_up(batch, error)
+            except Exception:
+                self._log.exception("A batch for %s could not be given up", batch.tp)
+
+    def _send_producer_data(self, now_ms: int) -> tuple[int, frozenset[int]]:
+        """Send what is ready; returns for how long nothing else will be, and the brokers that take no more."""
+        cluster = self._metadata.fetch()
+        if cluster is not self._cluster:
+            self._cluster = cluster
+            self._accumulator.update_partition_counts()
+        check = self._drainer.ready(now_ms)
+        if check.unknown_leader_topics:
+            # The topic may have been deleted, or its leader is being elected: it is asked for, with a backoff.
+            for topic in check.unknown_leader_topics:
+                self._metadata.add_topic(topic, now_ms)
+            self._metadata.request_update()
+        wait_ms = check.next_check_ms
+        saturated = set()
+        sent = False
+        for node, queues in check.nodes.items():
+            if not self._client.ready(node, now_ms):
+                self._availability.stalled(node.id, now_ms)
+                wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
+                if self._client.in_flight_count(node.id):
+                    saturated.add(node.id)
+                continue
+            batches = self._drainer.drain(queues, now_ms)
+            if batches:
+                sent = True
+                self._availability.progressed(node.id)
+                self._send_request(node.id, batches, now_ms)
+        return (0 if sent else wait_ms), frozenset(saturated)
+
+    def _send_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
+        plan = ProduceRequestPlan(
+            batches,
+            self._metadata.topic_id,
+            acks=self._acks,
+            timeout_ms=self._request_timeout_ms,
+            codec=self._accumulator.compressor.codec,
+        )
+        for batch in batches:
+            self._metadata.add_topic(batch.tp.topic, now_ms)
+        request = self._client.new_request(
+            node_id,
+            plan.build,
+            now_ms,
+            api_key=ApiKeys.PRODUCE,
+            expect_response=self._acks != 0,
+            timeout_ms=self._request_timeout_ms,
+            on_complete=functools.partial(self._on_response, plan),
+            min_version=plan.min_version,
+            max_version=plan.max_version,
+        )
+        self._metrics.request_sent(batches, now_ms)
+        self._client.send(request, now_ms)
+
+    def _on_response(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
+        self._responses.handle(plan, response)

@@ -1,0 +1,83 @@
+"""Where records without a key go: batch by batch, more often to brokers that keep up (KIP-794)."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from kclient.common.cluster import Cluster
+from kclient.common.node import Node
+
+
+class NodeAvailability:
+    """Since when each broker has had batches ready without taking any. Written by the I/O thread, read by any."""
+
+    __slots__ = ("_stalled_since_ms", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._stalled_since_ms: dict[int, int] = {}
+
+    def stalled(self, node_id: int, now_ms: int) -> None:
+        """There are batches for the broker, but nothing can be sent to it."""
+        self._stalled_since_ms.setdefault(node_id, now_ms)
+
+    def progressed(self, node_id: int) -> None:
+        """The broker was sent something."""
+        self._stalled_since_ms.pop(node_id, None)
+
+    def available(self, node: Node, now_ms: int) -> bool:
+        """False once the broker has stalled for partitioner.availability.timeout.ms (never, if that is 0)."""
+        if not self._timeout_ms:
+            return True
+        since_ms = self._stalled_since_ms.get(node.id)
+        return since_ms is None or now_ms - since_ms < self._timeout_ms
+
+
+class StickyPartition:
+    """Chooses the partition that records without a key of one topic stay with for a while.
+
+    Called under the accumulator's lock.
+    """
+
+    __slots__ = ("_adaptive", "_availability", "_random", "_topic")
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        adaptive: bool,
+        availability: NodeAvailability,
+        below: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self._topic = topic
+        self._adaptive = adaptive
+        self._availability = availability
+        self._random = below
+
+    def next_partition(self, cluster: Cluster, backlog: Callable[[int], int], now_ms: int) -> int:
+        """The partition to go on with; `backlog(partition)` is how many batches wait there.
+
+        The topic must have partitions.
+        """
+        infos = cluster.available_partitions_for_topic(self._topic)
+        if not infos:
+            infos = cluster.partitions_for_topic(self._topic)
+            return infos[self._random(len(infos))].partition
+        if self._adaptive and len(infos) > 1:
+            usable = [i for i in infos if i.leader is None or self._availability.available(i.leader, now_ms)]
+            if usable:
+                infos = tuple(usable)
+            backlogs = [backlog(info.partition) for info in infos]
+            if max(backlogs) > min(backlogs):
+                return infos[weighted_choice(backlogs, self._random)].partition
+        return infos[self._random(len(infos))].partition
+
+
+def weighted_choice(backlogs: Sequence[int], below: Callable[[int], int] = random.randrange) -> int:
+    """An index, the likelier the shorter its queue: queues of 0, 3 and 1 are taken as 4 : 1 : 3."""
+    top = max(backlogs) + 1
+    frequencies = list(itertools.accumulate(top - backlog for backlog in backlogs))
+    return bisect_right(frequencies, below(frequencies[-1]))

@@ -1,0 +1,1 @@
+"""Producer ids, epochs and sequences: what makes a record that is sent twice be written once."""

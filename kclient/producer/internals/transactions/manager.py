@@ -1,0 +1,289 @@
+"""TransactionManager: the producer's id, and which sequences its batches may use (KIP-98, KIP-360).
+
+How a batch that is sent again is written once: the broker remembers the last five batches of a producer id per
+partition by their sequences. It answers a repetition with the first answer, and refuses whatever does not follow.
+A refusal leaves a gap that nothing of the same epoch can pass, so the producer moves on to a new epoch, which starts
+at 0. Before that every batch ahead of the gap must have had its answer under its old sequence: the broker may have
+it, and would take it again under a new one.
+"""
+
+from __future__ import annotations
+
+from kclient.client.kafka_client import KafkaClient
+from kclient.client.requests import ClientResponse
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import (
+    ClusterAuthorizationError,
+    ErrorCode,
+    Errors,
+    IllegalStateError,
+    InvalidPidMappingError,
+    KafkaError,
+    ProducerFencedError,
+    TransactionalIdAuthorizationError,
+    UnsupportedVersionError,
+)
+from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.producer.internals.transactions.sequences import (
+    PartitionSequences,
+    ProducerIdAndEpoch,
+    sequence_precedes,
+)
+from kclient.producer.internals.transactions.state import VALID_TRANSITIONS, State
+from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
+from kclient.record import increment_sequence
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.log_context import LogContext
+
+_MAX_EPOCH = 32767
+# Batches without a transaction never time out at the coordinator.
+_NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+
+_FATAL = (
+    ClusterAuthorizationError,
+    TransactionalIdAuthorizationError,
+    ProducerFencedError,
+    UnsupportedVersionError,
+    InvalidPidMappingError,
+)
+# The attempt was refused, and had an earlier one been taken, the answer would have been another.
+_NOT_WRITTEN = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
+# The leader has the batch, or it may have.
+_MAYBE_WRITTEN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class TransactionManager:
+    """Belongs to the I/O thread; `fatal_error` may be read by any."""
+
+    def __init__(self, backoff: ExponentialBackoff, log_context: LogContext) -> None:
+        self._log = log_context.logger(__name__)
+        self._backoff = backoff
+        self._state = State.UNINITIALIZED
+        self._identity = ProducerIdAndEpoch()
+        self._partitions: dict[TopicPartition, PartitionSequences] = {}
+        # Those with something to resolve, so that a producer of 10,000 partitions does not look at all of them.
+        self._unsettled: set[TopicPartition] = set()
+        self._attempts = 0
+        self._retry_at_ms = -1
+        self.fatal_error: KafkaError | None = None
+
+    @property
+    def identity(self) -> ProducerIdAndEpoch:
+        """The producer id and epoch for new batches."""
+        return self._identity
+
+    @property
+    def state(self) -> State:
+        """How far the producer is with its id."""
+        return self._state
+
+    def sequences(self, tp: TopicPartition) -> PartitionSequences:
+        """What is known of `tp`'s sequences."""
+        entry = self._partitions.get(tp)
+        if entry is None:
+            entry = self._partitions[tp] = PartitionSequences(self._identity)
+        return entry
+
+    # The way to an id.
+
+    def maybe_send_init_producer_id(self, client: KafkaClient, now_ms: int) -> int | None:
+        """Ask a broker for an id if one is needed.
+
+        Returns after how many ms to come back, None if an answer will come or nothing is needed.
+        """
+        if self._state is not State.UNINITIALIZED:
+            return None
+        if now_ms < self._retry_at_ms:
+            return self._retry_at_ms - now_ms
+        node = client.least_loaded_node(now_ms)
+        if node is None:
+            return self._backoff.max_ms
+        if not client.ready(node, now_ms):
+            error = client.authentication_error(node)
+            if error is not None:
+                self._fail_for_good(error)
+                return None
+            return client.poll_delay_ms(node, now_ms)
+        request = client.new_request(
+            node.id,
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS),
+            now_ms,
+            on_complete=self._on_producer_id,
+        )
+        client.send(request, now_ms)
+        self._transition_to(State.INITIALIZING)
+        return None
+
+    def _on_producer_id(self, response: ClientResponse) -> None:
+        error = response.failure()
+        message = response.message
+        if error is None:
+            error = Errors.for_code(message.error_code)
+        if error is None:
+            self._identity = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
+            self._attempts = 0
+            self._transition_to(State.READY)
+            self._log.info("Producer id %d with epoch %d", message.producer_id, message.producer_epoch)
+        elif error.retriable:
+            self._transition_to(State.UNINITIALIZED)
+            self._retry_at_ms = response.received_ms + self._backoff.backoff_ms(self._attempts)
+            self._attempts += 1
+            self._log.debug("No producer id yet: %s", error)
+        else:
+            self._fail_for_good(error)
+
+    def _transition_to(self, state: State) -> None:
+        if state not in VALID_TRANSITIONS[self._state]:
+            raise IllegalStateError(f"The producer id cannot go from {self._state.name} to {state.name}")
+        self._state = state
+
+    def _fail_for_good(self, error: KafkaError) -> None:
+        if self._state is State.FATAL_ERROR:
+            return
+        self._transition_to(State.FATAL_ERROR)
+        self.fatal_error = error
+        self._log.error("The producer cannot go on and has to be closed: %s", error)
+
+    # What may be sent.
+
+    def may_drain(self, batch: ProducerBatch) -> bool:
+        """Whether the first batch of a queue may be sent now."""
+        if self._state is not State.READY:
+            return False
+        entry = self.sequences(batch.tp)
+        if batch.has_sequence:
+            # A repetition: one at a time and in order. Behind a gap the broker would only refuse it again.
+            return batch.base_sequence == entry.first_in_flight and (
+                entry.gap is None or sequence_precedes(batch.base_sequence, entry.gap)
+            )
+        if entry.gap is not None or entry.unresolved is not None:
+            return False
+        # A new epoch begins only when nothing of the old one can arrive after it.
+        return entry.identity == self._identity or not (entry.in_flight or entry.on_wire)
+
+    def on_drain(self, batch: ProducerBatch) -> None:
+        """`batch` is about to be sent: it gets its sequence, unless it has one from its first attempt."""
+        entry = self.sequences(batch.tp)
+        if not batch.has_sequence:
+            if entry.identity != self._identity:
+                entry.restart(self._identity)
+            entry.assign(batch)
+        entry.on_wire += 1
+
+    def on_wire_ended(self, tp: TopicPartition) -> None:
+        """A request that carried a batch of `tp` is over."""
+        self.sequences(tp).on_wire -= 1
+
+    # What came of it.
+
+    def on_success(self, batch: ProducerBatch, base_offset: int) -> None:
+        """The broker has `batch`, even if its sender was told that the time was up."""
+        entry = self.sequences(batch.tp)
+        entry.acked(batch, base_offset)
+        entry.forget(batch)
+
+    def note_answer(self, batch: ProducerBatch, code: int) -> None:
+        """Remember what the answer of an attempt says about earlier ones."""
+        if code in _NOT_WRITTEN:
+            batch.in_doubt = False
+        elif code in _MAYBE_WRITTEN or ErrorCode.__members__.get(Errors.name_of(code)) is None:
+            batch.in_doubt = True
+
+    def can_retry(self, batch: ProducerBatch, code: int, error: KafkaError, log_start_offset: int) -> bool:
+        """Whether to send `batch` again after `error`, when neither time nor retries are used up."""
+        if code == ErrorCode.UNKNOWN_PRODUCER_ID:
+            # The broker lost what it knew, because the records it knew it from were deleted. A log start offset of -1
+            # says that the partition moved while the broker answered; a later answer will tell.
+            if log_start_offset != -1:
+                self._open_gap(batch)
+            return True
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            # Behind others it fits once those are written. But what is missing before the oldest will never come:
+            # it was given up, or deleted.
+            if batch.base_sequence == self.sequences(batch.tp).first_in_flight:
+                self._open_gap(batch)
+            return True
+        if code == ErrorCode.INVALID_PRODUCER_EPOCH and not batch.in_doubt:
+            self._open_gap(batch)
+            return True
+        return error.retriable
+
+    def on_failure(self, batch: ProducerBatch, error: BaseException) -> None:
+        """`batch` has failed for good, or was given up."""
+        if isinstance(error, _FATAL):
+            self._fail_for_good(error)
+        entry = self.sequences(batch.tp)
+        was_in_flight = batch in entry.in_flight
+        entry.forget(batch)
+        if not was_in_flight or self.fatal_error is not None:
+            return
+        if batch.in_doubt:
+            entry.leave_unresolved(batch)
+            self._unsettled.add(batch.tp)
+        else:
+            self._open_gap(batch)
+
+    def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """`batch` was too large: its parts share its sequences."""
+        entry = self.sequences(batch.tp)
+        entry.forget(batch)
+        sequence = batch.base_sequence
+        for part in parts:
+            part.stamp(batch.producer_id, batch.producer_epoch, sequence)
+            part.in_doubt = batch.in_doubt
+            entry.insert(part)
+            sequence = increment_sequence(sequence, part.builder.count)
+
+    def _open_gap(self, batch: ProducerBatch) -> None:
+        self.sequences(batch.tp).open_gap(batch.base_sequence)
+        self._unsettled.add(batch.tp)
+
+    # Going on after a gap.
+
+    def resolve(self) -> None:
+        """Find out what became of batches that were given up, and start a new epoch where there is a gap."""
+        if not self._unsettled or self._state is not State.READY:
+            return
+        restart = []
+        for tp in list(self._unsettled):
+            entry = self._partitions[tp]
+            if (
+                entry.gap is None
+                and entry.unresolved is not None
+                and not entry.in_flight
+                and not entry.on_wire
+            ):
+                if entry.all_acked:
+                    # What was given up had arrived, and what followed it too.
+                    entry.unresolved = None
+                else:
+                    entry.gap = entry.next_sequence
+            if entry.gap is None and entry.unresolved is None:
+                self._unsettled.discard(tp)
+            elif entry.ready_for_restart():
+                restart.append(tp)
+        if not restart:
+            return
+        # A partition that is an epoch behind, because others had gaps, goes on with the present one.
+        if any(self._partitions[tp].identity == self._identity for tp in restart):
+            self._bump_epoch()
+        if not self._identity.is_valid:
+            return
+        for tp in restart:
+            self._log.info("%s starts again at sequence 0 of epoch %d", tp, self._identity.epoch)
+            self._partitions[tp].restart(self._identity)
+            self._unsettled.discard(tp)
+
+    def _bump_epoch(self) -> None:
+        if self._identity.epoch < _MAX_EPOCH:
+            self._identity = ProducerIdAndEpoch(self._identity.producer_id, self._identity.epoch + 1)
+            return
+        self._identity = ProducerIdAndEpoch()
+        self._transition_to(State.UNINITIALIZED)

@@ -1,0 +1,62 @@
+"""SenderWakeup: waking the I/O thread only when that changes what it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_NEVER_MS = -1
+_ALWAYS_MS = 2**63
+
+
+class SenderWakeup:
+    """Decides whether a new batch is worth ending the I/O thread's poll. Thread-safe.
+
+    The I/O thread calls `announce` before it looks at the queues, `sleep` before it polls and `awake` after. A batch
+    that comes after the look is seen by none of them but this class: since the thread has announced itself by then,
+    whoever adds the batch wakes it. A wakeup costs a system call on both sides, and a producer at full speed would do
+    it for every batch; nearly all are saved because the thread is at work, or waits for an answer anyway.
+    """
+
+    __slots__ = ("_asleep_until_ms", "_saturated", "_wakeup", "_woken")
+
+    def __init__(self, wakeup: Callable[[], None]) -> None:
+        self._wakeup = wakeup
+        self._asleep_until_ms = _NEVER_MS
+        self._saturated: frozenset[int] = frozenset()
+        self._woken = False
+
+    def announce(self) -> None:
+        """The I/O thread is about to look at the queues."""
+        self._woken = False
+        self._saturated = frozenset()
+        self._asleep_until_ms = _ALWAYS_MS
+
+    def sleep(self, until_ms: int, saturated: frozenset[int]) -> None:
+        """It is about to poll until `until_ms`; the brokers `saturated` take nothing before they answer."""
+        self._saturated = saturated
+        self._asleep_until_ms = until_ms
+
+    def awake(self) -> None:
+        """It is back at work."""
+        self._asleep_until_ms = _NEVER_MS
+
+    def batch_added(self, leader_id: int | None, sendable_at_ms: int) -> None:
+        """A batch for `leader_id` was added that can be sent from `sendable_at_ms` on."""
+        asleep_until_ms = self._asleep_until_ms
+        if asleep_until_ms == _NEVER_MS:
+            # The I/O thread may be waiting for the interpreter lock. Letting go of it here, once per batch, keeps its
+            # answers from waiting for the 5 ms after which a busy thread is made to.
+            time.sleep(0)
+        elif sendable_at_ms < asleep_until_ms and leader_id not in self._saturated:
+            self.wake()
+
+    def is_saturated(self, leader_id: int) -> bool:
+        """Whether the broker has all requests that it may have without an answer."""
+        return leader_id in self._saturated
+
+    def wake(self) -> None:
+        """End the poll, or make the next one short, whatever the reason."""
+        if not self._woken:
+            self._woken = True
+            self._wakeup()

@@ -1,0 +1,430 @@
+"""KafkaProducer: sends records to Kafka."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast, overload
+
+from kclient.common.cluster import Cluster
+from kclient.common.topic_partition import PartitionInfo
+from kclient.errors import (
+    ClientClosedError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.metrics import MetricName
+from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.arguments import (
+    check_partition,
+    check_timeout,
+    check_timestamp,
+    check_topic,
+    checked_headers,
+)
+from kclient.producer.internals.assembly import build_producer
+from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.partitioner import partition_for_key
+from kclient.producer.types import Headers, ProducerRecord, RecordMetadata
+from kclient.serialization import Serializer
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import Timer
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.assembly import ProducerCore
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+K1 = TypeVar("K1")
+V1 = TypeVar("V1")
+
+Settings: TypeAlias = Mapping[str, object] | str | Path | None
+SerializerLike: TypeAlias = Serializer[K1] | Callable[[K1], bytes | None]
+OnDelivery: TypeAlias = Callable[[RecordMetadata, KafkaError | None], object]
+
+
+class KafkaProducer(Generic[K, V]):
+    """Sends records, in batches and from a thread of its own. All methods may be called by any thread.
+
+    `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
+    with underscores (`linger_ms=20`). Without a serializer, keys and values are bytes. Raises ConfigError.
+
+    Records are written once and in order per partition (idempotence, KIP-98), also when they have to be sent again.
+    Close the producer, or use it in a `with` block: what is not delivered by the end of the program is lost.
+    """
+
+    @overload
+    def __init__(
+        self: KafkaProducer[bytes, bytes],
+        config: Settings = None,
+        *,
+        key_serializer: None = None,
+        value_serializer: None = None,
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaProducer[K1, bytes],
+        config: Settings = None,
+        *,
+        key_serializer: SerializerLike[K1],
+        value_serializer: None = None,
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaProducer[bytes, V1],
+        config: Settings = None,
+        *,
+        key_serializer: None = None,
+        value_serializer: SerializerLike[V1],
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaProducer[K1, V1],
+        config: Settings = None,
+        *,
+        key_serializer: SerializerLike[K1],
+        value_serializer: SerializerLike[V1],
+        **settings: object,
+    ) -> None: ...
+    def __init__(
+        self,
+        config: Settings = None,
+        *,
+        key_serializer: object | None = None,
+        value_serializer: object | None = None,
+        **settings: object,
+    ) -> None:
+        if key_serializer is not None:
+            settings["key_serializer"] = key_serializer
+        if value_serializer is not None:
+            settings["value_serializer"] = value_serializer
+        self._begin(build_producer(ProducerConfig.parse(config, settings)))
+
+    def _begin(self, core: ProducerCore) -> None:
+        self._core = core
+        self._guard = core.guard
+        self._closed = False
+        # What every record would ask for is looked up here once.
+        self._topics = core.accumulator.topics
+        self._ignore_keys = core.config.partitioner_ignore_keys
+        # Values may go into a batch as they are, with nothing to look at but whether there is room.
+        self._plain = (
+            not core.interceptors and core.partitioner is None and core.config.value_serializer is None
+        )
+
+    @overload
+    def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> KafkaFuture[RecordMetadata]: ...
+    @overload
+    def send(
+        self, topic: ProducerRecord[K, V], *, on_delivery: OnDelivery | None = None
+    ) -> KafkaFuture[RecordMetadata]: ...
+    def send(
+        self,
+        topic: str | ProducerRecord[K, V],
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> KafkaFuture[RecordMetadata]:
+        """Add a record to what will be sent and return at once, normally; the future has the outcome.
+
+        It waits up to max.block.ms when the topic is not known yet or buffer.memory is full. Without `partition` the
+        key decides (as in Java), and without key the producer does. `on_delivery(metadata, error)` is called on the
+        I/O thread; it must not block.
+
+        What is wrong with the record itself is raised at once: TypeError, ValueError, InvalidTopicError,
+        SerializationError, RecordTooLargeError; KafkaTimeoutError and BufferExhaustedError when max.block.ms is over,
+        ClientClosedError after `close`.
+        """
+        # The usual case first: nothing to serialize or to choose, the topic known, room in the open batch.
+        if (
+            self._plain
+            and key is None
+            and type(value) is bytes
+            and type(topic) is str
+            and partition is None
+            and timestamp_ms is None
+            and not headers
+            and on_delivery is None
+            and not self._guard.forked
+        ):
+            queues = self._topics.get(topic)
+            if queues is not None and queues.sticky_queue is not None:
+                builder = queues.sticky_queue.open
+                if builder is not None:
+                    future: Any = builder.append(None, None, value, None)
+                    if future is not None:
+                        return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
+        return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+
+    def _send(
+        self,
+        topic: str | ProducerRecord[K, V],
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> KafkaFuture[RecordMetadata]:
+        core = self._core
+        self._check_usable()
+        if isinstance(topic, ProducerRecord):
+            record = topic
+            if not (value is key is partition is timestamp_ms is None) or headers:
+                raise TypeError("send(record) takes everything from the record; give it no other argument")
+            topic, value, key, partition = record.topic, record.value, record.key, record.partition
+            headers, timestamp_ms = record.headers, record.timestamp_ms
+        if on_delivery is not None and not callable(on_delivery):
+            raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
+        interceptors = core.interceptors
+        if not interceptors:
+            return self._accept(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+        record = interceptors.on_send(
+            ProducerRecord(
+                topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+            )
+        )
+        told = cast("OnDelivery", interceptors.around(cast(Any, on_delivery)))
+        try:
+            return self._accept(
+                record.topic,
+                record.value,
+                record.key,
+                record.partition,
+                record.headers,
+                record.timestamp_ms,
+                told,
+            )
+        except Exception as error:
+            interceptors.on_send_error(str(record.topic), record.partition, error)
+            raise
+
+    def _accept(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> KafkaFuture[RecordMetadata]:
+        core = self._core
+        if partition is not None:
+            check_partition(partition)
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
+        pairs = checked_headers(headers) if headers else ()
+        queues = self._topics.get(topic) if type(topic) is str else None
+        timer: Timer | None = None
+        if queues is None or (partition or 0) >= queues.partition_count:
+            check_topic(topic)
+            timer = core.time.timer(core.accumulator.max_block_ms())
+            queues = self._await_topic(topic, partition, timer)
+        key_bytes = core.key_serializer(topic, key, pairs)
+        value_bytes = core.value_serializer(topic, value, pairs)
+        if partition is None:
+            partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
+        return core.accumulator.append(
+            queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+        )
+
+    def _choose_partition(
+        self, queues: TopicQueues, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
+    ) -> int | None:
+        partitioner = self._core.partitioner
+        if partitioner is None:
+            if key_bytes is None or self._ignore_keys:
+                return None
+            return partition_for_key(key_bytes, queues.partition_count)
+        cluster = self._core.metadata.fetch()
+        chosen = partitioner.partition(queues.topic, key, key_bytes, value, value_bytes, cluster)
+        if chosen is not None:
+            check_partition(chosen)
+            if chosen >= queues.partition_count:
+                raise ValueError(
+                    f"The partitioner chose partition {chosen} of {queues.topic}, which has {queues.partition_count}"
+                )
+        return chosen
+
+    def _check_usable(self) -> None:
+        self._guard.check()
+        if self._closed:
+            raise ClientClosedError("The producer is closed; create a new one.")
+        transactions = self._core.transactions
+        if transactions is not None and transactions.fatal_error is not None:
+            error = transactions.fatal_error
+            raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
+
+    def _await_topic(self, topic: str, partition: int | None, timer: Timer) -> TopicQueues:
+        """Wait until `topic` is known, and `partition` if one is given."""
+        core = self._core
+        metadata = core.metadata
+        refreshed = False
+        while True:
+            metadata.add_topic(topic, timer.now_ms())
+            cluster = metadata.fetch()
+            count = cluster.partition_count(topic)
+            if count and (partition is None or partition < count):
+                break
+            if count and refreshed:
+                raise UnknownTopicOrPartitionError(
+                    f"{topic} has {count} partitions, none with number {partition}"
+                )
+            self._await_update(topic, timer)
+            refreshed = True
+        queues = core.accumulator.topic(topic)
+        core.accumulator.update_partition_counts()
+        return queues
+
+    def _await_update(self, topic: str, timer: Timer) -> None:
+        core = self._core
+        version = core.metadata.request_update_for_topic(topic)
+        core.client.wakeup()
+        started_ms = timer.now_ms()
+        try:
+            core.metadata.await_update(version, timer)
+            core.metadata.raise_error_for_topic(topic)
+        except KafkaTimeoutError as error:
+            servers = ", ".join(core.config.bootstrap_servers)
+            cause = core.metadata.last_error
+            raise KafkaTimeoutError(
+                f"Topic {topic} was not found within {timer.timeout_ms} ms (max.block.ms); asked were the brokers "
+                f"behind bootstrap.servers={servers}"
+                + (f"; the last error was: {cause}" if cause is not None else "; does the topic exist?")
+            ) from (cause or error)
+        finally:
+            core.metrics.metadata_wait.record(timer.now_ms() - started_ms)
+
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Send at once what was added before, and wait until all of it is delivered or has failed.
+
+        Raises KafkaTimeoutError if that takes longer than `timeout_ms`, and IllegalStateError in a callback, where
+        nothing could be delivered meanwhile. What failed is told by futures and callbacks.
+        """
+        core = self._core
+        self._guard.check()
+        timer = None
+        if timeout_ms is not None:
+            check_timeout(timeout_ms)
+            timer = core.time.timer(timeout_ms)
+        if core.io_thread.is_current:
+            raise IllegalStateError("flush() was called from a callback, where it would wait for itself")
+        started_ms = core.time.monotonic_ms()
+        core.accumulator.begin_flush()
+        try:
+            if not core.accumulator.incomplete.await_all_until_now(timer):
+                raise KafkaTimeoutError(
+                    f"{core.io_thread.undelivered} records were not delivered within {timeout_ms} ms; they are still "
+                    "being tried"
+                )
+        finally:
+            core.accumulator.end_flush()
+            core.metrics.flush_time.record(core.time.monotonic_ms() - started_ms)
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of `topic`, in order. Waits up to max.block.ms, and raises as `send` does."""
+        self._check_usable()
+        check_topic(topic)
+        self._await_topic(topic, None, self._core.time.timer(self._core.accumulator.max_block_ms()))
+        cluster: Cluster = self._core.metadata.fetch()
+        return cluster.partitions_for_topic(topic)
+
+    def metrics(self) -> dict[MetricName, float]:
+        """What the producer measures, under Java's names."""
+        self._guard.check()
+        return self._core.metrics.snapshot()
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Deliver what was added, and end.
+
+        What is not delivered after `timeout_ms` (delivery.timeout.ms, if None) fails; 0 delivers nothing more. May be
+        called again. In a callback it does not wait, so records that are not delivered by then fail.
+        """
+        if timeout_ms is not None:
+            check_timeout(timeout_ms)
+        core = self._core
+        if self._guard.forked:
+            return  # thread and connections are the parent's
+        self._plain = False
+        first = not self._closed
+        self._closed = True
+        io_thread = core.io_thread
+        if timeout_ms is None:
+            timeout_ms = core.config.delivery_timeout_ms
+        if timeout_ms and not io_thread.is_current:
+            io_thread.begin_close()
+            io_thread.join(timeout_ms)
+        if io_thread.alive and not io_thread.abort():
+            log.warning(
+                "[Producer clientId=%s] A callback that does not return keeps the producer", core.client_id
+            )
+        if first:
+            self._close_parts()
+
+    def _close_parts(self) -> None:
+        core = self._core
+        core.interceptors.close()
+        parts = (core.partitioner, core.config.key_serializer, core.config.value_serializer)
+        for part in parts:
+            close = getattr(part, "close", None)
+            if callable(close) and not isinstance(part, type):
+                try:
+                    close()
+                except Exception:
+                    log.exception("[Producer clientId=%s] %r could not be closed", core.client_id, part)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except Exception:
+            # The error of the block is the one that matters.
+            log.exception("[Producer clientId=%s] The producer could not be closed", self._core.client_id)
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)
+        if core is None or self._closed or core.guard.forked or not core.io_thread.alive:
+            return
+        # No lock may be taken here: the collector may run in the middle of whatever holds it. The I/O thread
+        # delivers what it has and ends.
+        core.io_thread.begin_close()
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=1, source=self)
+
+    def __repr__(self) -> str:
+        core = self._core
+        return f"<KafkaProducer {core.client_id} to {', '.join(core.config.bootstrap_servers)}>"
