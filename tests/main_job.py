@@ -146,8 +146,7 @@ def test_a_group_without_a_committed_offset_and_without_a_reset_policy_says_so(s
     with KafkaConsumer(bootstrap_servers=servers, group_id="none-yet", auto_offset_reset="none") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         with pytest.raises(NoOffsetForPartitionError, match=topic):
-            for _ in range(100):
-                consumer.poll(200)
+            consumer.poll(20_000)
 
 
 def test_a_record_above_the_topics_limit_fails_and_the_others_of_its_batch_arrive(servers: str) -> None:
@@ -200,7 +199,7 @@ def test_groups_are_listed_described_and_deleted(servers: str) -> None:
         described = admin.describe_groups([group])[group]
         assert described.state == "Stable"
         assert [(m.client_id, len(m.assignment)) for m in described.members] == [("reader", 2)]
-        with pytest.raises(AdminError, match="NonEmptyGroup|not empty|members"):
+        with pytest.raises(AdminError, match=group):
             admin.delete_groups([group])
         member.stop()
         committed = admin.list_consumer_group_offsets(group)

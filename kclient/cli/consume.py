@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from typing import TypeAlias
 
 from kclient.cli.common import (
     add_client_arguments,
@@ -42,7 +43,7 @@ _EPILOG = """\
 and escapes such as \\n and \\t, for example: --format '%p:%o %k = %v\\n'
 """
 
-Record = ConsumerRecord[bytes, bytes]
+Record: TypeAlias = ConsumerRecord[bytes, bytes]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

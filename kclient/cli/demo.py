@@ -7,7 +7,7 @@ import contextlib
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import attrs
 from rich.console import Console
@@ -269,7 +269,8 @@ class Demo:
             self._console.print(f"[bold red]NOT verified:[/] {'; '.join(problems)}", highlight=False)
             return False
         self._console.print(
-            f"[bold green]verified:[/] {self._records:,} records, each exactly once and in order per key, all committed",
+            f"[bold green]verified:[/] {self._records:,} records, each exactly once and in order per key, "
+            "all committed",
             highlight=False,
         )
         return True
@@ -331,6 +332,6 @@ class _Paused(ConsumerRebalanceListener):
         self._consumer = consumer
         self.paused = True
 
-    def on_partitions_assigned(self, partitions: object) -> None:
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         if self.paused:
-            self._consumer.pause(self._consumer.assignment())
+            self._consumer.pause(partitions)

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-
 from kclient._accel import IMPL
 from kclient._version import __version__
 from kclient.cli.common import error_console

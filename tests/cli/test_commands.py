@@ -1,0 +1,264 @@
+"""The kclient command, as a person or a script uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient import KafkaProducer, __version__
+from kclient.broker import EmbeddedKafka
+from kclient.cli.main import COMMANDS, main
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture
+def topic(servers: str, capsys: pytest.CaptureFixture[str]) -> str:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    assert (
+        main(["topics", "--bootstrap-server", servers, "--create", "--topic", name, "--partitions", "2"]) == 0
+    )
+    assert capsys.readouterr().out == f"Created topic {name} with 2 partitions.\n"
+    return name
+
+
+def lines_file(tmp_path: Path, *lines: str) -> str:
+    file = tmp_path / "lines"
+    file.write_text("".join(line + "\n" for line in lines))
+    return str(file)
+
+
+def consume(servers: str, topic: str, *more: str, count: int) -> int:
+    return main(
+        [
+            *("consume", "--bootstrap-server", servers, "--topic", topic, "--from-beginning"),
+            *("--max-messages", str(count), "--timeout-ms", "20000", *more),
+        ]
+    )
+
+
+def test_the_version_names_the_implementation(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert f"kclient {__version__} (" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_its_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert "options:" in capsys.readouterr().out
+
+
+def test_lines_of_a_file_arrive_with_keys_and_headers(
+    servers: str, topic: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = lines_file(tmp_path, "h:1,g:\tk1\tone", "\tk2\ttwo")
+    arguments = [
+        "produce",
+        "--bootstrap-server",
+        servers,
+        "--topic",
+        topic,
+        "--file",
+        file,
+        "--partition",
+        "1",
+    ]
+    for name in ("parse.key", "parse.headers"):
+        arguments += ["--reader-property", f"{name}=true"]
+    assert main(arguments) == 0
+    assert capsysbinary.readouterr().err.endswith(b"2 delivered, 0 failed\n")
+    assert consume(servers, topic, "--output", "json", count=2) == 0
+    shown = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [(r["partition"], r["offset"], r["key"], r["value"]) for r in shown] == [
+        (1, 0, "k1", "one"),
+        (1, 1, "k2", "two"),
+    ]
+    assert shown[0]["headers"] == [{"name": "h", "value": "1"}, {"name": "g", "value": ""}]
+
+
+def test_a_line_without_the_key_it_should_have_is_a_failure(
+    servers: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lines_file(tmp_path, "k:good", "bad")
+    code = main(
+        [
+            *("produce", "--bootstrap-server", servers, "--topic", topic, "--file", file),
+            *("--property", "parse.key=true", "--property", "key.separator=:"),
+        ]
+    )
+    said = capsys.readouterr().err
+    assert code == 1
+    assert "line 2" in said
+    assert "1 delivered, 1 failed" in said
+
+
+def test_text_formats_fill_in_their_marks(
+    servers: str, topic: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = lines_file(tmp_path, "k=v")
+    arguments = ["--property", "parse.key=true", "--property", "key.separator=="]
+    main(
+        [
+            "produce",
+            "--bootstrap-server",
+            servers,
+            "--topic",
+            topic,
+            "--file",
+            file,
+            "--partition",
+            "0",
+            *arguments,
+        ]
+    )
+    capsysbinary.readouterr()
+    assert consume(servers, topic, "--format", r"%t/%p@%o %k:%s (%S)\n", count=1) == 0
+    assert capsysbinary.readouterr().out == f"{topic}/0@0 k:v (1)\n".encode()
+    assert (
+        consume(servers, topic, "--property", "print.key=true", "--property", "key.separator=|", count=1) == 0
+    )
+    assert capsysbinary.readouterr().out == b"k|v\n"
+
+
+def test_bytes_that_are_no_text_come_as_base64(
+    servers: str, topic: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        producer.send(topic, b"\xff\x00")
+    assert consume(servers, topic, "--output", "json", count=1) == 0
+    assert json.loads(capsysbinary.readouterr().out)["value_base64"] == "/wA="
+
+
+def test_an_unknown_mark_or_property_is_refused_with_those_that_exist(
+    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert consume(servers, topic, "--format", "%z", count=1) == 2
+    assert "%t" in capsys.readouterr().err
+    assert consume(servers, topic, "--property", "print.keys=true", count=1) == 2
+    assert "print.key" in capsys.readouterr().err
+
+
+def test_consuming_in_a_group_commits_only_what_was_printed(
+    servers: str, topic: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = lines_file(tmp_path, *(f"v{i}" for i in range(10)))
+    main(["produce", "--bootstrap-server", servers, "--topic", topic, "--file", file, "--partition", "0"])
+    capsysbinary.readouterr()
+    group = f"g-{topic}"
+    assert consume(servers, topic, "--group", group, count=4) == 0
+    assert consume(servers, topic, "--group", group, count=6) == 0
+    assert capsysbinary.readouterr().out.split() == [b"v%d" % i for i in range(10)]
+    assert main(["groups", "--bootstrap-server", servers, "--describe", "--group", group]) == 0
+    header, *rows = capsysbinary.readouterr().out.decode().splitlines()
+    assert header.split("\t")[:6] == ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
+    assert f"{group}\t{topic}\t0\t10\t10\t0" in "\n".join(rows)
+    assert main(["groups", "--bootstrap-server", servers, "--list"]) == 0
+    assert group in capsysbinary.readouterr().out.decode().split()
+    assert main(["groups", "--bootstrap-server", servers, "--delete", "--group", group]) == 0
+
+
+def test_fewer_records_than_asked_for_is_a_failure(
+    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(
+        [
+            "consume",
+            "--bootstrap-server",
+            servers,
+            "--topic",
+            topic,
+            "--max-messages",
+            "1",
+            "--timeout-ms",
+            "300",
+        ]
+    )
+    assert code == 1
+    assert "0 records" in capsys.readouterr().err
+
+
+def test_topics_are_listed_described_and_deleted(
+    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ["topics", "--bootstrap-server", servers]
+    assert main([*at, "--list"]) == 0
+    assert topic in capsys.readouterr().out.split()
+    assert main([*at, "--describe", "--topic", topic]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main([*at, "--create", "--topic", topic]) == 1
+    assert topic in capsys.readouterr().err
+    assert main([*at, "--create", "--topic", topic, "--if-not-exists"]) == 0
+    assert main([*at, "--delete", "--topic", topic]) == 0
+    assert main([*at, "--describe", "--topic", topic]) == 1
+    assert main([*at, "--delete", "--topic", topic, "--if-exists"]) == 0
+
+
+def test_a_wrong_setting_ends_with_code_2_and_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", "--list", "-X", "request.timeout=5"]) == 2
+    assert "request.timeout.ms" in capsys.readouterr().err
+
+
+def test_a_broker_that_is_not_there_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["-X", "default.api.timeout.ms=400", "-X", "request.timeout.ms=300"]
+    assert main(["topics", "--list", "--bootstrap-server", "127.0.0.1:1", *limits]) == 1
+    said = capsys.readouterr().err
+    assert "127.0.0.1:1" in said
+    assert "Traceback" not in said
+
+
+def test_settings_come_from_a_java_properties_file(
+    servers: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(f"bootstrap.servers={servers}\nacks=all\nlinger.ms=1\n")
+    file = lines_file(tmp_path, "x")
+    assert main(["produce", "--topic", topic, "--file", file, "--command-config", str(config)]) == 0
+    assert "1 delivered" in capsys.readouterr().err
+
+
+def test_standard_input_is_read_and_a_closed_output_ends_quietly(servers: str, topic: str) -> None:
+    text = "".join(f"line {i}\n" for i in range(500)).encode()
+    command = [sys.executable, "-m", "kclient", "produce", "--topic", topic, "--bootstrap-server", servers]
+    done = subprocess.run(command, input=text, capture_output=True, timeout=60, check=True)
+    assert done.stderr.endswith(b"500 delivered, 0 failed\n")
+    pipe = (
+        f"{sys.executable} -m kclient consume --topic {topic} --from-beginning --bootstrap-server {servers}"
+    )
+    head = subprocess.run(
+        ["bash", "-c", f"{pipe} --max-messages 500 | head -n 1"], capture_output=True, timeout=60, check=True
+    )
+    assert head.stdout.startswith(b"line ")
+    assert b"Traceback" not in head.stderr
+
+
+def test_the_demo_verifies_every_record(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--records", "3000"]) == 0
+    said = capsys.readouterr().out
+    assert "verified: 3,000 records" in said
+    assert "demo-consumer-1" in said
+    assert "demo-consumer-2" in said
+
+
+def test_the_demo_fails_when_a_record_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kclient.cli import demo
+
+    take = demo.Verifier.take
+    monkeypatch.setattr(demo.Verifier, "take", lambda self, batch: take(self, [*batch[:-1], batch[-2]]))
+    assert main(["demo", "--records", "500"]) == 1
+    assert "NOT verified" in capsys.readouterr().out
