@@ -1,0 +1,133 @@
+"""NetworkSend and NetworkReceive over transports that take and give bytes as they please."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.errors import InvalidReceiveError
+from kclient.network.receive import NetworkReceive
+from kclient.network.send import NetworkSend
+from kclient.network.transport import Buffer, PlaintextTransport
+
+
+class Wire(PlaintextTransport):
+    """Takes at most `portions[i]` bytes at the i-th send and gives as much at the i-th read; then everything."""
+
+    def __init__(self, incoming: bytes = b"", portions: Sequence[int] = ()) -> None:
+        self.incoming = bytearray(incoming)
+        self.taken = bytearray()
+        self.portions = list(portions)
+        self.sends = 0
+
+    def send(self, buffers: Sequence[Buffer]) -> int:
+        self.sends += 1
+        data = b"".join(buffers)
+        portion = data[: self.portions.pop(0)] if self.portions else data
+        self.taken += portion
+        return len(portion)
+
+    def recv_into(self, buffer: memoryview) -> int:
+        limit = min(len(buffer), self.portions.pop(0) if self.portions else len(buffer), len(self.incoming))
+        buffer[:limit] = self.incoming[:limit]
+        del self.incoming[:limit]
+        return limit
+
+
+@given(st.lists(st.binary(max_size=20), max_size=8), st.lists(st.integers(0, 30), max_size=20))
+def test_a_send_arrives_whole_however_it_is_cut_up(buffers: list[bytes], portions: list[int]) -> None:
+    wire = Wire(portions=portions)
+    send = NetworkSend(buffers)
+    while not send.completed:
+        send.write_to(wire)
+    assert wire.taken == b"".join(buffers)
+
+
+def test_a_send_of_more_buffers_than_one_system_call_takes_arrives_whole() -> None:
+    wire = Wire()
+    send = NetworkSend([bytes([i % 256]) for i in range(3000)])
+    while not send.completed:
+        send.write_to(wire)
+    assert wire.taken == bytes(i % 256 for i in range(3000))
+    assert wire.sends == 3
+
+
+def test_a_completed_send_lets_go_of_its_buffers() -> None:
+    batch = bytearray(b"records")
+    send = NetworkSend([b"head", memoryview(batch)])
+    send.write_to(Wire())
+    batch.append(1)  # BufferError while the view is held
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 7), max_size=60))
+def test_a_frame_is_received_whole_however_it_is_cut_up(payload: bytes, portions: list[int]) -> None:
+    wire = Wire(len(payload).to_bytes(4, "big") + payload + b"next", portions)
+    receive = NetworkReceive("peer", 1000)
+    while not receive.completed:
+        receive.read_from(wire)
+    assert bytes(receive.payload) == payload
+    assert wire.incoming == b"next"
+
+
+def test_a_frame_larger_than_the_first_buffer_is_received_whole() -> None:
+    payload = bytes(range(256)) * 4096
+    wire = Wire(len(payload).to_bytes(4, "big") + payload, [4, 70_000, 1, 5])
+    receive = NetworkReceive("peer", 1 << 24)
+    while not receive.completed:
+        receive.read_from(wire)
+    assert bytes(receive.payload) == payload
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 104_857_601, 2**31 - 1])
+def test_an_impossible_length_is_refused_and_nothing_is_allocated_for_it(size: int) -> None:
+    receive = NetworkReceive("broker:9092", 104_857_600)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidReceiveError, match=str(size)):
+            receive.read_from(Wire(size.to_bytes(4, "big", signed=True) + b"x" * 10))
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_grows_with_what_arrives_and_not_with_what_is_announced() -> None:
+    receive = NetworkReceive("peer", 1 << 30)
+    tracemalloc.start()
+    try:
+        wire = Wire((100 << 20).to_bytes(4, "big") + bytes(100_000))
+        receive.read_from(wire)
+        assert not receive.completed
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_unlimited_receive_takes_any_length_but_a_negative_one() -> None:
+    NetworkReceive("peer", -1).read_from(Wire((1 << 30).to_bytes(4, "big")))
+    with pytest.raises(InvalidReceiveError):
+        NetworkReceive("peer", -1).read_from(Wire(b"\xff\xff\xff\xff"))
+
+
+def test_a_stranger_is_recognised_by_its_first_bytes() -> None:
+    with pytest.raises(InvalidReceiveError, match="speaks HTTP"):
+        NetworkReceive("peer", 1000).read_from(Wire(b"HTTP/1.1 400 Bad Request"))
+    with pytest.raises(InvalidReceiveError, match="speaks TLS"):
+        NetworkReceive("peer", 1000).read_from(Wire(b"\x15\x03\x03\x00\x02"))
+
+
+def test_an_empty_frame_is_a_frame() -> None:
+    receive = NetworkReceive("peer", 1000)
+    receive.read_from(Wire(bytes(4)))
+    assert receive.completed
+    assert bytes(receive.payload) == b""
+
+
+def test_a_payload_cannot_be_written_to() -> None:
+    receive = NetworkReceive("peer", 1000)
+    receive.read_from(Wire(b"\0\0\0\1x"))
+    with pytest.raises(TypeError):
+        receive.payload[0] = 0
