@@ -98,9 +98,9 @@ class EpochCheckpoint:
     path: Path
 
     def read(self) -> list[tuple[int, int]]:
-        """Pairs of epoch and start offset;
+        """Pairs of epoch and start offset; empty if the file is missing.
 
-        empty if the file is missing. Raises `MalformedCheckpointError`.
+        Raises `MalformedCheckpointError`.
         """
         epochs: list[tuple[int, int]] = []
         for entry in CheckpointFile(self.path).read():

@@ -61,6 +61,12 @@ def _flag(name: str, value: object) -> bool:
     return text == "true"
 
 
+def _never(name: str, value: object) -> bool:
+    if _flag(name, value):
+        raise InvalidConfigurationError(f"{name}=true is not implemented; leave it false")
+    return False
+
+
 def _one_of(*values: str) -> Parser:
     def parse(name: str, value: object) -> str:
         if value not in values:
@@ -198,7 +204,7 @@ class LogConfig:
         "unclean.leader.election.enable", False, _flag, "Whether a replica that lags may become the leader."
     )
     preallocate: bool = _setting(
-        "preallocate", False, _flag, "Whether a new segment's file gets its full size at once."
+        "preallocate", False, _never, "Whether a new segment's file gets its full size at once."
     )
     delete_retention_ms: int = _setting(
         "delete.retention.ms", _DAY_MS, _period, "Time for which compaction keeps a deletion marker."

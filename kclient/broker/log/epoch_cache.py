@@ -70,9 +70,8 @@ class LeaderEpochCache:
         return None if index < 0 else self._epochs[index]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch`, and the offset at which it ended;
-
-        (-1, -1) if none can be told.
+        """The largest known epoch up to `epoch`, and the offset at which it ended; (-1, -1) if none can be
+        told.
         """
         if epoch == UNDEFINED_EPOCH or not self._epochs:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET

@@ -32,7 +32,7 @@ from kclient.broker.log.files import (
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.producer_replay import rebuild_producer_state, replay_batch
-from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
 from kclient.broker.log.segment import LogSegment
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import Scheduler
@@ -51,8 +51,8 @@ _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFF
 class LoadOptions:
     """What a log has to know to be opened besides its directory. Immutable.
 
-    `clean` says that the last shutdown was: nothing is recovered then. `log_start_offset` and `recovery_point`
-    are the checkpointed ones, lower bounds both.
+    `clean` says that the last shutdown was: nothing is recovered then. `log_start_offset` and
+    `recovery_point` are the checkpointed ones, lower bounds both.
     """
 
     config: LogConfig
@@ -60,6 +60,7 @@ class LoadOptions:
     log_start_offset: int = 0
     recovery_point: int = 0
     ack_policy: AckPolicy = AckPolicy.NONE
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
 
 
 def load_log(
@@ -112,7 +113,9 @@ class _LogLoader:
         self._time = time
         self._options = options
         self.local = LocalLog(topic_partition, directory, options.config, time)
-        self.producers = ProducerStateManager(topic_partition, directory)
+        self.producers = ProducerStateManager(
+            topic_partition, directory, producer_id_expiration_ms=options.producer_id_expiration_ms
+        )
         checkpoint = EpochCheckpoint(directory / LEADER_EPOCH_CHECKPOINT)
         self.epochs = LeaderEpochCache(topic_partition, checkpoint)
         self.log_start_offset = options.log_start_offset
@@ -198,7 +201,9 @@ class _LogLoader:
             self.local.open_segment(base)
 
     def _find_end(self) -> bool:
-        """Take the log's end from the active segment; False if that is damaged in spite of a clean shutdown."""
+        """Take the log's end from the active segment; False if that is damaged in spite of a clean
+        shutdown.
+        """
         active = self.local.segments.active
         try:
             self.local.log_end_offset = active.next_offset()
@@ -215,7 +220,6 @@ class _LogLoader:
         unflushed = segments.from_offset(self.recovery_point)
         self._rebuild_producers(unflushed[0].base_offset)
         for index, segment in enumerate(unflushed):
-            # A gap between segments: a whole file is missing, and what follows cannot be part of this log.
             cut = segment.recover(lambda batch, segment=segment: self._visit(segment, batch))  # type: ignore[misc]
             self.local.log_end_offset = max(self.producers.map_end_offset, segment.base_offset)
             log.info(

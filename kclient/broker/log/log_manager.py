@@ -23,6 +23,7 @@ from kclient.broker.log.files import (
 )
 from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
 from kclient.broker.log.log_directory import LogDirectory
+from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import Scheduler
 from kclient.common.topic_partition import TopicPartition
@@ -50,8 +51,8 @@ class LogManager:
     """Opens, makes, looks after and deletes logs. Thread-safe.
 
     Without a `scheduler` it has one of its own, which it starts and stops. A directory whose disk fails goes
-    offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories and
-    compared with those of old ones; None takes the cluster of the directories, or a new one.
+    offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories
+    and compared with those of old ones; None takes the cluster of the directories, or a new one.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class LogManager:
         cluster_id: str | None = None,
         node_id: int = 1,
         ack_policy: AckPolicy = AckPolicy.NONE,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         intervals: LogIntervals | None = None,
     ) -> None:
         if not log_dirs:
@@ -76,6 +78,7 @@ class LogManager:
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._ack_policy = ack_policy
+        self._producer_id_expiration_ms = producer_id_expiration_ms
         self._intervals = intervals if intervals is not None else LogIntervals()
         # Held while logs are made, deleted and listed; never while one is appended to or read.
         self._lock = threading.RLock()
@@ -137,8 +140,8 @@ class LogManager:
     ) -> UnifiedLog:
         """The partition's log, a new one in the directory with the fewest if there is none.
 
-        `config` is for a new log. Raises `InconsistentTopicIdError` if the log is that of another topic of the
-        same name, and `KafkaStorageError`.
+        `config` is for a new log. Raises `InconsistentTopicIdError` if the log is that of another topic of
+        the same name, and `KafkaStorageError`.
         """
         with self._lock:
             self._check_loaded()
@@ -201,7 +204,10 @@ class LogManager:
         self._checkpoint(lambda log_dir: log_dir.log_start_offsets, start_offset)
 
     def shutdown(self) -> None:
-        """Flush and close all logs, and leave the marker of a clean shutdown where all went well. Idempotent."""
+        """Flush and close all logs, and leave the marker of a clean shutdown where all went well.
+
+        Idempotent.
+        """
         if self._own_scheduler:
             # Not under the lock, which a task that is just running may wait for.
             self._scheduler.shutdown()
@@ -276,6 +282,7 @@ class LogManager:
                     log_start_offset=start_offsets.get(topic_partition, 0),
                     recovery_point=recovery_points.get(topic_partition, 0),
                     ack_policy=self._ack_policy,
+                    producer_id_expiration_ms=self._producer_id_expiration_ms,
                 )
                 self._logs[topic_partition] = load_log(
                     directory, topic_partition, log_dir, self._scheduler, self._time, options
@@ -298,7 +305,7 @@ class LogManager:
         live = self.live_log_dirs
         if not live:
             raise KafkaStorageError("All log directories are offline")
-        counts = {log_dir: 0 for log_dir in live}
+        counts = dict.fromkeys(live, 0)
         for one in self._logs.values():
             if one.log_dir in counts:
                 counts[one.log_dir] += 1
@@ -307,7 +314,12 @@ class LogManager:
         try:
             directory.mkdir(exist_ok=True)
             log_dir.sync()
-            options = LoadOptions(config, clean=True, ack_policy=self._ack_policy)
+            options = LoadOptions(
+                config,
+                clean=True,
+                ack_policy=self._ack_policy,
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+            )
             made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
         except OSError as error:
             raise log_dir.fail(f"making the log of {topic_partition}", error) from error

@@ -13,9 +13,8 @@ _ENTRY = struct.Struct(">ii")
 
 
 class OffsetIndex(AbstractIndex):
-    """Entries (offset relative to the segment's base, position):
-
-    the last offset of a batch and where it begins.
+    """Entries (offset relative to the segment's base, position): the last offset of a batch and where it
+    begins.
     """
 
     ENTRY_SIZE = 8

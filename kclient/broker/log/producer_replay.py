@@ -71,9 +71,8 @@ def complete_transactions(
 def replay_batch(
     state: ProducerStateManager, batch: RecordBatch, index_segment: LogSegment | None = None
 ) -> None:
-    """Bring `state` past one batch of the log;
-
-    aborted transactions go to the index of `index_segment` if given.
+    """Bring `state` past one batch of the log; aborted transactions go to the index of `index_segment` if
+    given.
     """
     producer_id = batch.producer_id
     if producer_id != NO_PRODUCER_ID:

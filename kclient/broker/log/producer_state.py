@@ -138,7 +138,14 @@ class ProducerStateEntry:
 
     def copy(self) -> ProducerStateEntry:
         """An entry of its own with the same state."""
-        return attrs.evolve(self, batches=deque(self.batches, maxlen=BATCHES_TO_RETAIN))
+        return ProducerStateEntry(
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            self.last_timestamp_ms,
+            self.current_txn_first_offset,
+            self.batches.copy(),
+        )
 
 
 class ProducerAppendInfo:

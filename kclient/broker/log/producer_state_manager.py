@@ -1,6 +1,5 @@
-"""ProducerStateManager:
-
-the state of all producers of a log, its snapshots, and which transactions are open.
+"""ProducerStateManager: the state of all producers of a log, its snapshots, and which transactions are
+open.
 """
 
 from __future__ import annotations

@@ -104,9 +104,8 @@ class LogSegment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """The greatest timestamp of a record;
-
-        the time of the last change of the file if no record has one.
+        """The greatest timestamp of a record; the time of the last change of the file if no record has
+        one.
         """
         timestamp_ms = self.max_timestamp[0]
         return timestamp_ms if timestamp_ms >= 0 else int(self.path.stat().st_mtime * 1000)
@@ -176,7 +175,9 @@ class LogSegment:
         return None if found is None else found.position
 
     def offset_for_timestamp(self, timestamp_ms: int, starting_offset: int) -> tuple[int, int, int] | None:
-        """Timestamp, offset and epoch of the first record from `starting_offset` on that is not before the time."""
+        """Timestamp, offset and epoch of the first record from `starting_offset` on that is not before the
+        time.
+        """
         self._check_indexes()
         _, offset = self.time_index.lookup(timestamp_ms)
         position = self.offset_index.lookup(max(offset, starting_offset))[1]
@@ -384,9 +385,8 @@ class LogSegment:
             self._indexes_checked = True
 
     def _check_last_entries(self) -> None:
-        """Compare the last entries with the log:
-
-        garbage that happens to be in order is not found otherwise.
+        """Compare the last entries with the log: garbage that happens to be in order is not found
+        otherwise.
         """
         index = self.offset_index
         if not self.time_index.path.exists() or not index.path.exists():

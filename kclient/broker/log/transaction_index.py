@@ -17,9 +17,8 @@ _ENTRY = struct.Struct(">hqqqq")
 
 @attrs.frozen
 class AbortedTxn:
-    """A transaction that was aborted:
-
-    its first offset, that of its marker, and the last stable offset after it.
+    """A transaction that was aborted: its first offset, that of its marker, and the last stable offset after
+    it.
     """
 
     producer_id: int

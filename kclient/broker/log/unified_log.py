@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kclient.broker.log import retention
@@ -224,9 +224,8 @@ class UnifiedLog:
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_batch: bool = True,
     ) -> FetchDataInfo:
-        """The batches from `start_offset` on, up to `max_bytes`;
-
-        with `min_one_batch` the first one whole anyway.
+        """The batches from `start_offset` on, up to `max_bytes`; with `min_one_batch` the first one whole
+        anyway.
 
         Raises `OffsetOutOfRangeError` for an offset outside the log and `CorruptRecordError` for damaged
         files.
@@ -248,7 +247,7 @@ class UnifiedLog:
         position, data = 0, memoryview(b"")
         while segment is not None:
             following = None
-            with self._pinned(segment):
+            with self._pinned([segment], "reading"):
                 if limit < log_end:
                     end = segment.position_of(limit)
                     max_position = max_position if end is None else min(end, max_position)
@@ -274,9 +273,8 @@ class UnifiedLog:
         return FetchDataInfo(start_offset, data, log_end, stable, log_start, aborted)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int | None] | None:
-        """The first record that is not before a time:
-
-        (timestamp, offset, leader epoch), None if there is none.
+        """The first record that is not before a time: (timestamp, offset, leader epoch), None if there is
+        none.
 
         Negative numbers ask for the log's end (-1), its start (-2 and -4), or the record with the greatest
         timestamp (-3). Raises `InvalidRequestError` for others.
@@ -292,16 +290,9 @@ class UnifiedLog:
                 return None
             if timestamp_ms < MAX_TIMESTAMP:
                 raise InvalidRequestError(f"There is no offset for the timestamp {timestamp_ms}")
-            segments = list(self._local.segments)
-            for segment in segments:
-                segment.pin()
-        try:
-            with self._disk("looking up a time"):
-                return search_timestamp(segments, timestamp_ms, self._log_start_offset)
-        finally:
-            with self._lock:
-                for segment in segments:
-                    segment.unpin()
+            segments = self._pin_from(self._log_start_offset)
+        with self._pinned(segments, "looking up a time"):
+            return search_timestamp(segments, timestamp_ms, self._log_start_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` and the offset at which it ended, (-1, -1) if it cannot be told."""
@@ -369,17 +360,11 @@ class UnifiedLog:
             with self._disk("writing indexes"):
                 for segment in segments:
                     segment.write_indexes()
+            self._pin_from(self._recovery_point)
+        with self._pinned(segments, "flushing"):
             for segment in segments:
-                segment.pin()
-        try:
-            with self._disk("flushing"):
-                for segment in segments:
-                    segment.flush()
-                self._local.sync_directory()
-        finally:
-            with self._lock:
-                for segment in segments:
-                    segment.unpin()
+                segment.flush()
+            self._local.sync_directory()
         with self._lock:
             # The log may have been truncated meanwhile.
             self._recovery_point = max(self._recovery_point, min(end_offset, self._local.log_end_offset))
@@ -433,14 +418,21 @@ class UnifiedLog:
             raise self._log_dir.fail(f"{self.topic_partition}: {what}", error) from error
 
     @contextmanager
-    def _pinned(self, segment: LogSegment) -> Iterator[None]:
-        """Unpin `segment`, pinned under the lock before, after the block, which reads from it."""
+    def _pinned(self, segments: Sequence[LogSegment], what: str) -> Iterator[None]:
+        """The block uses the files of `segments`, which were pinned under the lock, without the lock."""
         try:
-            with self._disk("reading"):
+            with self._disk(what):
                 yield
         finally:
             with self._lock:
-                segment.unpin()
+                for segment in segments:
+                    segment.unpin()
+
+    def _pin_from(self, offset: int) -> list[LogSegment]:
+        segments = self._local.segments.from_offset(offset)
+        for segment in segments:
+            segment.pin()
+        return segments
 
     def _check_usable(self) -> None:
         self._log_dir.check_online()
@@ -462,18 +454,11 @@ class UnifiedLog:
         with self._lock:
             self._check_usable()
             end_offset = self._local.log_end_offset
-            segments = self._local.segments.from_offset(self._synced_offset)
+            segments = self._pin_from(self._synced_offset)
+        with self._pinned(segments, "syncing an append"):
             for segment in segments:
-                segment.pin()
-        try:
-            with self._disk("syncing an append"):
-                for segment in segments:
-                    segment.records.flush()
-                self._local.sync_directory()
-        finally:
-            with self._lock:
-                for segment in segments:
-                    segment.unpin()
+                segment.records.flush()
+            self._local.sync_directory()
         with self._lock:
             self._synced_offset = max(self._synced_offset, min(end_offset, self._local.log_end_offset))
         return end_offset
@@ -494,22 +479,21 @@ class UnifiedLog:
             self._move_start(self._local.segments.first.base_offset, f"segments deleted, {why}")
         return len(segments)
 
-    def _delete_later(self, segments: Iterable[LogSegment]) -> None:
+    def _delete_later(self, segments: Sequence[LogSegment]) -> None:
         """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""
-        doomed = list(segments)
-        snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in doomed]
+        snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
 
         def delete() -> None:
             with self._lock:
-                for segment in doomed:
+                for segment in segments:
                     segment.close_files()
-            for segment in doomed:
+            for segment in segments:
                 segment.delete_files()
             for path in snapshots:
                 if path is not None:
                     remove_if_present(path)
 
-        if doomed:
+        if segments:
             delay_ms = self.config.file_delete_delay_ms
             self._scheduler.schedule_once(f"delete-files-{self.topic_partition}", delete, delay_ms)
 

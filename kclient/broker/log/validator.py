@@ -11,6 +11,7 @@ import struct
 
 import attrs
 
+from kclient._accel.varint import read_varint
 from kclient.broker.log.config import CREATE_TIME, PRODUCER_COMPRESSION, LogConfig
 from kclient.broker.log.producer_state import NO_PRODUCER_ID, AppendOrigin
 from kclient.common.topic_partition import TopicPartition
@@ -160,35 +161,39 @@ def _is_out_of_range(record: Record, earliest_ms: int, latest_ms: int) -> bool:
 
 def _count_records(batch: RecordBatch, topic_partition: TopicPartition) -> None:
     """Check that the batch's records, one after the other, fill it exactly."""
-    body: bytes | memoryview = batch.payload
-    if batch.compression_type is not CompressionType.NONE:
-        body = decompress(batch.compression_type, body, MAX_DECOMPRESSED_BYTES)
+    count = left = batch.count
+    codec = batch.compression_type
+    payload = batch.payload
+    # Indexing bytes is so much faster than a memoryview that the copy pays from the third record on.
+    body = (
+        bytes(payload)
+        if codec is CompressionType.NONE
+        else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
+    )
     position = 0
-    end = len(body)
-    left = batch.count
     try:
+        # Inline, for there may be thousands: a record's length is a zigzag varint, mostly of one or two
+        # bytes. Odd values stand for negative lengths.
         while left:
-            # The record's length, a zigzag varint, without a call for each of what may be thousands of
-            # records.
-            byte = body[position]
+            length = body[position]
             position += 1
-            length = byte & 0x7F
-            shift = 7
-            while byte & 0x80:
-                byte = body[position]
+            if length >= 0x80:
+                more = body[position]
                 position += 1
-                length |= (byte & 0x7F) << shift
-                shift += 7
-            # An odd value is a negative length; five bytes are the most that 32 bits take.
-            if length & 1 or shift > 35:
-                raise InvalidRecordError(f"{topic_partition}: a record has no valid length")
+                length = length & 0x7F | (more & 0x7F) << 7
+                if more >= 0x80:
+                    length, position = read_varint(body, position, length, 14)
+            if length & 1:
+                raise InvalidRecordError(f"{topic_partition}: a record has a negative length")
             position += length >> 1
             left -= 1
     except IndexError as error:
         raise InvalidRecordError(
-            f"{topic_partition}: a batch of {batch.count} records holds {batch.count - left}"
+            f"{topic_partition}: a batch of {count} records holds {count - left}"
         ) from error
-    if position != end:
+    except ValueError as error:
+        raise InvalidRecordError(f"{topic_partition}: a record has no valid length: {error}") from error
+    if position != len(body):
         raise InvalidRecordError(f"{topic_partition}: the records of a batch do not fill it exactly")
 
 
