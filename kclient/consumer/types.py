@@ -13,9 +13,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@attrs.define(eq=True, order=False, unsafe_hash=False)
-class _RecordFields(Generic[K, V]):
-    """The fields of a record, writable: what decoders fill before they turn it into a `ConsumerRecord`."""
+@attrs.frozen
+class ConsumerRecord(Generic[K, V]):
+    """A record read from Kafka. Immutable and always truthy, whatever its value.
+
+    `timestamp_ms` is milliseconds since the epoch, -1 if there is none; `timestamp_type` is 0 for the time the
+    producer gave, 1 for the time the broker appended it, -1 for none. `key` and `value` are None or what the
+    deserializers made; the sizes are those of their bytes, -1 for None. Header values are bytes or None.
+    """
 
     topic: str
     partition: int
@@ -28,19 +33,6 @@ class _RecordFields(Generic[K, V]):
     leader_epoch: int | None
     serialized_key_size: int
     serialized_value_size: int
-
-
-@attrs.frozen(eq=True, order=False)
-class ConsumerRecord(_RecordFields[K, V]):
-    """A record read from Kafka. Immutable and always truthy, whatever its value.
-
-    `timestamp_ms` is milliseconds since the epoch, -1 if there is none; `timestamp_type` is 0 for the time the
-    producer gave, 1 for the time the broker appended it, -1 for none. `key` and `value` are None or what the
-    deserializers made; the sizes are those of their bytes, -1 for None. Header values are bytes or None.
-    """
-
-    def __bool__(self) -> bool:
-        return True
 
     @property
     def topic_partition(self) -> TopicPartition:

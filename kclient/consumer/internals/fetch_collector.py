@@ -67,8 +67,11 @@ class FetchCollector:
                 room -= len(records)
         return portions
 
-    def hand_out(self, portion: Portion) -> bool:
-        """Move the position past `portion`; False if it must not be handed out any more."""
+    def hand_out(self, portion: Portion) -> FetchPosition | None:
+        """Move the position past `portion`; returns the position before.
+
+        None if the records must not be handed out any more.
+        """
         return self._advance(portion.chunk, len(portion.records), portion.position)
 
     def take_one(self, chunk: Chunk) -> tuple[ConsumerRecord[Any, Any], FetchPosition]:
@@ -76,18 +79,22 @@ class FetchCollector:
         record, offset, epoch = chunk.take_one()
         return record, FetchPosition(offset, epoch)
 
-    def hand_out_one(self, chunk: Chunk, position: FetchPosition) -> bool:
-        """Move the position past one record; False if it must not be handed out any more."""
+    def hand_out_one(self, chunk: Chunk, position: FetchPosition) -> FetchPosition | None:
+        """Move the position past one record; returns as `hand_out`."""
         return self._advance(chunk, 1, position)
 
-    def _advance(self, chunk: Chunk, count: int, position: FetchPosition) -> bool:
-        tp = chunk.fetch.tp
-        if not self._subscriptions.advance(tp, chunk.position, position):
-            return False
-        chunk.skip(count, position.offset)
-        if not len(chunk):
-            self._finish(chunk)
-        return True
+    def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
+        """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
+        self._subscriptions.take_back(tp, before)
+        self.freed |= self._buffer.discard(tp)
+
+    def _advance(self, chunk: Chunk, count: int, position: FetchPosition) -> FetchPosition | None:
+        before = self._subscriptions.advance(chunk.fetch.tp, chunk.position, position)
+        if before is not None:
+            chunk.skip(count, position.offset)
+            if not len(chunk):
+                self._finish(chunk)
+        return before
 
     def _next_chunk(self, tp: TopicPartition, room: int) -> Chunk | None:
         while (fetch := self._buffer.first(tp)) is not None:
@@ -104,7 +111,7 @@ class FetchCollector:
                 self.freed = True
             elif len(chunk):
                 return chunk
-            elif not self._advance(chunk, 0, FetchPosition(*chunk.peek(0)[1:])):
+            elif self._advance(chunk, 0, FetchPosition(*chunk.peek(0)[1:])) is None:
                 return None
         return None
 

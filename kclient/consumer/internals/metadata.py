@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kclient.client.metadata import Metadata
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.utils.log_context import LogContext
@@ -32,16 +34,34 @@ class ConsumerMetadata(Metadata):
             log_context=log_context,
         )
         self._subscriptions = subscriptions
-        self._exclude_internal_topics = exclude_internal_topics
+        self.exclude_internal_topics = exclude_internal_topics
+        self._transient: dict[str, int] = {}
+
+    def add_transient_topics(self, topics: Collection[str]) -> None:
+        """Know these too until `remove_transient_topics`, for a query about partitions that are not assigned."""
+        with self._lock:
+            new = [topic for topic in topics if topic not in self._transient]
+            for topic in topics:
+                self._transient[topic] = self._transient.get(topic, 0) + 1
+            if not self._subscriptions.metadata_topics().issuperset(new):
+                self.request_update_for_new_topics()
+
+    def remove_transient_topics(self, topics: Collection[str]) -> None:
+        """Undo `add_transient_topics`."""
+        with self._lock:
+            for topic in topics:
+                self._transient[topic] -= 1
+                if not self._transient[topic]:
+                    del self._transient[topic]
 
     def topics_to_request(self) -> list[str] | None:
         if self._subscriptions.pattern is not None:
             return None
-        return sorted(self._subscriptions.metadata_topics())
+        return sorted(self._subscriptions.metadata_topics().union(self._transient))
 
     def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:
-        if topic in self._subscriptions.metadata_topics():
+        if topic in self._transient or topic in self._subscriptions.metadata_topics():
             return True
-        if is_internal and self._exclude_internal_topics:
+        if is_internal and self.exclude_internal_topics:
             return False
         return self._subscriptions.matches(topic)

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import attrs
 
-from kclient.client.metadata import Metadata
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.events import FetchCommittedEvent, ListOffsetsEvent
+from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.partition_state import (
     RESET_TO_LATEST,
     AutoOffsetReset,
@@ -83,14 +83,14 @@ class OffsetFetcher:
         self,
         *,
         sender: RequestSender,
-        metadata: Metadata,
+        metadata: ConsumerMetadata,
         subscriptions: SubscriptionState,
         commits: CommitManager | None,
         backoff: ExponentialBackoff,
         time: Time,
         read_committed: bool,
         timeout_ms: int,
-        on_error: Callable[[], None],
+        on_change: Callable[[], None],
         log_context: LogContext,
     ) -> None:
         self._sender = sender
@@ -101,7 +101,7 @@ class OffsetFetcher:
         self._time = time
         self._read_committed = read_committed
         self._timeout_ms = timeout_ms
-        self._on_error = on_error
+        self._on_change = on_change
         self._log = log_context.logger(__name__)
         self._committed_in_flight: frozenset[TopicPartition] = frozenset()
         self._busy: set[TopicPartition] = set()
@@ -109,6 +109,9 @@ class OffsetFetcher:
 
     def search(self, event: ListOffsetsEvent) -> None:
         """Answer the application's query."""
+        topics = {tp.topic for tp in event.timestamps}
+        self._metadata.add_transient_topics(topics)
+        event.future.add_done_callback(lambda _: self._metadata.remove_transient_topics(topics))
         self._searches.append(_Search(event, set(event.timestamps)))
 
     def can_validate(self, node: Node | None) -> bool:
@@ -138,7 +141,7 @@ class OffsetFetcher:
         if self._commits is None:
             for tp in needing:
                 self._subscriptions.initialize_by_policy(tp)
-            self._on_error()
+            self._on_change()
             return
         if self._committed_in_flight.issuperset(needing):
             return
@@ -162,7 +165,7 @@ class OffsetFetcher:
                 self._subscriptions.initialize_by_policy(tp)
             else:
                 self._start_at(tp, committed)
-        self._on_error()
+        self._on_change()
 
     def _start_at(self, tp: TopicPartition, committed: OffsetAndMetadata) -> None:
         self._log.info("Starting %s at the committed offset %d", tp, committed.offset)
@@ -202,6 +205,7 @@ class OffsetFetcher:
         elif answer.offset >= 0:
             position = self.position_at(tp, answer.offset, answer.leader_epoch)
             self._subscriptions.finish_reset(tp, asked, position)
+            self._on_change()
         elif asked.duration_ms is not None:
             # Nothing is younger than that, so all there is to read is what comes next.
             self._subscriptions.redirect_reset(tp, asked, RESET_TO_LATEST)
@@ -436,6 +440,7 @@ class OffsetFetcher:
             return
         if end.leader_epoch is not None and end.offset >= position.offset:
             self._subscriptions.finish_validation(tp, position, None)
+            self._on_change()
             return
         known = end.leader_epoch is not None and end.offset >= 0
         diverged = end.offset if known else -1
@@ -449,10 +454,11 @@ class OffsetFetcher:
                 divergent_offsets={tp: diverged},
             )
             self._subscriptions.fail_validation(tp, position, error)
-            self._on_error()
+            self._on_change()
         elif known:
             moved = FetchPosition(end.offset, end.leader_epoch, position.leader)
             self._subscriptions.finish_validation(tp, position, moved)
+            self._on_change()
         else:
             self._subscriptions.abandon_validation(tp, position)
 
@@ -464,4 +470,4 @@ class OffsetFetcher:
 
     def _fail(self, partitions: Any, error: KafkaError) -> None:
         self._subscriptions.fail(partitions, error)
-        self._on_error()
+        self._on_change()

@@ -104,6 +104,7 @@ class RequestSender:
             error = self._failure(waiting, now_ms)
             if error is not None:
                 waiting.on_reply(Reply(None, error, -1, now_ms))
+                wait_ms = 0  # whoever got the reply may want to do something about it
                 continue
             self._unsent.append(waiting)
             wait_ms = min(wait_ms, waiting.deadline_ms - now_ms)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
 from kclient.client.metadata_snapshot import LeaderAndEpoch
+from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.partition_state import (
@@ -22,7 +23,6 @@ from kclient.consumer.internals.partition_state import (
     FetchState,
     PartitionState,
 )
-from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import IllegalStateError, InvalidOffsetError, KafkaError, NoOffsetForPartitionError
 from kclient.utils.log_context import LogContext
 
@@ -47,7 +47,6 @@ class SubscriptionState:
         self._subscription: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self._group_subscription: frozenset[str] = frozenset()
-        self._listener: ConsumerRebalanceListener | None = None
         self._assignment: dict[TopicPartition, PartitionState] = {}
         self._turns: list[PartitionState] = []
 
@@ -57,11 +56,6 @@ class SubscriptionState:
     def type(self) -> SubscriptionType:
         """How partitions come to the consumer."""
         return self._type
-
-    @property
-    def listener(self) -> ConsumerRebalanceListener | None:
-        """Whom to tell about rebalances."""
-        return self._listener
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
@@ -76,18 +70,16 @@ class SubscriptionState:
         """Whether there is neither a subscription nor an assignment to poll."""
         return self._type is SubscriptionType.NONE
 
-    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> bool:
+    def subscribe(self, topics: Iterable[str]) -> bool:
         """Subscribe to `topics`; returns whether they differ from before."""
         with self._lock:
             self._set_type(SubscriptionType.AUTO_TOPICS)
-            self._listener = listener
             return self._change_subscription(frozenset(topics))
 
-    def subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
         """Subscribe to all topics that match `pattern`, now and later."""
         with self._lock:
             self._set_type(SubscriptionType.AUTO_PATTERN)
-            self._listener = listener
             self._pattern = pattern
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
@@ -131,7 +123,6 @@ class SubscriptionState:
         with self._lock:
             self._subscription = self._group_subscription = frozenset()
             self._pattern = None
-            self._listener = None
             self._type = SubscriptionType.NONE
             self._replace_assignment({})
 
@@ -213,17 +204,28 @@ class SubscriptionState:
         with self._lock:
             self._state(tp).seek(position, validate=validate)
 
-    def advance(self, tp: TopicPartition, expected: int, position: FetchPosition) -> bool:
-        """Move `tp` on to `position` if it is held and still at offset `expected`; returns whether it moved."""
+    def advance(self, tp: TopicPartition, expected: int, position: FetchPosition) -> FetchPosition | None:
+        """Move `tp` on to `position` if it may be read and still is at offset `expected`.
+
+        Returns the position before, None if nothing moved.
+        """
         with self._lock:
             state = self._assignment.get(tp)
-            if state is None or not state.has_valid_position or state.position is None:
-                return False
-            if state.position.offset != expected:
-                return False
-            leader = state.position.leader  # may be newer than the one the records came from
-            state.position = FetchPosition(position.offset, position.offset_epoch, leader)
-            return True
+            if state is None or state.position is None or not state.is_fetchable():
+                return None
+            before = state.position
+            if before.offset != expected:
+                return None
+            # The leader known here may be newer than the one the records came from.
+            state.position = FetchPosition(position.offset, position.offset_epoch, before.leader)
+            return before
+
+    def take_back(self, tp: TopicPartition, position: FetchPosition) -> None:
+        """Undo `advance`: what was handed out did not reach the application."""
+        with self._lock:
+            state = self._assignment.get(tp)
+            if state is not None and state.has_valid_position:
+                state.position = position
 
     def is_readable_at(self, tp: TopicPartition, offset: int) -> bool | None:
         """Whether records of `tp` from `offset` on may be handed out now.
@@ -404,22 +406,24 @@ class SubscriptionState:
                 if state is not None and not state.has_valid_position:
                     state.fail(error)
 
-    def update_leaders(self, leader_of: Callable[[TopicPartition], LeaderAndEpoch], can_validate: bool) -> None:
+    def update_leaders(
+        self,
+        leader_of: Callable[[TopicPartition], LeaderAndEpoch],
+        can_validate: Callable[[Node], bool],
+    ) -> None:
         """New metadata: positions that know their epoch are validated where the leader's epoch moved on."""
         with self._lock:
             for state in self._turns:
-                position = state.position
-                if position is None:
+                position, leader = state.position, leader_of(state.tp)
+                if position is None or leader.leader is None or leader == position.leader:
                     continue
-                leader = leader_of(state.tp)
-                if leader == position.leader:
-                    continue
-                moved = FetchPosition(position.offset, position.offset_epoch, leader)
-                newer = (leader.epoch or -1) > (position.leader.epoch or -1)
-                if state.has_valid_position and newer and can_validate and position.offset_epoch is not None:
+                known = -1 if position.leader.epoch is None else position.leader.epoch
+                newer = leader.epoch is not None and leader.epoch > known
+                validate = newer and position.offset_epoch is not None and can_validate(leader.leader)
+                if state.has_valid_position and validate:
                     state.transition_to(FetchState.AWAIT_VALIDATION)
                     state.clear_preferred_replica()
-                state.position = moved
+                state.position = FetchPosition(position.offset, position.offset_epoch, leader)
 
     def raise_error(self) -> None:
         """Raise what keeps partitions from having a position and only the application can decide.

@@ -25,7 +25,9 @@ def encode_subscription(subscription: Subscription) -> bytes:
             consumer_protocol.ConsumerProtocolSubscription(
                 topics=sorted(subscription.topics),
                 user_data=subscription.user_data,
-                owned_partitions=_group_by_topic(subscription.owned_partitions),
+                owned_partitions=_group_by_topic(
+                    subscription.owned_partitions, consumer_protocol.ConsumerProtocolSubscriptionTopicPartition
+                ),
                 generation_id=subscription.generation_id,
                 rack_id=subscription.rack_id,
             ),
@@ -52,7 +54,10 @@ def encode_assignment(assignment: Assignment) -> bytes:
     return bytes(
         encode_versioned(
             consumer_protocol.ConsumerProtocolAssignment(
-                assigned_partitions=_group_by_topic(assignment.partitions), user_data=assignment.user_data
+                assigned_partitions=_group_by_topic(
+                    assignment.partitions, consumer_protocol.ConsumerProtocolAssignmentTopicPartition
+                ),
+                user_data=assignment.user_data,
             ),
             consumer_protocol.ConsumerProtocolAssignment.MAX_VERSION,
         )
@@ -117,13 +122,11 @@ def _decode(cls: Any, data: bytes | memoryview) -> Any:
     return message
 
 
-def _group_by_topic(partitions: Iterable[TopicPartition]) -> list[Any]:
+def _group_by_topic(partitions: Iterable[TopicPartition], cls: Any) -> list[Any]:
     by_topic: dict[str, list[int]] = {}
     for tp in partitions:
         by_topic.setdefault(tp.topic, []).append(tp.partition)
-    return [
-        consumer_protocol.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()
-    ]
+    return [cls(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
 
 
 def _ungroup(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:

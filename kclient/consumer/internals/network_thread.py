@@ -1,0 +1,129 @@
+"""The consumer's I/O thread: the one place where its sockets are used."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from kclient.consumer.internals.event_processor import EventProcessor
+from kclient.consumer.internals.events import AnyEvent
+from kclient.consumer.internals.fetcher import Fetcher
+from kclient.consumer.internals.request_manager import NEVER, RequestManager, RequestSender
+from kclient.errors import ClientClosedError, KafkaError
+from kclient.utils.log_context import LogContext
+from kclient.utils.threads import KafkaThread
+from kclient.utils.time import Time
+
+_CLOSE_GRACE_MS = 200
+"""How long at most to wait for the last requests (leaving, ending fetch sessions) to be written."""
+
+
+class NetworkThread:
+    """Runs the loop: events of the application, a turn for every manager, then I/O.
+
+    `submit`, `wakeup` and `close` may be called by any thread, all else happens on the I/O thread. It knows nothing
+    of the public consumer, so that one which was forgotten unclosed can be collected.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        sender: RequestSender,
+        managers: Sequence[RequestManager],
+        fetcher: Fetcher,
+        processor: EventProcessor,
+        on_death: Callable[[BaseException], None],
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self._sender = sender
+        self._client = sender.client
+        self._managers = managers
+        self._fetcher = fetcher
+        self._processor = processor
+        self._on_death = on_death
+        self._time = time
+        self._log = log_context.logger(__name__)
+        self._events: deque[AnyEvent] = deque()
+        self._closing = False
+        self._close_deadline_ms = 0
+        self._ended = False
+        self._thread = KafkaThread(name, self._run, self._died)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def submit(self, event: AnyEvent) -> None:
+        """Have `event` carried out; its future fails if the thread is over."""
+        self._events.append(event)
+        if self._ended:
+            self._refuse_events()
+        else:
+            self._client.wakeup()
+
+    def wakeup(self) -> None:
+        """Give every manager another turn now."""
+        self._client.wakeup()
+
+    def close(self, timeout_ms: int) -> bool:
+        """End the thread and close the connections; returns whether it ended within `timeout_ms`."""
+        self._close_deadline_ms = self._time.monotonic_ms() + min(timeout_ms, _CLOSE_GRACE_MS)
+        self._closing = True
+        self._client.wakeup()
+        self._thread.join(max(timeout_ms, _CLOSE_GRACE_MS) / 1000)
+        return not self._thread.is_alive()
+
+    def close_soon(self) -> None:
+        """Let the thread end by itself, without waiting for it."""
+        self._closing = True
+        self._client.wakeup()
+
+    def run_once(self) -> None:
+        """One round of the loop."""
+        now_ms = self._time.monotonic_ms()
+        while self._events:
+            event = self._events.popleft()
+            try:
+                self._processor.process(event, now_ms)
+            except KafkaError:
+                pass  # the event's future has it
+            except Exception:
+                self._log.exception("An event failed: %r", event)
+        wait_ms = NEVER
+        for manager in self._managers:
+            wait_ms = min(wait_ms, manager.poll(now_ms))
+        self._sender.poll(0 if self._events else wait_ms, now_ms)
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self.run_once()
+            self._say_goodbye()
+        finally:
+            self._ended = True
+            self._client.close()
+            self._refuse_events()
+
+    def _say_goodbye(self) -> None:
+        """Let what was sent last be written; answers are not waited for."""
+        now_ms = self._time.monotonic_ms()
+        self._fetcher.close(now_ms)
+        while self._sender.has_unsent() and now_ms < self._close_deadline_ms:
+            self._sender.poll(self._close_deadline_ms - now_ms, now_ms)
+            now_ms = self._time.monotonic_ms()
+        self._sender.poll(0, now_ms)
+        self._sender.fail_all(ClientClosedError("The consumer is closed"), now_ms)
+
+    def _died(self, error: BaseException) -> None:
+        self._on_death(error)
+        self._refuse_events()
+
+    def _refuse_events(self) -> None:
+        while True:
+            try:
+                event = self._events.popleft()
+            except IndexError:
+                return
+            event.future.fail(ClientClosedError("The consumer's I/O thread has ended"))
