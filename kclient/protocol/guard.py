@@ -6,6 +6,10 @@ decoding, for any bytes:
 - a count or length is held against the bytes that are left before anything is allocated for it;
 - every array pays for the objects it will make from a budget made of the input's length (`budget`), so the cheapest
   elements (a struct of three bytes becomes an object of a hundred) cannot turn a large frame into a far larger heap.
+
+The measure of the budget: honest messages need up to 18 bytes of empty objects for a byte of input (CreatePartitions
+with assignments to single brokers, OffsetDelete; metadata 11), and the cheapest elements of a hostile one would need
+60. Contents (strings, numbers) come on top; they are not charged, because Python's own sizes bound them.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ MAX_TAGS = 10_000
 """The most tagged fields of one struct."""
 TAG_COST = 96
 """Bytes a tagged field may take besides its contents: its share of a dict, and its number."""
-BUDGET_RATIO = 16
+BUDGET_RATIO = 24
+"""Bytes of empty objects that a byte of input may ask for: above all honest messages, below the hostile ones."""
 BUDGET_SLACK = 64 * 1024
 
 _SLOT = 8
