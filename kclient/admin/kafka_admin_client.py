@@ -207,10 +207,9 @@ class KafkaAdminClient:
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._fork_guard.forked:
             return
-        warnings.warn(
-            f"KafkaAdminClient {self._client_id} was not closed", ResourceWarning, source=self, stacklevel=1
-        )
         self._driver.close(0)
+        message = f"KafkaAdminClient {self._client_id} was not closed"
+        warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
 
     def _begin(self, timeout_ms: int | None) -> tuple[OperationContext, Timer]:
         self._fork_guard.check()

@@ -180,7 +180,8 @@ class AdminDriver:
             wait_ms = min(wait_ms, max(call.deadline_ms - now_ms, 0))
         if self._closing:
             wait_ms = min(wait_ms, max(self._drain_until_ms - now_ms, 0))
-        for call in list(self._waiting):
+        waiting = list(self._waiting)
+        for call in waiting:
             if now_ms < call.not_before_ms:
                 wait_ms = min(wait_ms, call.not_before_ms - now_ms)
                 continue
@@ -197,7 +198,8 @@ class AdminDriver:
                 wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
                 continue
             self._send(call, node, now_ms)
-        return wait_ms
+        # Looking for a coordinator queues a call of its own, which must not wait for the next event.
+        return 0 if any(call not in waiting for call in self._waiting) else wait_ms
 
     def _find(self, call: Call, now_ms: int) -> Node | None:
         target = call.target

@@ -1,0 +1,186 @@
+"""The admin client when brokers refuse, move, fall silent or go away."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from faults import Reply, ScriptedBroker
+from helpers import wait_until
+
+from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import (
+    AdminError,
+    ClientClosedError,
+    ConfigError,
+    Errors,
+    KafkaTimeoutError,
+    TopicAuthorizationError,
+    UnknownServerError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from kclient.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
+from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from kclient.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+
+def admin_of(broker: ScriptedBroker, **settings: object) -> KafkaAdminClient:
+    return KafkaAdminClient(
+        {"bootstrap.servers": broker.bootstrap, "retry.backoff.ms": 1, "retry.backoff.max.ms": 5, **settings}
+    )
+
+
+def created(code: int, message: str | None = None) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="t", error_code=code, error_message=message)]
+    )
+
+
+def coordinator(broker: ScriptedBroker, code: int = 0) -> Any:
+    host, port = broker.address
+
+    def answer(header: Any, message: Any) -> FindCoordinatorResponse:
+        if header.api_version < 4:
+            return FindCoordinatorResponse(error_code=code, node_id=0, host=host, port=port)
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, node_id=0, host=host, port=port, error_code=code)
+                for key in message.coordinator_keys
+            ]
+        )
+
+    return answer
+
+
+def offsets(code: int, offset: int = -1) -> ListOffsetsResponse:
+    partition = ListOffsetsPartitionResponse(partition_index=0, error_code=code, offset=offset)
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
+
+
+def test_a_controller_that_moved_is_looked_up_again() -> None:
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.answer(ApiKeys.CREATE_TOPICS, created(Errors.NOT_CONTROLLER), created(0))
+        assert list(admin.create_topics([NewTopic("t", 1)])) == ["t"]
+        assert len(broker.received(ApiKeys.CREATE_TOPICS)) == 2
+
+
+def test_an_error_that_does_not_pass_is_raised_at_once_with_the_brokers_words() -> None:
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.answer(ApiKeys.CREATE_TOPICS, created(Errors.TOPIC_AUTHORIZATION_FAILED, "not you"))
+        with pytest.raises(AdminError, match="not you") as failed:
+            admin.create_topics(["t"])
+        assert isinstance(failed.value.errors["t"], TopicAuthorizationError)
+        assert len(broker.received(ApiKeys.CREATE_TOPICS)) == 1
+
+
+def test_an_unknown_code_keeps_its_number_and_the_client_lives() -> None:
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.answer(ApiKeys.CREATE_TOPICS, created(32000), created(0))
+        with pytest.raises(AdminError) as failed:
+            admin.create_topics(["t"])
+        error = failed.value.errors["t"]
+        assert isinstance(error, UnknownServerError)
+        assert error.code == 32000
+        assert list(admin.create_topics(["t"])) == ["t"]
+
+
+@pytest.mark.parametrize("reply", [Reply.CLOSE, Reply.RESET])
+def test_a_connection_that_breaks_is_made_again_and_the_request_repeated(reply: Reply) -> None:
+    with ScriptedBroker() as broker, admin_of(broker, **{"reconnect.backoff.ms": 1}) as admin:
+        broker.answer(ApiKeys.CREATE_TOPICS, reply, created(0))
+        assert list(admin.create_topics(["t"])) == ["t"]
+
+
+def test_a_broker_that_never_answers_ends_in_a_timeout_that_says_what_was_tried() -> None:
+    with ScriptedBroker() as broker, admin_of(broker, **{"request.timeout.ms": 150}) as admin:
+        broker.on(ApiKeys.CREATE_TOPICS, lambda header, message: Reply.NOTHING)
+        started = time.monotonic()
+        with pytest.raises(KafkaTimeoutError, match=r"Creating topics t .* 500 ms"):
+            admin.create_topics(["t"], timeout_ms=500)
+        assert time.monotonic() - started < 3
+
+
+def test_offsets_of_a_partition_whose_leader_moves_are_asked_for_again() -> None:
+    with ScriptedBroker(topics={"t": 1}) as broker, admin_of(broker) as admin:
+        broker.answer(ApiKeys.LIST_OFFSETS, offsets(Errors.NOT_LEADER_OR_FOLLOWER), offsets(0, 7))
+        tp = TopicPartition("t", 0)
+        assert admin.list_offsets({tp: OffsetSpec.LATEST})[tp].offset == 7
+
+
+def test_a_group_whose_coordinator_loads_is_described_when_it_has_loaded() -> None:
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.on(ApiKeys.FIND_COORDINATOR, coordinator(broker))
+        loading = DescribeGroupsResponse(
+            groups=[DescribedGroup(group_id="g", error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)]
+        )
+        stable = DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Stable")])
+        broker.answer(ApiKeys.DESCRIBE_GROUPS, loading, stable)
+        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        assert len(broker.received(ApiKeys.FIND_COORDINATOR)) >= 2
+
+
+def test_a_coordinator_that_may_not_be_asked_for_fails_the_call() -> None:
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.on(ApiKeys.FIND_COORDINATOR, coordinator(broker, Errors.GROUP_AUTHORIZATION_FAILED))
+        with pytest.raises(AdminError) as failed:
+            admin.delete_groups(["g"])
+        assert failed.value.errors["g"].code == Errors.GROUP_AUTHORIZATION_FAILED
+
+
+def test_closing_twice_is_closing_once_and_calls_after_it_say_so() -> None:
+    with ScriptedBroker() as broker:
+        admin = admin_of(broker)
+        admin.close()
+        admin.close()
+        with pytest.raises(ClientClosedError):
+            admin.list_topics()
+
+
+def test_closing_with_a_call_under_way_ends_the_call_and_the_thread() -> None:
+    with ScriptedBroker() as broker:
+        broker.on(ApiKeys.LIST_GROUPS, lambda header, message: Reply.NOTHING)
+        admin = admin_of(broker)
+        errors: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                admin.list_groups()
+            except Exception as error:
+                errors.append(error)
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        wait_until(lambda: broker.received(ApiKeys.LIST_GROUPS))
+        started = time.monotonic()
+        admin.close(timeout_ms=100)
+        caller.join(10)
+        assert time.monotonic() - started < 5
+        assert len(errors) == 1
+
+
+def test_an_admin_client_that_was_never_closed_is_warned_about_and_stopped() -> None:
+    with ScriptedBroker() as broker:
+        admin = admin_of(broker, **{"client.id": "forgotten"})
+        with pytest.warns(ResourceWarning, match="forgotten was not closed"):
+            del admin  # the last reference: no collection is needed
+        wait_until(lambda: not any("forgotten" in thread.name for thread in threading.enumerate()))
+
+
+def test_arguments_that_cannot_be_right_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="embedded://"):
+        KafkaAdminClient()
+    with pytest.raises(ValueError, match="num_partitions"):
+        NewTopic("t", 0)
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        with pytest.raises(ValueError, match="timeout_ms"):
+            admin.list_topics(timeout_ms=-1)
+        with pytest.raises(ValueError, match="isolation_level"):
+            admin.list_offsets({}, isolation_level="committed")
