@@ -29,7 +29,8 @@ TAG_COST = 96
 """Bytes a tagged field may take besides its contents: its share of a dict, and its number."""
 BUDGET_RATIO = 24
 """Bytes of empty objects that a byte of input may ask for: above all honest messages, below the hostile ones."""
-BUDGET_SLACK = 64 * 1024
+BUDGET_SLACK = 8 * 1024
+"""What any input may ask for, however short."""
 
 _SLOT = 8
 _OBJECT = 32
