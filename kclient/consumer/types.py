@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -89,25 +89,3 @@ class ConsumerRecords(Generic[K, V]):
 
     def __repr__(self) -> str:
         return f"ConsumerRecords({self._count} records of {len(self._by_partition)} partitions)"
-
-
-def as_partitions(value: Iterable[TopicPartition], what: str) -> list[TopicPartition]:
-    """`value` as a list without repeats; TypeError naming `what` for anything that is no TopicPartition."""
-    if isinstance(value, TopicPartition):
-        raise TypeError(f"{what} takes a collection of TopicPartition, not a single one")
-    partitions = list(dict.fromkeys(value))
-    for tp in partitions:
-        if not isinstance(tp, TopicPartition):
-            raise TypeError(f"{what} takes TopicPartition objects, not {tp!r}")
-        check_partition(tp)
-    return partitions
-
-
-def check_partition(tp: Any) -> None:
-    """Raise TypeError or ValueError unless `tp` can exist."""
-    if not isinstance(tp, TopicPartition):
-        raise TypeError(f"a TopicPartition is needed, not {tp!r}")
-    if not isinstance(tp.topic, str) or not tp.topic:
-        raise ValueError(f"{tp!r} has no topic")
-    if not isinstance(tp.partition, int) or tp.partition < 0:
-        raise ValueError(f"{tp!r} has an impossible partition")

@@ -1,0 +1,381 @@
+"""The application's side of a consumer without its waiting: what both facades, blocking and asyncio, are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.events import (
+    AnyEvent,
+    CallbackDoneEvent,
+    CommitEvent,
+    RebalanceCallback,
+    RebalanceKind,
+    SubscriptionChangedEvent,
+)
+from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_collector import FetchCollector, Portion
+from kclient.consumer.internals.mailbox import FinishedCommit, Mailbox, OnCommit
+from kclient.consumer.internals.metadata import ConsumerMetadata
+from kclient.consumer.internals.metrics import ConsumerMetrics
+from kclient.consumer.internals.network_thread import NetworkThread
+from kclient.consumer.internals.partition_state import AutoOffsetReset, FetchPosition
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.internals.wakeup import WakeupTrigger
+from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.consumer.types import ConsumerRecord, ConsumerRecords
+from kclient.errors import InvalidGroupIdError, KafkaError, RetriableCommitFailedError
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class ConsumerCore:
+    """Polling, committing and rebalancing as steps that never wait. Used by one thread at a time.
+
+    Auto-commit follows one rule: what a call of poll() returned counts as processed when the next one begins.
+    `_before_last_poll` holds the positions that the last hand-out moved, as they were before it.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ConsumerConfig,
+        client_id: str,
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+        buffer: FetchBuffer,
+        mailbox: Mailbox,
+        membership: Membership | None,
+        network: NetworkThread,
+        interceptors: Sequence[ConsumerInterceptor],
+        metrics: ConsumerMetrics,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self.config = config
+        self.client_id = client_id
+        self.subscriptions = subscriptions
+        self.metadata = metadata
+        self.buffer = buffer
+        self.mailbox = mailbox
+        self.membership = membership
+        self.network = network
+        self.metrics = metrics
+        self.time = time
+        self.collector = FetchCollector(buffer, subscriptions, log_context)
+        self.wakeup = WakeupTrigger(buffer)
+        self.listener: ConsumerRebalanceListener | None = None
+        self._interceptors = interceptors
+        self._log = log_context.logger(__name__)
+        self._auto_commit_ms = time.monotonic_ms() + config.auto_commit_interval_ms
+        self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
+        self._revoking: tuple[RebalanceCallback, CommitEvent | None] | None = None
+
+    def submit(self, event: AnyEvent) -> None:
+        """Have the I/O thread carry `event` out."""
+        self.network.submit(event)
+
+    # Subscribing.
+
+    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> None:
+        """Subscribe to topics; takes effect with the next poll."""
+        self._need_group()
+        self.subscriptions.subscribe(topics)
+        self._subscribed(listener)
+
+    def subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
+        """Subscribe to what matches a pattern; takes effect with the next poll."""
+        self._need_group()
+        self.subscriptions.subscribe_pattern(pattern)
+        self._subscribed(listener)
+
+    def _subscribed(self, listener: ConsumerRebalanceListener | None) -> None:
+        self.listener = listener
+        self.submit(SubscriptionChangedEvent(0))
+
+    def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read exactly `partitions`, without a group's help."""
+        self.auto_commit_now()
+        if self.subscriptions.assign_from_user(partitions):
+            self.buffer.retain(frozenset(partitions))
+            self.submit(SubscriptionChangedEvent(0))
+
+    def unsubscribe(self) -> None:
+        """Forget subscription and assignment; the group was left before."""
+        self.subscriptions.unsubscribe()
+        self.listener = None
+        self._revoking = None
+        self._before_last_poll.clear()
+        self.buffer.retain(())
+
+    def _need_group(self) -> None:
+        if self.config.group_id is None:
+            raise InvalidGroupIdError("subscribe() needs a group; set group.id, or use assign()")
+
+    # Polling.
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to do before more records may be handed out."""
+        return self._revoking is not None or self.mailbox.has_mail
+
+    def begin_poll(self, now_ms: int) -> None:
+        """What was handed out before counts as processed from here on."""
+        self._before_last_poll.clear()
+        membership = self.membership
+        if membership is not None:
+            waits = membership.waits_for_poll
+            membership.polled(now_ms)
+            if waits:
+                self.network.wakeup()
+            if now_ms >= self._auto_commit_ms and self.config.enable_auto_commit:
+                self.auto_commit_now()
+
+    def raise_errors(self) -> None:
+        """Raise what the application has to know: of the group, its topics and its positions."""
+        self.mailbox.raise_error()
+        self.metadata.raise_any_error()
+        self.subscriptions.raise_error()
+
+    def collect(self) -> list[Portion]:
+        """Decode what can be handed out; nothing while partitions are being revoked."""
+        if self._revoking is not None:
+            return []
+        try:
+            return self.collector.collect(self.config.max_poll_records)
+        finally:
+            self._refill()
+
+    def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any]:
+        """The records of `portions`, with the positions moved past them.
+
+        If anything gets in between, such as a Ctrl-C, no position moves.
+        """
+        by_partition = {portion.tp: portion.records for portion in portions}
+        next_offsets = {portion.tp: portion.position.offset for portion in portions}
+        records: ConsumerRecords[Any, Any] = ConsumerRecords(by_partition, next_offsets)
+        if self._interceptors:
+            records = self._intercept(records)
+        before: dict[TopicPartition, FetchPosition] = {}
+        try:
+            for portion in portions:
+                moved_from = self.collector.hand_out(portion)
+                if moved_from is not None:
+                    before[portion.tp] = moved_from
+            self._before_last_poll.update(before)
+            self.metrics.consumed(len(records))
+            self._refill()
+            return records  # noqa: TRY300 - an interrupt right here must still be undone
+        except BaseException:
+            for tp, position in before.items():
+                self._take_back(tp, position)
+            raise
+
+    def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
+        """The next record of `portion`, with the position moved past it; None if it must not be handed out."""
+        chunk = portion.chunk
+        if not len(chunk):
+            return None
+        record, position = self.collector.take_one(chunk)
+        if self._interceptors:
+            self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: position.offset}))
+        before = None
+        try:
+            before = self.collector.hand_out_one(chunk, position)
+            if before is None:
+                return None
+            self._before_last_poll[portion.tp] = before
+            if self.collector.freed:
+                self._refill()
+            return record  # noqa: TRY300 - as above
+        except BaseException:
+            if before is not None:
+                self._take_back(portion.tp, before)
+            raise
+
+    def _take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
+        self.collector.take_back(tp, before)
+        self._before_last_poll.pop(tp, None)
+        self._refill()
+
+    def _refill(self) -> None:
+        """Have the I/O thread fetch again if there is room in the buffer."""
+        if self.collector.freed:
+            self.collector.freed = False
+            self.network.wakeup()
+
+    def _intercept(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
+        for interceptor in self._interceptors:
+            try:
+                records = interceptor.on_consume(records)
+            except Exception:
+                self._log.exception("The interceptor %r failed", interceptor)
+        return records
+
+    # Rebalancing.
+
+    def next_callback(self) -> RebalanceCallback | None:
+        """The next change of the assignment that can be carried out now.
+
+        Partitions that are revoked are first committed, if that is automatic; until it is done nothing is handed
+        out, and this returns None.
+        """
+        if self._revoking is None:
+            callback = self.mailbox.next_callback()
+            if callback is None:
+                return None
+            if callback.kind is not RebalanceKind.REVOKED:
+                return callback
+            self._revoking = callback, self._commit_before_revocation()
+        callback, commit = self._revoking
+        if commit is not None:
+            if not commit.future.done():
+                return None
+            error = commit.future.exception()
+            if error is not None:
+                self._log.warning("The offsets were not committed before a rebalance: %s", error)
+        self._revoking = None
+        if self.membership is not None and self.membership.generation_for_commit() is None:
+            return RebalanceCallbackLost(callback)
+        return callback
+
+    def _commit_before_revocation(self) -> CommitEvent | None:
+        if not self.config.enable_auto_commit:
+            return None
+        timeout_ms = min(self.config.default_api_timeout_ms, self.config.max_poll_interval_ms)
+        event = self.auto_commit_event(self.time.monotonic_ms() + timeout_ms, retry=True)
+        event.future.add_done_callback(lambda _: self.buffer.wakeup())
+        self.submit(event)
+        return event
+
+    def take_assignment(self, callback: RebalanceCallback) -> frozenset[TopicPartition]:
+        """Before the listener hears of an assignment: take it. Returns the partitions that are new."""
+        held = self.subscriptions.assigned_partitions()
+        self.subscriptions.assign_from_group(callback.partitions)
+        self.buffer.retain(callback.partitions)
+        return callback.partitions - held
+
+    def drop_assignment(self, callback: RebalanceCallback) -> None:
+        """After the listener has heard that partitions go: let go of them."""
+        held = self.subscriptions.assigned_partitions()
+        self.subscriptions.assign_from_group(held - callback.partitions)
+        self.buffer.retain(held - callback.partitions)
+
+    def finish_callback(self, callback: RebalanceCallback) -> None:
+        """The listener is through with `callback`, whether it failed or not."""
+        if callback.kind is RebalanceKind.ASSIGNED:
+            self.subscriptions.assignment_told()
+        original = callback.original if isinstance(callback, RebalanceCallbackLost) else callback
+        self.submit(CallbackDoneEvent(0, original))
+
+    # Committing.
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions of all partitions: everything that was handed out."""
+        return self.subscriptions.all_consumed()
+
+    def auto_commit_event(self, deadline_ms: int, *, retry: bool) -> CommitEvent:
+        """A commit of what was handed out by polls before the last one."""
+        offsets = self.consumed()
+        for tp, position in self._before_last_poll.items():
+            if tp in offsets:
+                offsets[tp] = OffsetAndMetadata(position.offset, "", position.offset_epoch)
+        return CommitEvent(deadline_ms, offsets, retry)
+
+    def auto_commit_now(self) -> None:
+        """Commit in the background, if commits are automatic."""
+        if not self.config.enable_auto_commit:
+            return
+        now_ms = self.time.monotonic_ms()
+        self._auto_commit_ms = now_ms + self.config.auto_commit_interval_ms
+        event = self.auto_commit_event(now_ms + self.config.default_api_timeout_ms, retry=False)
+        if event.offsets:
+            self.commit_in_background(event, None, automatic=True)
+
+    def commit_in_background(
+        self, event: CommitEvent, on_commit: OnCommit | None, *, automatic: bool
+    ) -> None:
+        """Commit; the outcome is told by `tell_commits`."""
+        mailbox = self.mailbox
+
+        def finished(_: object) -> None:
+            error = event.future.exception()
+            known = error if error is None or isinstance(error, KafkaError) else KafkaError(str(error))
+            mailbox.post_commit(FinishedCommit(event.offsets, known, on_commit, automatic))
+
+        event.future.add_done_callback(finished)
+        self.submit(event)
+
+    def tell_commits(self) -> None:
+        """Call the callbacks of the commits that are through. An error of a callback is raised."""
+        while (commit := self.mailbox.next_commit()) is not None:
+            if commit.error is None:
+                self.committed(commit.offsets)
+            elif commit.automatic:
+                self._log.warning("The automatic commit failed: %s", commit.error)
+                if isinstance(commit.error, RetriableCommitFailedError):
+                    soon_ms = self.time.monotonic_ms() + self.config.retry_backoff_ms
+                    self._auto_commit_ms = min(self._auto_commit_ms, soon_ms)
+            if commit.on_commit is not None:
+                commit.on_commit(commit.offsets, commit.error)
+
+    def committed(self, offsets: Offsets) -> None:
+        """`offsets` were committed: count it and tell the interceptors."""
+        self.metrics.committed()
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_commit(offsets)
+            except Exception:
+                self._log.exception("The interceptor %r failed", interceptor)
+
+    # Positions.
+
+    def seek(self, tp: TopicPartition, to: OffsetAndMetadata) -> None:
+        """Read `tp` from an offset on; with a leader epoch, after it was checked that the log still has it."""
+        if to.leader_epoch is not None:
+            self.metadata.update_last_seen_epoch_if_newer(tp, to.leader_epoch)
+        position = FetchPosition(to.offset, to.leader_epoch, self.metadata.leader_and_epoch(tp))
+        self.subscriptions.seek(tp, position, validate=to.leader_epoch is not None)
+        self._moved(tp)
+
+    def request_reset(self, partitions: Iterable[TopicPartition], reset: AutoOffsetReset) -> None:
+        """Read from one end of the log on."""
+        for tp in partitions:
+            self.subscriptions.request_reset(tp, reset)
+            self._moved(tp)
+
+    def _moved(self, tp: TopicPartition) -> None:
+        self._before_last_poll.pop(tp, None)
+        self.buffer.discard(tp)
+        self.network.wakeup()
+
+    # The end.
+
+    def close_parts(self) -> None:
+        """Close what the application gave."""
+        parts = [*self._interceptors, self.config.key_deserializer, self.config.value_deserializer]
+        for part in parts:
+            close = getattr(part, "close", None)
+            if callable(close) and not isinstance(part, type):
+                try:
+                    close()
+                except Exception:
+                    self._log.exception("%r could not be closed", part)
+
+
+class RebalanceCallbackLost(RebalanceCallback):
+    """A revocation that came too late: the group has removed the member meanwhile, so the partitions are lost."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, original: RebalanceCallback) -> None:
+        super().__init__(RebalanceKind.LOST, original.partitions)
+        self.original = original
