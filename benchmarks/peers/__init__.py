@@ -1,0 +1,5 @@
+"""One module for each client, all with `produce(job)` and `consume(job)`, run in a process of its own.
+
+Every future or delivery report is kept and looked at: a client that drops records must not win. Batches, linger, acks,
+idempotence, requests in flight, fetch sizes, checksums and records per poll are the same for all.
+"""
