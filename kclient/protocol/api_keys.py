@@ -34,6 +34,9 @@ def _api(
     return number, _Api(low, high, flexible, cluster_action, forwardable, unstable, on_broker)
 
 
+_REMOVED = _Api(0, -1, None, cluster_action=False, forwardable=False, unstable=False, broker=False)
+
+
 class ApiKeys(IntEnum):
     """The APIs, by the number that a request header begins with.
 
@@ -55,7 +58,7 @@ class ApiKeys(IntEnum):
     on_broker_listener: bool
     """Whether brokers, and not only controllers, answer it."""
 
-    def __new__(cls, number: int, api: _Api) -> Self:
+    def __new__(cls, number: int, api: _Api = _REMOVED) -> Self:
         made = int.__new__(cls, number)
         made._value_ = number
         made.min_version = api.low

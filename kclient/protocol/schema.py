@@ -75,23 +75,79 @@ class Field:
         return self.kind.of if isinstance(self.kind, Array) else self.kind
 
 
+def _check_field(cls: type, field: Field, hint: str) -> None:
+    """Hold the annotation, the default and the versions of a field against each other."""
+    element = field.element()
+    python = element.python if isinstance(element, WireType) else element.__name__
+    if isinstance(field.kind, Array):
+        _require(
+            element not in (Bool, Float64, Records), cls, field.name, "has elements that no message needs"
+        )
+        python = f"list[{python}]"
+    can_be_null = field.nullable != NONE or element is Records
+    expected = f"{python} | None" if can_be_null else python
+    _require(hint == expected, cls, field.name, f"should be annotated {expected!r}, not {hint!r}")
+    _require(field.nullable.within(field.versions), cls, field.name, "is nullable in versions that lack it")
+    if isinstance(field.kind, WireType):
+        _require(field.nullable == NONE or field.kind.nullable, cls, field.name, "has a type without null")
+        _require(
+            field.default is not None or can_be_null,
+            cls,
+            field.name,
+            "has None for its default and is not nullable",
+        )
+        if field.kind.code is not None and python == "int":
+            bits = field.kind.size * 8
+            low, high = (0, 1 << bits) if field.kind.code.isupper() else (-1 << (bits - 1), 1 << (bits - 1))
+            _require(
+                isinstance(field.default, int) and low <= field.default < high,
+                cls,
+                field.name,
+                "has a bad default",
+            )
+        elif field.kind is Float64:
+            _require(isinstance(field.default, float), cls, field.name, "has a bad default")
+
+
+def _require(condition: bool, cls: type, name: str, what: str) -> None:
+    if not condition:
+        raise TypeError(f"{cls.__name__}.{name} {what}")
+
+
+@dataclass_transform(kw_only_default=True)
+def structure(cls: type[T]) -> type[T]:
+    """Make a class with `wire()` fields a slotted attrs class that codecs can be built for."""
+    made: Any = attrs.define(weakref_slot=False, kw_only=True)(cls)
+    fields = [
+        attrs.evolve(attribute.metadata[_KEY], name=attribute.name)
+        for attribute in attrs.fields(made)
+        if _KEY in attribute.metadata
+    ]
+    hints = cls.__annotations__
+    for field in fields:
+        _check_field(cls, field, hints[field.name])
+    tags = sorted(field.tag for field in fields if field.tag is not None)
+    _require(tags == list(range(len(tags))), cls, "tags", f"should be 0, 1, 2, ... and are {tags}")
+    made.FIELDS = tuple(fields)
+    result: type[T] = made
+    return result
+
+
+@structure
 class Structure:
     """Base of all messages and of the structs in them. Not safe for changes from two threads at once.
 
     Every field has the default of Kafka's schema and is given by keyword.
     """
 
-    __slots__ = ()
-
     FIELDS: ClassVar[tuple[Field, ...]] = ()
-    unknown_tagged_fields: dict[int, bytes] | None
+    unknown_tagged_fields: dict[int, bytes] | None = attrs.field(default=None, repr=False)
     """Tagged fields that this client does not know, by tag (KIP-482): kept by decode and written by encode."""
 
 
+@structure
 class Message(Structure):
     """Base of what can be encoded by itself: requests, responses, headers and the contents of special records."""
-
-    __slots__ = ()
 
     API_KEY: ClassVar[ApiKeys | None] = None
     KIND: ClassVar[Kind]
@@ -141,27 +197,6 @@ def wire(
 
 
 @dataclass_transform(kw_only_default=True)
-def structure(cls: type[T]) -> type[T]:
-    """Make a class with `wire()` fields a slotted attrs class that codecs can be built for."""
-    cls.__annotations__["unknown_tagged_fields"] = "dict[int, bytes] | None"
-    cls.unknown_tagged_fields = None
-    made: Any = attrs.define(weakref_slot=False, kw_only=True)(cls)
-    fields = [
-        attrs.evolve(attribute.metadata[_KEY], name=attribute.name)
-        for attribute in attrs.fields(made)
-        if _KEY in attribute.metadata
-    ]
-    hints = cls.__annotations__
-    for field in fields:
-        _check_field(cls, field, hints[field.name])
-    tags = sorted(field.tag for field in fields if field.tag is not None)
-    _require(tags == list(range(len(tags))), cls, "tags", f"should be 0, 1, 2, ... and are {tags}")
-    made.FIELDS = tuple(fields)
-    result: type[T] = made
-    return result
-
-
-@dataclass_transform(kw_only_default=True)
 def message(
     *, kind: Kind, versions: str, flexible: str, api_key: ApiKeys | None = None
 ) -> Callable[[type[T]], type[T]]:
@@ -198,42 +233,3 @@ def _check_tags(owner: type[Message], cls: type[Structure], flexible: Versions) 
         element = field.element()
         if not isinstance(element, WireType):
             _check_tags(owner, element, flexible)
-
-
-def _check_field(cls: type, field: Field, hint: str) -> None:
-    """Hold the annotation, the default and the versions of a field against each other."""
-    element = field.element()
-    python = element.python if isinstance(element, WireType) else element.__name__
-    if isinstance(field.kind, Array):
-        _require(
-            element not in (Bool, Float64, Records), cls, field.name, "has elements that no message needs"
-        )
-        python = f"list[{python}]"
-    can_be_null = field.nullable != NONE or element is Records
-    expected = f"{python} | None" if can_be_null else python
-    _require(hint == expected, cls, field.name, f"should be annotated {expected!r}, not {hint!r}")
-    _require(field.nullable.within(field.versions), cls, field.name, "is nullable in versions that lack it")
-    if isinstance(field.kind, WireType):
-        _require(field.nullable == NONE or field.kind.nullable, cls, field.name, "has a type without null")
-        _require(
-            field.default is not None or can_be_null,
-            cls,
-            field.name,
-            "has None for its default and is not nullable",
-        )
-        if field.kind.code is not None and python == "int":
-            bits = field.kind.size * 8
-            low, high = (0, 1 << bits) if field.kind.code.isupper() else (-1 << (bits - 1), 1 << (bits - 1))
-            _require(
-                isinstance(field.default, int) and low <= field.default < high,
-                cls,
-                field.name,
-                "has a bad default",
-            )
-        elif field.kind is Float64:
-            _require(isinstance(field.default, float), cls, field.name, "has a bad default")
-
-
-def _require(condition: bool, cls: type, name: str, what: str) -> None:
-    if not condition:
-        raise TypeError(f"{cls.__name__}.{name} {what}")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.golden
 CLASSIC, COMPACT = 0, 1
 NO_TAGS = b"\0"
 
-WIRE_TYPES = {
+WIRE_TYPES: dict[str, WireType | Array] = {
     "BOOLEAN": wire.Bool,
     "INT8": wire.Int8,
     "INT16": wire.Int16,

@@ -67,27 +67,23 @@ class Interpreter:
         made = cls()
         for field in cls.FIELDS:
             if self.version in field.versions and field.tag is None:
-                setattr(
-                    made,
-                    field.name,
-                    self.read_value(field, field.kind, nullable=self.version in field.nullable),
-                )
+                self.read_field(made, field)
         known = {f.tag: f for f in cls.FIELDS if f.tag is not None and self.version in f.versions}
         last = -1
         for _ in range(self.varint() if self.flexible else 0):
             tag, size = self.varint(), self.varint()
             assert tag > last
             last, stop = tag, self.pos + size
-            if field := known.get(tag):
-                setattr(
-                    made,
-                    field.name,
-                    self.read_value(field, field.kind, nullable=self.version in field.nullable),
-                )
+            if tag in known:
+                self.read_field(made, known[tag])
             else:
                 made.unknown_tagged_fields = (made.unknown_tagged_fields or {}) | {tag: self.take(size)}
             assert self.pos == stop
         return made
+
+    def read_field(self, made: Structure, field: Field) -> None:
+        nullable = self.version in field.nullable
+        setattr(made, field.name, self.read_value(field, field.kind, nullable=nullable))
 
     def read_value(self, field: Field, kind: Any, *, nullable: bool) -> Any:
         compact = self.flexible and field.flexible
