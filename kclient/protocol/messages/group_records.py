@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`; the version is written before each key and value."""
+"""The records of `__consumer_offsets`: before each key comes the type of the record, before each value its version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kclient.protocol.wire import UUID, Array, Bytes, Int32, Int64, String
 
 @message(kind="coordinator-key", versions="0", flexible="none")
 class OffsetCommitKey(Message):
-    """Key of a committed offset, written with version 1 (its `coordinator-key` number) before it."""
+    """Key of a committed offset, of record type 1 (0 before Kafka 0.9)."""
 
     group: str = wire(String, "0")
     topic: str = wire(String, "0")
@@ -30,7 +30,7 @@ class OffsetCommitValue(Message):
 
 @message(kind="coordinator-key", versions="0", flexible="none")
 class GroupMetadataKey(Message):
-    """Key of the metadata of a group of the classic protocol."""
+    """Key of the metadata of a group of the classic protocol, of record type 2."""
 
     group: str = wire(String, "0")
 
