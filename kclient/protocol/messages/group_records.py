@@ -9,7 +9,7 @@ from kclient.protocol.wire import UUID, Array, Bytes, Int32, Int64, String
 
 @message(kind="coordinator-key", versions="0", flexible="none")
 class OffsetCommitKey(Message):
-    """Key of a committed offset, of record type 1 (0 before Kafka 0.9)."""
+    """Key of a committed offset, of record type 1; the legacy type 0 has the same fields."""
 
     group: str = wire(String, "0")
     topic: str = wire(String, "0")
