@@ -1,0 +1,22 @@
+"""The consumer: reading records, alone or as a member of a group."""
+
+from __future__ import annotations
+
+from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
+from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.kafka_consumer import KafkaConsumer
+from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.consumer.types import ConsumerRecord, ConsumerRecords
+
+__all__ = [
+    "ConsumerConfig",
+    "ConsumerInterceptor",
+    "ConsumerPartitionAssignor",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "ConsumerRecords",
+    "KafkaConsumer",
+    "RangeAssignor",
+    "RoundRobinAssignor",
+]

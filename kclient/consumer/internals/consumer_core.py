@@ -222,18 +222,18 @@ class ConsumerCore:
 
     # Rebalancing.
 
-    def next_callback(self) -> RebalanceCallback | None:
-        """The next change of the assignment that can be carried out now.
+    def next_callback(self) -> tuple[RebalanceCallback, RebalanceKind] | None:
+        """The next change of the assignment that can be carried out now, and what it is by now.
 
         Partitions that are revoked are first committed, if that is automatic; until it is done nothing is handed
-        out, and this returns None.
+        out, and this returns None. If the group removes the member meanwhile they are lost instead.
         """
         if self._revoking is None:
             callback = self.mailbox.next_callback()
             if callback is None:
                 return None
             if callback.kind is not RebalanceKind.REVOKED:
-                return callback
+                return callback, callback.kind
             self._revoking = callback, self._commit_before_revocation()
         callback, commit = self._revoking
         if commit is not None:
@@ -244,8 +244,8 @@ class ConsumerCore:
                 self._log.warning("The offsets were not committed before a rebalance: %s", error)
         self._revoking = None
         if self.membership is not None and self.membership.generation_for_commit() is None:
-            return RebalanceCallbackLost(callback)
-        return callback
+            return callback, RebalanceKind.LOST
+        return callback, callback.kind
 
     def _commit_before_revocation(self) -> CommitEvent | None:
         if not self.config.enable_auto_commit:
@@ -273,8 +273,7 @@ class ConsumerCore:
         """The listener is through with `callback`, whether it failed or not."""
         if callback.kind is RebalanceKind.ASSIGNED:
             self.subscriptions.assignment_told()
-        original = callback.original if isinstance(callback, RebalanceCallbackLost) else callback
-        self.submit(CallbackDoneEvent(0, original))
+        self.submit(CallbackDoneEvent(0, callback))
 
     # Committing.
 
@@ -370,12 +369,3 @@ class ConsumerCore:
                 except Exception:
                     self._log.exception("%r could not be closed", part)
 
-
-class RebalanceCallbackLost(RebalanceCallback):
-    """A revocation that came too late: the group has removed the member meanwhile, so the partitions are lost."""
-
-    __slots__ = ("original",)
-
-    def __init__(self, original: RebalanceCallback) -> None:
-        super().__init__(RebalanceKind.LOST, original.partitions)
-        self.original = original

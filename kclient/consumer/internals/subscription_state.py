@@ -496,6 +496,11 @@ class SubscriptionState:
                 return None
             return max(end - state.position.offset, 0)
 
+    def max_lag(self, read_committed: bool) -> int:
+        """The largest lag of any partition, as far as they are known."""
+        with self._lock:
+            return max((self.lag(state.tp, read_committed) or 0 for state in self._turns), default=0)
+
     def prefer_replica(self, tp: TopicPartition, node_id: int, until_ms: int) -> None:
         """Fetch `tp` from this follower (KIP-392) until it fails or `until_ms`, when the leader is asked again."""
         with self._lock:

@@ -13,13 +13,13 @@ from kclient.utils.futures import CompletableFuture
 class WakeupTrigger:
     """Remembers a wakeup until a call that waits has raised it, exactly once. Thread-safe."""
 
-    __slots__ = ("_buffer", "_lock", "_pending", "_waited_for")
+    __slots__ = ("_buffer", "_lock", "_waited_for", "pending")
 
     def __init__(self, buffer: FetchBuffer) -> None:
         self._buffer = buffer
         # Reentrant: a signal handler may call wakeup() in a thread that is in here.
         self._lock = threading.RLock()
-        self._pending = False
+        self.pending = False
         self._waited_for: CompletableFuture[Any] | None = None
 
     def wakeup(self) -> None:
@@ -28,15 +28,15 @@ class WakeupTrigger:
             future, self._waited_for = self._waited_for, None
             if future is not None and future.fail(WakeupError()):
                 return
-            self._pending = True
+            self.pending = True
         self._buffer.wakeup()
 
     def raise_if_pending(self) -> None:
         """Raise WakeupError if there was a wakeup; it counts as delivered then."""
-        if self._pending:
+        if self.pending:
             with self._lock:
-                if self._pending:
-                    self._pending = False
+                if self.pending:
+                    self.pending = False
                     raise WakeupError
 
     def wait(self, future: CompletableFuture[Any], timeout_ms: int) -> Any:

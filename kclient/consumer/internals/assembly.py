@@ -1,0 +1,284 @@
+"""Puts a consumer together, for whichever facade uses it."""
+
+from __future__ import annotations
+
+import itertools
+
+from kclient.client.assembly import build_network_client
+from kclient.client.kafka_client import KafkaClient
+from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
+from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.completed_fetch import DecodeSettings
+from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.coordinator.commits import CommitManager
+from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
+from kclient.consumer.internals.coordinator.membership import Membership, MembershipSettings
+from kclient.consumer.internals.event_processor import EventProcessor
+from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
+from kclient.consumer.internals.mailbox import Mailbox
+from kclient.consumer.internals.metadata import ConsumerMetadata
+from kclient.consumer.internals.metrics import ConsumerMetrics
+from kclient.consumer.internals.network_thread import NetworkThread
+from kclient.consumer.internals.offset_fetcher import OffsetFetcher
+from kclient.consumer.internals.partition_state import AutoOffsetReset
+from kclient.consumer.internals.request_manager import RequestManager, RequestSender
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.internals.topic_metadata import TopicMetadataManager
+from kclient.errors import ConfigError, KafkaError
+from kclient.serialization import as_deserializer
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+_MAX_IN_FLIGHT = 100
+"""Requests to one broker at a time; fetches are limited to one anyway."""
+
+_numbers = itertools.count(1)
+
+
+def build_consumer(
+    config: ConsumerConfig, *, time: Time = SYSTEM_TIME, client: KafkaClient | None = None, start: bool = True
+) -> ConsumerCore:
+    """The consumer that `config` describes, with its I/O thread started.
+
+    Tests give a client of their own, and take the rounds of the loop by themselves. Raises ConfigError for objects
+    that are not what their setting needs, BootstrapError if no bootstrap server can be resolved.
+    """
+    # What can be refused is made before anything that would have to be closed again.
+    assignors = make_assignors(config.partition_assignment_strategy)
+    interceptors = _make_interceptors(config.interceptor_classes)
+    decode = _decode_settings(config)
+    reset = AutoOffsetReset(config.auto_offset_reset.partition(":")[0], config.auto_offset_reset_duration_ms)
+    client_id = config.client_id or f"consumer-{config.group_id or 'none'}-{next(_numbers)}"
+    group = "" if config.group_id is None else f", groupId={config.group_id}"
+    log_context = LogContext(f"[Consumer clientId={client_id}{group}] ")
+    backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+
+    subscriptions = SubscriptionState(reset, log_context)
+    metadata = ConsumerMetadata(
+        subscriptions,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        metadata_max_age_ms=config.metadata_max_age_ms,
+        allow_auto_topic_creation=config.allow_auto_create_topics,
+        exclude_internal_topics=config.exclude_internal_topics,
+        time=time,
+        log_context=log_context,
+    )
+    if client is None:
+        client = build_network_client(
+            config,
+            metadata=metadata,
+            client_id=client_id,
+            max_in_flight=_MAX_IN_FLIGHT,
+            time=time,
+            log_context=log_context,
+        )
+    metrics = ConsumerMetrics(
+        time, client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
+    )
+    buffer = FetchBuffer(time)
+    mailbox = Mailbox(buffer)
+    sender = RequestSender(client, config.request_timeout_ms)
+    managers: list[RequestManager] = []
+    membership: Membership | None = None
+    commits: CommitManager | None = None
+    finder: CoordinatorFinder | None = None
+    if config.group_id is not None:
+        finder, membership, commits = _build_group(
+            config.group_id,
+            config,
+            assignors=assignors,
+            subscriptions=subscriptions,
+            metadata=metadata,
+            sender=sender,
+            backoff=backoff,
+            mailbox=mailbox,
+            time=time,
+            log_context=log_context,
+        )
+        metrics.watch_rebalances(lambda: membership.rebalance_count)
+        managers.append(membership)
+    offsets = OffsetFetcher(
+        sender=sender,
+        metadata=metadata,
+        subscriptions=subscriptions,
+        commits=commits,
+        backoff=backoff,
+        time=time,
+        read_committed=decode.read_committed,
+        timeout_ms=config.default_api_timeout_ms,
+        on_change=buffer.wakeup,
+        log_context=log_context,
+    )
+    topics = TopicMetadataManager(sender, backoff, allow_auto_topic_creation=config.allow_auto_create_topics)
+    fetcher = Fetcher(
+        FetchSettings(
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            max_wait_ms=config.fetch_max_wait_ms,
+            max_partition_bytes=config.max_partition_fetch_bytes,
+            rack=config.client_rack,
+            metadata_max_age_ms=config.metadata_max_age_ms,
+            decode=decode,
+        ),
+        sender=sender,
+        metadata=metadata,
+        subscriptions=subscriptions,
+        buffer=buffer,
+        backoff=backoff,
+        metrics=metrics,
+        log_context=log_context,
+    )
+    managers += [offsets]
+    if commits is not None:
+        managers.append(commits)
+    managers += [topics, fetcher]
+    if finder is not None:
+        managers.append(finder)  # last: it looks for the coordinator that the others want
+    processor = EventProcessor(
+        subscriptions=subscriptions,
+        metadata=metadata,
+        offsets=offsets,
+        topics=topics,
+        membership=membership,
+        commits=commits,
+    )
+    metadata.add_listener(processor.metadata_updated)
+    metrics.watch_assignment(
+        lambda: len(subscriptions.assigned_partitions()),
+        lambda: subscriptions.max_lag(decode.read_committed),
+    )
+    network = NetworkThread(
+        name=f"kclient-consumer-{client_id}",
+        sender=sender,
+        managers=managers,
+        fetcher=fetcher,
+        processor=processor,
+        on_death=mailbox.post_death,
+        time=time,
+        log_context=log_context,
+    )
+    core = ConsumerCore(
+        config=config,
+        client_id=client_id,
+        subscriptions=subscriptions,
+        metadata=metadata,
+        buffer=buffer,
+        mailbox=mailbox,
+        membership=membership,
+        network=network,
+        interceptors=interceptors,
+        metrics=metrics,
+        time=time,
+        log_context=log_context,
+    )
+    if start:
+        network.start()
+    return core
+
+
+def _build_group(
+    group_id: str,
+    config: ConsumerConfig,
+    *,
+    assignors: dict[str, ConsumerPartitionAssignor],
+    subscriptions: SubscriptionState,
+    metadata: ConsumerMetadata,
+    sender: RequestSender,
+    backoff: ExponentialBackoff,
+    mailbox: Mailbox,
+    time: Time,
+    log_context: LogContext,
+) -> tuple[CoordinatorFinder, Membership, CommitManager]:
+    def on_fatal(error: KafkaError) -> None:
+        commits.fail_all(error)
+        if subscriptions.has_auto_assigned_partitions():
+            membership.fail(error)
+
+    finder = CoordinatorFinder(group_id, sender, backoff, on_fatal, log_context)
+    membership = Membership(
+        MembershipSettings(
+            group_id=group_id,
+            group_instance_id=config.group_instance_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            rack=config.client_rack or None,
+        ),
+        assignors=assignors,
+        subscriptions=subscriptions,
+        metadata=metadata,
+        finder=finder,
+        sender=sender,
+        heartbeat=Heartbeat(
+            interval_ms=config.heartbeat_interval_ms,
+            session_timeout_ms=config.session_timeout_ms,
+            max_poll_interval_ms=config.max_poll_interval_ms,
+            now_ms=time.monotonic_ms(),
+        ),
+        backoff=backoff,
+        post=mailbox.post_callback,
+        on_fatal=mailbox.post_error,
+        log_context=log_context,
+    )
+    commits = CommitManager(
+        group_id,
+        config.group_instance_id,
+        finder=finder,
+        membership=membership,
+        sender=sender,
+        subscriptions=subscriptions,
+        backoff=backoff,
+        log_context=log_context,
+    )
+    return finder, membership, commits
+
+
+def make_assignors(strategy: list[object]) -> dict[str, ConsumerPartitionAssignor]:
+    """The assignors of `partition.assignment.strategy`, by name, the preferred one first."""
+    made: dict[str, ConsumerPartitionAssignor] = {}
+    for given in strategy:
+        if isinstance(given, str) and given in ASSIGNORS:
+            assignor: object = ASSIGNORS[given]()
+        elif isinstance(given, type) and issubclass(given, ConsumerPartitionAssignor):
+            assignor = given()
+        else:
+            assignor = given
+        if not isinstance(assignor, ConsumerPartitionAssignor):
+            raise ConfigError(
+                f"partition.assignment.strategy: {given!r} is neither one of {', '.join(ASSIGNORS)} "
+                "nor a ConsumerPartitionAssignor.",
+                name="partition.assignment.strategy",
+            )
+        if assignor.name in made:
+            raise ConfigError(
+                f"partition.assignment.strategy: two assignors are called {assignor.name!r}.",
+                name="partition.assignment.strategy",
+            )
+        made[assignor.name] = assignor
+    return made
+
+
+def _make_interceptors(given: list[object]) -> list[ConsumerInterceptor]:
+    made = []
+    for each in given:
+        interceptor = each() if isinstance(each, type) else each
+        if not isinstance(interceptor, ConsumerInterceptor):
+            raise ConfigError(
+                f"interceptor.classes: {each!r} is not a ConsumerInterceptor.", name="interceptor.classes"
+            )
+        made.append(interceptor)
+    return made
+
+
+def _decode_settings(config: ConsumerConfig) -> DecodeSettings:
+    return DecodeSettings(
+        check_crcs=config.check_crcs,
+        read_committed=config.isolation_level == "read_committed",
+        key_deserializer=as_deserializer(config.key_deserializer, "key"),
+        value_deserializer=as_deserializer(config.value_deserializer, "value"),
+        decompress_max_bytes=config.kclient_decompress_max_bytes,
+    )

@@ -1,0 +1,631 @@
+"""KafkaConsumer: reads records from Kafka."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.internals.arguments import (
+    checked_offset,
+    checked_offsets,
+    checked_partition,
+    checked_partitions,
+    checked_timeout,
+    checked_timestamps,
+    checked_topic,
+    checked_topics,
+)
+from kclient.consumer.internals.assembly import build_consumer
+from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.events import (
+    AnyEvent,
+    CommitEvent,
+    FetchCommittedEvent,
+    LeaveGroupEvent,
+    ListOffsetsEvent,
+    RebalanceCallback,
+    RebalanceKind,
+    RejoinEvent,
+    TopicMetadataEvent,
+)
+from kclient.consumer.internals.fetch_collector import Portion
+from kclient.consumer.internals.mailbox import OnCommit
+from kclient.consumer.internals.partition_state import (
+    EARLIEST,
+    LATEST,
+    RESET_TO_EARLIEST,
+    RESET_TO_LATEST,
+)
+from kclient.consumer.internals.single_user import SingleUser
+from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.consumer.types import ConsumerRecord, ConsumerRecords
+from kclient.errors import (
+    IllegalStateError,
+    InvalidGroupIdError,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from kclient.metrics import MetricName
+from kclient.serialization import Deserializer
+from kclient.utils.time import Timer
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+K1 = TypeVar("K1")
+V1 = TypeVar("V1")
+
+Settings: TypeAlias = Mapping[str, object] | str | Path | None
+DeserializerLike: TypeAlias = Deserializer[K1] | Callable[[bytes], K1]
+OffsetLike: TypeAlias = int | OffsetAndMetadata
+
+_CLOSE_TIMEOUT_MS = 30_000
+_FOR_EVER_MS = 2**31 - 1
+_GRACE_MS = 250
+"""How much later than the deadline the I/O thread may say why something did not happen in time."""
+
+
+class KafkaConsumer(Generic[K, V]):
+    """Reads records, alone (`assign`) or sharing topics with the other members of a group (`subscribe`).
+
+    `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
+    with underscores (`group_id="billing"`). Without a deserializer, keys and values are bytes. Raises ConfigError.
+
+    One thread uses the consumer; a second one gets ConcurrentModificationError, except from `wakeup`. Records and
+    rebalances are handled inside `poll`; heartbeats are sent by a thread of the consumer's own, so that processing
+    may take up to max.poll.interval.ms between two calls.
+
+    Positions move when `poll` returns, and never for records that it did not return. With enable.auto.commit, `poll`
+    (every auto.commit.interval.ms), a rebalance and `close` commit what *earlier* polls returned: a record counts as
+    processed once the next one is asked for. What the last poll returned is therefore read again after `close`,
+    unless `commit_sync` is called for it.
+    """
+
+    @overload
+    def __init__(
+        self: KafkaConsumer[bytes, bytes],
+        config: Settings = None,
+        *,
+        key_deserializer: None = None,
+        value_deserializer: None = None,
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaConsumer[K1, bytes],
+        config: Settings = None,
+        *,
+        key_deserializer: DeserializerLike[K1],
+        value_deserializer: None = None,
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaConsumer[bytes, V1],
+        config: Settings = None,
+        *,
+        key_deserializer: None = None,
+        value_deserializer: DeserializerLike[V1],
+        **settings: object,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaConsumer[K1, V1],
+        config: Settings = None,
+        *,
+        key_deserializer: DeserializerLike[K1],
+        value_deserializer: DeserializerLike[V1],
+        **settings: object,
+    ) -> None: ...
+    def __init__(
+        self,
+        config: Settings = None,
+        *,
+        key_deserializer: object | None = None,
+        value_deserializer: object | None = None,
+        **settings: object,
+    ) -> None:
+        if key_deserializer is not None:
+            settings["key_deserializer"] = key_deserializer
+        if value_deserializer is not None:
+            settings["value_deserializer"] = value_deserializer
+        self._begin(build_consumer(ConsumerConfig.parse(config, settings)))
+
+    def _begin(self, core: ConsumerCore) -> None:
+        self._core = core
+        self._use = SingleUser("This KafkaConsumer")
+        self._current: Portion | None = None
+        self._in_callback = False
+
+    # Subscribing and assigning.
+
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: ConsumerRebalanceListener | None = None
+    ) -> None:
+        """Share `topics`, or all topics whose whole name matches a pattern, with the group.
+
+        Replaces the subscription before; no topics at all is `unsubscribe`. Takes effect in the next `poll`. Raises
+        InvalidGroupIdError without group.id, IllegalStateError after `assign`.
+        """
+        with self._use:
+            if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
+                raise TypeError(f"listener must be a ConsumerRebalanceListener, not {listener!r}")
+            if isinstance(topics, re.Pattern):
+                self._core.subscribe_pattern(topics, listener)
+                return
+            names = checked_topics(topics)
+            if names:
+                self._core.subscribe(names, listener)
+            else:
+                self._unsubscribe(self._timer(None))
+
+    def unsubscribe(self) -> None:
+        """Leave the group and forget subscription or assignment. The listener hears of the revocation first."""
+        with self._use:
+            self._unsubscribe(self._timer(None))
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly `partitions`, without a group. Replaces the assignment before; none at all is `unsubscribe`.
+
+        Raises IllegalStateError after `subscribe`.
+        """
+        with self._use:
+            chosen = checked_partitions(partitions)
+            if chosen:
+                self._core.assign(chosen)
+            else:
+                self._unsubscribe(self._timer(None))
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are read now."""
+        with self._use:
+            return self._core.subscriptions.assigned_partitions()
+
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to; for a pattern those that match it at present."""
+        with self._use:
+            return self._core.subscriptions.subscription()
+
+    # Reading.
+
+    def poll(self, timeout_ms: int) -> ConsumerRecords[K, V]:
+        """Up to max.poll.records records, as soon as there are any; none after `timeout_ms`.
+
+        Here rebalances happen and their listener is called. Raises, each time it is the turn of what is wrong,
+        RecordDeserializationError or CorruptRecordError (with positions unmoved, so that `seek` can go past them),
+        NoOffsetForPartitionError, OffsetOutOfRangeError and LogTruncationError with auto.offset.reset=none,
+        authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
+        without a subscription or assignment.
+        """
+        with self._use:
+            self._check_can_poll()
+            core = self._core
+            timer = core.time.timer(checked_timeout(timeout_ms, 0))
+            now_ms = timer.now_ms()
+            self._current = None  # what iteration has left over is still in the buffer
+            core.metrics.polled(now_ms)
+            core.begin_poll(now_ms)
+            while True:
+                seen = core.buffer.signals
+                portions = self._advance()
+                if portions:
+                    return core.hand_out(portions)
+                if timer.is_expired():
+                    return ConsumerRecords({})
+                core.buffer.wait(seen, timer)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ConsumerRecord[K, V]:
+        """The next record, waiting for it as long as it takes.
+
+        Each record counts as a poll of its own: the position moves to the record that was given out, so leaving the
+        loop loses nothing, and `commit_sync()` in its body commits that record and those before it. Iteration ends
+        when the consumer is closed; `wakeup` makes it raise WakeupError.
+        """
+        if self._use.closed:
+            raise StopIteration
+        with self._use:
+            core = self._core
+            now_ms = core.time.monotonic_ms()
+            core.begin_poll(now_ms)
+            if self._current is not None and not core.busy and not core.wakeup.pending:
+                record = core.hand_out_one(self._current)
+                if record is not None:
+                    return record
+            return self._wait_for_next(now_ms)
+
+    def _wait_for_next(self, now_ms: int) -> ConsumerRecord[K, V]:
+        self._check_can_poll()
+        core = self._core
+        timer = core.time.timer(_FOR_EVER_MS)
+        core.metrics.polled(now_ms)
+        while True:
+            self._current = None
+            seen = core.buffer.signals
+            for portion in self._advance():
+                record = core.hand_out_one(portion)
+                if record is not None:
+                    core.metrics.consumed(len(portion.records))
+                    self._current = portion
+                    return record
+            # A thread that waits inside poll() is alive, however long there is nothing to read.
+            timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
+            core.buffer.wait(seen, timer)
+            core.begin_poll(core.time.monotonic_ms())
+
+    def _advance(self) -> list[Portion]:
+        """One step of polling: whatever is due, then what can be handed out."""
+        core = self._core
+        core.wakeup.raise_if_pending()
+        core.tell_commits()
+        self._run_callbacks()
+        core.raise_errors()
+        return core.collect()
+
+    def _check_can_poll(self) -> None:
+        if self._in_callback:
+            raise IllegalStateError("poll() cannot be called from a rebalance listener")
+        if self._core.subscriptions.has_nothing():
+            raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
+
+    # Committing.
+
+    def commit_sync(
+        self, offsets: Mapping[TopicPartition, OffsetLike] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        """Commit `offsets` (the next ones to read), or the positions of all partitions.
+
+        Retries what can be retried for `timeout_ms`, or default.api.timeout.ms. Raises CommitFailedError if the group
+        has given the partitions to others, RebalanceInProgressError (poll, then commit again), KafkaTimeoutError,
+        authorization errors, WakeupError, InvalidGroupIdError without group.id.
+        """
+        with self._use:
+            core = self._core
+            self._need_group("commit_sync()")
+            timer = self._timer(timeout_ms)
+            event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), True)
+            core.submit(event)
+            try:
+                self._wait(event, timer, "The offsets were not committed")
+            finally:
+                core.tell_commits()  # commits made before this one are through as well
+            core.committed(event.offsets)
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetLike] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit as `commit_sync` does, but in the background and without retries.
+
+        `on_commit(offsets, error)` is called inside a later `poll`, `commit_sync` or `close`, on this thread.
+        """
+        with self._use:
+            core = self._core
+            self._need_group("commit_async()")
+            if on_commit is not None and not callable(on_commit):
+                raise TypeError(f"on_commit must be callable, not {on_commit!r}")
+            core.tell_commits()
+            timer = self._timer(None)
+            event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), False)
+            core.commit_in_background(event, on_commit, automatic=False)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for `partitions`; None where nothing. Raises KafkaTimeoutError."""
+        with self._use:
+            self._need_group("committed()")
+            timer = self._timer(timeout_ms)
+            wanted = checked_partitions(partitions)
+            event = FetchCommittedEvent(timer.deadline_ms, frozenset(wanted))
+            found = self._submit(event, timer, "The committed offsets were not found")
+            return {tp: found[tp] for tp in wanted}
+
+    def _to_commit(
+        self, offsets: Mapping[TopicPartition, OffsetLike] | None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._core.consumed() if offsets is None else checked_offsets(offsets)
+
+    # Positions.
+
+    def seek(self, tp: TopicPartition, offset: OffsetLike) -> None:
+        """Read `tp` from `offset` on, with the next `poll`. Raises IllegalStateError if it is not assigned."""
+        with self._use:
+            self._core.seek(checked_partition(tp), checked_offset(offset))
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
+        with self._use:
+            self._core.request_reset(self._named_or_all(partitions), RESET_TO_EARLIEST)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read only what comes from now on; all assigned partitions if none are named. Looked up when needed."""
+        with self._use:
+            self._core.request_reset(self._named_or_all(partitions), RESET_TO_LATEST)
+
+    def _named_or_all(self, partitions: Iterable[TopicPartition] | None) -> list[TopicPartition]:
+        held = self._core.subscriptions.assigned_partitions()
+        chosen = sorted(held) if partitions is None else checked_partitions(partitions)
+        for tp in chosen:
+            if tp not in held:
+                raise IllegalStateError(f"{tp} is not assigned to this consumer")
+        return chosen
+
+    def position(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
+        """The offset of the next record that will be read, waiting until it is known.
+
+        Raises IllegalStateError if `tp` is not assigned, KafkaTimeoutError, NoOffsetForPartitionError and other errors
+        that keep it from having one.
+        """
+        with self._use:
+            core = self._core
+            timer = self._timer(timeout_ms)
+            checked_partition(tp)
+            while True:
+                seen = core.buffer.signals
+                position = core.subscriptions.position(tp)
+                if position is not None:
+                    return position.offset
+                core.wakeup.raise_if_pending()
+                core.mailbox.raise_error()
+                core.subscriptions.raise_error()
+                if timer.is_expired():
+                    raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
+                core.buffer.wait(seen, timer)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return nothing from these until `resume`. What is fetched already is kept."""
+        with self._use:
+            self._core.subscriptions.pause(checked_partitions(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records from these again."""
+        with self._use:
+            self._core.subscriptions.resume(checked_partitions(partitions))
+            self._core.network.wakeup()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """The paused partitions."""
+        with self._use:
+            return self._core.subscriptions.paused()
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition, assigned or not."""
+        return self._ends(partitions, EARLIEST, timeout_ms)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that can be read: with read_committed, where open transactions begin."""
+        return self._ends(partitions, LATEST, timeout_ms)
+
+    def _ends(
+        self, partitions: Iterable[TopicPartition], which: int, timeout_ms: int | None
+    ) -> dict[TopicPartition, int]:
+        wanted = checked_partitions(partitions)
+        found = self._list_offsets(dict.fromkeys(wanted, which), timeout_ms)
+        return {tp: offset.offset for tp, offset in found.items() if offset is not None}
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
+        return self._list_offsets(checked_timestamps(timestamps), timeout_ms)
+
+    def _list_offsets(
+        self, timestamps: dict[TopicPartition, int], timeout_ms: int | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        with self._use:
+            if not timestamps:
+                return {}
+            timer = self._timer(timeout_ms)
+            event = ListOffsetsEvent(timer.deadline_ms, timestamps)
+            found = self._submit(event, timer, "The offsets were not found")
+            return {tp: found[tp] for tp in timestamps}
+
+    def current_lag(self, tp: TopicPartition) -> int | None:
+        """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
+        with self._use:
+            read_committed = self._core.config.isolation_level == "read_committed"
+            return self._core.subscriptions.lag(checked_partition(tp), read_committed)
+
+    # The cluster and the group.
+
+    def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> list[PartitionInfo]:
+        """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
+        with self._use:
+            timer = self._timer(timeout_ms)
+            event = TopicMetadataEvent(timer.deadline_ms, (checked_topic(topic),))
+            return list(self._submit(event, timer, f"Topic {topic} was not found").get(topic, ()))
+
+    def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
+        with self._use:
+            timer = self._timer(timeout_ms)
+            event = TopicMetadataEvent(timer.deadline_ms, None)
+            return dict(self._submit(event, timer, "The topics were not found"))
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The consumer's place in its group, for transactions (KIP-447)."""
+        with self._use:
+            self._need_group("group_metadata()")
+            assert self._core.membership is not None
+            return self._core.membership.group_metadata()
+
+    def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
+        """Have the group rebalance with the next `poll`; `reason` is told to the coordinator (KIP-568, KIP-800)."""
+        with self._use:
+            if not self._core.subscriptions.has_auto_assigned_partitions():
+                raise IllegalStateError("enforce_rebalance() needs a subscription")
+            self._core.submit(RejoinEvent(0, reason))
+
+    def metrics(self) -> dict[MetricName, float]:
+        """What the consumer measures, under Java's names."""
+        with self._use:
+            return self._core.metrics.snapshot()
+
+    # Ending.
+
+    def wakeup(self) -> None:
+        """Make the call that waits, or the next one that would, raise WakeupError once. From any thread."""
+        self._core.wakeup.wakeup()
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Commit (if automatic), tell the listener, leave the group and end; takes at most `timeout_ms` (30,000).
+
+        A static member does not leave. May be called again. An error of the listener is raised when all is closed.
+        """
+        if self._use.closed or self._use.forked:
+            return
+        core = self._core
+        with self._use:
+            if self._in_callback:
+                raise IllegalStateError("close() cannot be called from a rebalance listener")
+            timer = core.time.timer(checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
+            self._use.closed = True
+            failure: BaseException | None = None
+            try:
+                self._commit_at_close(timer)
+                self._unsubscribe(timer, "the consumer is being closed")
+                core.tell_commits()
+            except Exception as error:
+                failure = error
+            finally:
+                core.network.close(timer.remaining_ms())
+                core.metadata.close()
+                core.close_parts()
+            if failure is not None:
+                raise failure
+
+    def _commit_at_close(self, timer: Timer) -> None:
+        core = self._core
+        if not core.config.enable_auto_commit or core.subscriptions.has_nothing():
+            return
+        event = core.auto_commit_event(timer.deadline_ms, retry=True)
+        if not event.offsets:
+            return
+        core.submit(event)
+        try:
+            event.future.result(timer.remaining_ms() / 1000)
+            core.committed(event.offsets)
+        except KafkaError as error:
+            log.warning("[Consumer clientId=%s] No commit at close: %s", core.client_id, error)
+
+    def _unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
+        """Give up what is held and leave the group."""
+        core = self._core
+        try:
+            held = core.subscriptions.assigned_partitions()
+            membership = core.membership
+            if membership is not None and core.subscriptions.has_auto_assigned_partitions():
+                if held:
+                    lost = membership.generation_for_commit() is None and not membership.rebalancing
+                    kind = RebalanceKind.LOST if lost else RebalanceKind.REVOKED
+                    self._tell_listener(kind, held)
+        finally:
+            core.unsubscribe()
+            event = LeaveGroupEvent(timer.deadline_ms, reason)
+            core.submit(event)
+            try:
+                event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
+            except KafkaError as error:
+                log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except Exception:
+            # The error of the block is the one that matters.
+            log.exception("[Consumer clientId=%s] The consumer could not be closed", self._core.client_id)
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)
+        if core is None or self._use.closed or self._use.forked:
+            return
+        core.network.close_soon()
+        warnings.warn(
+            f"KafkaConsumer {core.client_id} was not closed; use it in a with block",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+
+    # Rebalance callbacks, and waiting.
+
+    def _run_callbacks(self) -> None:
+        core = self._core
+        while (due := core.next_callback()) is not None:
+            callback, kind = due
+            try:
+                self._run_callback(callback, kind)
+            finally:
+                core.finish_callback(callback)
+
+    def _run_callback(self, callback: RebalanceCallback, kind: RebalanceKind) -> None:
+        core = self._core
+        if kind is RebalanceKind.ASSIGNED:
+            self._tell_listener(kind, core.take_assignment(callback))
+            return
+        try:
+            self._tell_listener(kind, callback.partitions)
+        finally:
+            core.drop_assignment(callback)
+
+    def _tell_listener(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> None:
+        listener = self._core.listener
+        if listener is None:
+            return
+        self._in_callback = True
+        try:
+            if kind is RebalanceKind.ASSIGNED:
+                listener.on_partitions_assigned(partitions)
+            elif kind is RebalanceKind.REVOKED:
+                listener.on_partitions_revoked(partitions)
+            else:
+                listener.on_partitions_lost(partitions)
+        finally:
+            self._in_callback = False
+
+    def _timer(self, timeout_ms: int | None) -> Timer:
+        return self._core.time.timer(checked_timeout(timeout_ms, self._core.config.default_api_timeout_ms))
+
+    def _submit(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
+        self._core.submit(event)
+        return self._wait(event, timer, failure)
+
+    def _wait(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
+        try:
+            return self._core.wakeup.wait(event.future, timer.remaining_ms() + _GRACE_MS)
+        except KafkaTimeoutError as error:
+            if event.future.done():
+                raise
+            raise KafkaTimeoutError(f"{failure} within {timer.timeout_ms} ms") from error
+
+    def _need_group(self, what: str) -> None:
+        if self._core.config.group_id is None:
+            raise InvalidGroupIdError(f"{what} needs a group; set group.id")
