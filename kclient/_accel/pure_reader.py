@@ -65,8 +65,11 @@ def _maker(record_type: type) -> tuple[Callable[..., Any], bool]:
     fields = tuple(field.name for field in getattr(record_type, "__attrs_attrs__", ()))
     if fields != _FIELDS or "__slots__" not in record_type.__dict__:
         return _makers.setdefault(record_type, (record_type, False))
-    namespace = {"__slots__": (), "__init__": _fill, "__setattr__": object.__setattr__}
-    shell = type(f"_{record_type.__name__}Shell", (record_type,), namespace)
+    # Both, or Python would still call the slower one: they share a slot of the type.
+    plain = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    shell = type(
+        f"_{record_type.__name__}Shell", (record_type,), {"__slots__": (), "__init__": _fill, **plain}
+    )
     return _makers.setdefault(record_type, (shell, True))
 
 
