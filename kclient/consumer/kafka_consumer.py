@@ -499,7 +499,6 @@ class KafkaConsumer(Generic[K, V]):
             self._use.closed = True
             failure: BaseException | None = None
             try:
-                self._commit_at_close(timer)
                 self._unsubscribe(timer, "the consumer is being closed")
                 core.tell_commits()
             except Exception as error:
@@ -511,7 +510,7 @@ class KafkaConsumer(Generic[K, V]):
             if failure is not None:
                 raise failure
 
-    def _commit_at_close(self, timer: Timer) -> None:
+    def _commit_what_is_processed(self, timer: Timer) -> None:
         core = self._core
         if not core.config.enable_auto_commit or core.subscriptions.has_nothing():
             return
@@ -523,19 +522,18 @@ class KafkaConsumer(Generic[K, V]):
             event.future.result(timer.remaining_ms() / 1000)
             core.committed(event.offsets)
         except KafkaError as error:
-            log.warning("[Consumer clientId=%s] No commit at close: %s", core.client_id, error)
+            log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
 
     def _unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
         """Give up what is held and leave the group."""
         core = self._core
+        self._commit_what_is_processed(timer)
         try:
             held = core.subscriptions.assigned_partitions()
             membership = core.membership
-            if membership is not None and core.subscriptions.has_auto_assigned_partitions():
-                if held:
-                    lost = membership.generation_for_commit() is None and not membership.rebalancing
-                    kind = RebalanceKind.LOST if lost else RebalanceKind.REVOKED
-                    self._tell_listener(kind, held)
+            if membership is not None and held and core.subscriptions.has_auto_assigned_partitions():
+                lost = membership.generation_for_commit() is None and not membership.rebalancing
+                self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
         finally:
             core.unsubscribe()
             event = LeaveGroupEvent(timer.deadline_ms, reason)

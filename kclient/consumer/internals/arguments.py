@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -43,7 +43,7 @@ def checked_partition(tp: Any) -> TopicPartition:
 
 def checked_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Partitions without repeats."""
-    if isinstance(partitions, TopicPartition):
+    if isinstance(cast(object, partitions), TopicPartition):
         raise TypeError(f"a collection of TopicPartition is needed; did you mean [{partitions!r}]?")
     return [checked_partition(tp) for tp in dict.fromkeys(partitions)]
 

@@ -173,7 +173,7 @@ class ConsumerCore:
             self._before_last_poll.update(before)
             self.metrics.consumed(len(records))
             self._refill()
-            return records  # noqa: TRY300 - an interrupt right here must still be undone
+            return records
         except BaseException:
             for tp, position in before.items():
                 self._take_back(tp, position)
@@ -195,7 +195,7 @@ class ConsumerCore:
             self._before_last_poll[portion.tp] = before
             if self.collector.freed:
                 self._refill()
-            return record  # noqa: TRY300 - as above
+            return record
         except BaseException:
             if before is not None:
                 self._take_back(portion.tp, before)

@@ -36,21 +36,21 @@ class CommitEvent(ApplicationEvent[Mapping[TopicPartition, OffsetAndMetadata]]):
 
 
 @attrs.define(eq=False)
-class FetchCommittedEvent(ApplicationEvent["dict[TopicPartition, OffsetAndMetadata | None]"]):
+class FetchCommittedEvent(ApplicationEvent[dict[TopicPartition, OffsetAndMetadata | None]]):
     """Look up the committed offsets of `partitions`; None where there is none."""
 
     partitions: frozenset[TopicPartition]
 
 
 @attrs.define(eq=False)
-class ListOffsetsEvent(ApplicationEvent["dict[TopicPartition, OffsetAndTimestamp | None]"]):
+class ListOffsetsEvent(ApplicationEvent[dict[TopicPartition, OffsetAndTimestamp | None]]):
     """Look up offsets by timestamp, or by the codes of the log's ends; None where there is none."""
 
     timestamps: Mapping[TopicPartition, int]
 
 
 @attrs.define(eq=False)
-class TopicMetadataEvent(ApplicationEvent["dict[str, list[PartitionInfo]]"]):
+class TopicMetadataEvent(ApplicationEvent[dict[str, list[PartitionInfo]]]):
     """Ask for the partitions of `topics`, or of all topics for None."""
 
     topics: tuple[str, ...] | None

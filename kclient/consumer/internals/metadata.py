@@ -59,7 +59,7 @@ class ConsumerMetadata(Metadata):
             return None
         return sorted(self._subscriptions.metadata_topics().union(self._transient))
 
-    def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:
+    def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:  # noqa: ARG002
         if topic in self._transient or topic in self._subscriptions.metadata_topics():
             return True
         if is_internal and self.exclude_internal_topics:

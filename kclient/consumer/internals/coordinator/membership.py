@@ -259,8 +259,10 @@ class Membership:
             member = MemberIdentity(member_id=generation.member_id, reason=reason[:_MAX_REASON])
             return LeaveGroupRequest(group_id=self._settings.group_id, members=[member])
 
-        # Not repeated if it fails: the session timeout does the same.
-        self._send(ApiKeys.LEAVE_GROUP, build, lambda _reply: future.complete(None), now_ms)
+        def on_reply(_: Reply) -> None:
+            future.complete(None)  # not repeated if it failed: the session timeout does the same
+
+        self._send(ApiKeys.LEAVE_GROUP, build, on_reply, now_ms)
 
     def fail(self, error: KafkaError) -> None:
         """The application has to know; nothing more is tried until it polls again."""
