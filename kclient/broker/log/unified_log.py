@@ -483,10 +483,11 @@ class UnifiedLog:
         """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""
         snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
 
+        # Readers that have a segment pinned keep its file open until they are done.
+        for segment in segments:
+            segment.close_files()
+
         def delete() -> None:
-            with self._lock:
-                for segment in segments:
-                    segment.close_files()
             for segment in segments:
                 segment.delete_files()
             for path in snapshots:
