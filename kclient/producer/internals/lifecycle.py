@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 import time
 
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.sender import Sender
+from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.fork import ForkGuard
 from kclient.utils.threads import KafkaThread
 
@@ -111,4 +111,4 @@ def _finish_at_exit() -> None:
         thread.abort()
 
 
-atexit.register(_finish_at_exit)
+at_exit(ExitStage.CLIENTS, _finish_at_exit)

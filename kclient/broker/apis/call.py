@@ -1,0 +1,55 @@
+"""ApiCall: one request as its handler sees it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import attrs
+
+from kclient.broker.broker_context import BrokerContext
+from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import response_buffers
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class ApiCall:
+    """Who asks, in which version, and how to answer. `respond`, `no_response` or `close` is called exactly
+    once, from any thread.
+    """
+
+    broker: BrokerContext
+    request: Request
+    key: ApiKeys
+    version: int
+    correlation_id: int
+    client_id: str | None
+
+    @property
+    def client_host(self) -> str:
+        """The client's address as groups show it."""
+        return f"/{self.request.client_host}"
+
+    def respond(self, message: Any, version: int | None = None) -> None:
+        """Send `message`, in the request's version unless another one is given."""
+        try:
+            encoded = response_buffers(
+                message, self.key, self.version if version is None else version, self.correlation_id
+            )
+        except Exception:
+            # Also called by whoever completes a waiting request, to whom this answer's trouble means nothing.
+            log.exception("The response to %s cannot be encoded", self.key.name)
+            self.close()
+            return
+        self.request.reply(Response(self.request.connection_id, ResponseAction.SEND, encoded))
+
+    def no_response(self) -> None:
+        """The client expects none; its next request may be read."""
+        self.request.reply(Response(self.request.connection_id, ResponseAction.NOTHING))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))

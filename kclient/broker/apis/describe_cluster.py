@@ -1,0 +1,31 @@
+"""DescribeCluster (60), version 0: the brokers. Access: DESCRIBE on the cluster."""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.apis.resources import CLUSTER_OPERATIONS
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+
+@handles(ApiKeys.DESCRIBE_CLUSTER, 0, 0)
+def describe_cluster(call: ApiCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Describe this broker."""
+    broker = call.broker
+    response = DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker.node_id, host=broker.endpoint.host, port=broker.endpoint.port
+            )
+        ],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response

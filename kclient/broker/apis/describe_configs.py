@@ -1,0 +1,83 @@
+"""DescribeConfigs (32), versions 1 to 4: settings of topics and of the broker.
+
+Versions: 3 brought types and documentation, 4 is flexible. Access: DESCRIBE_CONFIGS on the topics or the
+cluster.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.apis.resources import ResourceType
+from kclient.broker.metadata.topic_settings import (
+    DescribedSetting,
+    described_broker_settings,
+    described_settings,
+)
+from kclient.errors import Errors, InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+@handles(ApiKeys.DESCRIBE_CONFIGS, 1, 4)
+def describe_configs(call: ApiCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Describe each resource."""
+    return DescribeConfigsResponse(
+        results=[_describe(call, request, resource) for resource in request.resources]
+    )
+
+
+def _describe(
+    call: ApiCall, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        settings = _settings(call, resource)
+    except KafkaError as error:
+        result.error_code = Errors.code_for(error)
+        result.error_message = str(error)
+        return result
+    keys = resource.configuration_keys
+    result.configs = [
+        DescribeConfigsResourceResult(
+            name=setting.name,
+            value=setting.value,
+            read_only=resource.resource_type == ResourceType.BROKER,
+            config_source=int(setting.source),
+            is_sensitive=setting.is_sensitive,
+            synonyms=[
+                DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+                for synonym in (setting.synonyms if request.include_synonyms else ())
+            ],
+            config_type=int(setting.type),
+            documentation=setting.doc if request.include_documentation else None,
+        )
+        for setting in settings
+        if keys is None or setting.name in keys
+    ]
+    return result
+
+
+def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribedSetting]:
+    broker = call.broker
+    if resource.resource_type == ResourceType.TOPIC:
+        topic = broker.controller.cache.topic(resource.resource_name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"There is no topic {resource.resource_name}")
+        return described_settings(broker.config, broker.controller.log_config(topic.configs), topic.configs)
+    if resource.resource_type == ResourceType.BROKER:
+        if resource.resource_name == str(broker.node_id):
+            return described_broker_settings(broker.config)
+        if not resource.resource_name:
+            return []  # the settings of all brokers together: those changed at run time, which none can be
+        raise InvalidRequestError(f"There is no broker {resource.resource_name!r}, only {broker.node_id}")
+    raise InvalidRequestError(f"Resources of type {resource.resource_type} have no settings here")

@@ -1,0 +1,55 @@
+"""DescribeGroups (15), versions 0 to 5: groups with their members.
+
+Versions: 3 can ask for permitted operations, 4 brought static members, 5 is flexible. Behaviour: a group that
+is not there is Dead, without an error. Access: DESCRIBE on the group.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.apis.resources import GROUP_OPERATIONS
+from kclient.broker.group.group import GroupState
+from kclient.errors import Errors
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+
+@handles(ApiKeys.DESCRIBE_GROUPS, 0, 5)
+def describe_groups(call: ApiCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Describe each group."""
+    described = [_describe(call, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in described:
+            group.authorized_operations = GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=described)
+
+
+def _describe(call: ApiCall, group_id: str) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(error_code=int(Errors.INVALID_GROUP_ID))
+    group = call.broker.groups.describe(group_id)
+    if group is None:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_name,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+    )

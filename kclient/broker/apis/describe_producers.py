@@ -1,0 +1,57 @@
+"""DescribeProducers (61), version 0: who has lately written to partitions (KIP-664). Access: READ on the topics."""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+@handles(ApiKeys.DESCRIBE_PRODUCERS, 0, 0)
+def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Describe each partition."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _describe(call, TopicPartition(topic.name, number)) for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(call: ApiCall, tp: TopicPartition) -> PartitionResponse:
+    try:
+        states = call.broker.replicas.partition(tp).log.producer_states()
+    except KafkaError as error:
+        return PartitionResponse(
+            partition_index=tp.partition, error_code=Errors.code_for(error), error_message=str(error)
+        )
+    return PartitionResponse(
+        partition_index=tp.partition,
+        active_producers=[
+            ProducerState(
+                producer_id=state.producer_id,
+                producer_epoch=state.producer_epoch,
+                last_sequence=state.last_sequence,
+                last_timestamp=state.last_timestamp_ms,
+                coordinator_epoch=state.coordinator_epoch,
+                current_txn_start_offset=-1
+                if state.current_txn_first_offset is None
+                else state.current_txn_first_offset,
+            )
+            for state in states
+        ],
+    )

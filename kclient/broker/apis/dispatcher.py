@@ -1,0 +1,89 @@
+"""From a frame to the handler of its API, and from whatever goes wrong there to an answer."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import threading
+
+from kclient.broker.apis.api_versions import unsupported_version_response
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import served_apis
+from kclient.broker.broker_context import BrokerContext
+from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.errors import KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.codec import decode_prefix
+from kclient.protocol.header import parse_request_header
+from kclient.protocol.registry import request_class
+from kclient.utils.log_context import RepeatedWarning
+
+log = logging.getLogger(__name__)
+
+_FIXED_HEADER = struct.Struct(
+    ">hhi"
+)  # api key, version, correlation id: the same in every version of the header
+
+
+class ApiDispatcher:
+    """Calls handlers. Thread-safe.
+
+    A request that is malformed, of an unknown API or of a version that was not offered closes the connection:
+    its sender cannot be trusted to find the next frame. The one exception is ApiVersions, which is how
+    clients ask for the versions in the first place (KIP-511).
+    """
+
+    def __init__(self, broker: BrokerContext) -> None:
+        self._broker = broker
+        self._apis = served_apis()
+        self._warnings = RepeatedWarning(log)
+        self._warnings_lock = threading.Lock()
+
+    def handle(self, request: Request) -> None:
+        """Answer `request`, now or later. Never raises."""
+        try:
+            self._handle(request)
+        except KafkaError as error:
+            self._refuse(request, str(error))
+        except Exception:
+            log.exception("A request from %s could not be answered", request.client_host)
+            self._close(request)
+
+    def _handle(self, request: Request) -> None:
+        frame = request.frame
+        if len(frame) < _FIXED_HEADER.size:
+            self._refuse(request, f"it has only {len(frame)} bytes")
+            return
+        number, version, correlation_id = _FIXED_HEADER.unpack_from(frame)
+        api = self._apis.get(number)
+        if api is None:
+            self._refuse(request, f"its API {number} is not served")
+            return
+        if not api.serves(version):
+            if api.key is ApiKeys.API_VERSIONS:
+                call = ApiCall(self._broker, request, api.key, 0, correlation_id, None)
+                call.respond(unsupported_version_response())
+            else:
+                self._refuse(request, f"version {version} of {api.key.name} is not served")
+            return
+        header, position = parse_request_header(frame)
+        # Bytes after the message are let pass, as Java's broker does: librdkafka sends three too many when it asks
+        # for all topics in a flexible version of Metadata.
+        message, _ = decode_prefix(request_class(api.key), version, frame, position)
+        call = ApiCall(self._broker, request, api.key, version, correlation_id, header.client_id)
+        response = api.handler(call, message)
+        if response is not None:
+            call.respond(response)
+
+    def _refuse(self, request: Request, why: str) -> None:
+        with self._warnings_lock:
+            self._warnings.warn(
+                "request",
+                f"Closing a connection from {request.client_host}: a request cannot be understood: {why}",
+                self._broker.time.monotonic_ms(),
+            )
+        self._close(request)
+
+    @staticmethod
+    def _close(request: Request) -> None:
+        request.reply(Response(request.connection_id, ResponseAction.CLOSE))

@@ -1,0 +1,61 @@
+"""FindCoordinator (10), versions 0 to 4: which broker coordinates a group.
+
+Versions: 1 brought kinds of keys and error messages, 3 is flexible, 4 takes many keys. Behaviour: this
+broker, for every group; makes the topic of offsets if need be. Transactional ids are refused, with an error
+that no client retries. Access: DESCRIBE on the group.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.errors import (
+    Errors,
+    InvalidGroupIdError,
+    InvalidRequestError,
+    KafkaError,
+    UnsupportedVersionError,
+)
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_GROUP = 0
+_TRANSACTION = 1
+
+
+@handles(ApiKeys.FIND_COORDINATOR, 0, 4)
+def find_coordinator(call: ApiCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """Name this broker."""
+    if call.version >= 4:
+        return FindCoordinatorResponse(
+            coordinators=[_find(call, request.key_type, key) for key in request.coordinator_keys]
+        )
+    found = _find(call, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(call: ApiCall, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type == _TRANSACTION:
+            raise UnsupportedVersionError("This broker does not serve transactions")
+        if key_type != _GROUP:
+            raise InvalidRequestError(f"There are no coordinators of kind {key_type}")
+        if not key:
+            raise InvalidGroupIdError("The group id is empty")
+        call.broker.groups.coordinator_partition(key)
+    except KafkaError as error:
+        return Coordinator(
+            key=key, node_id=-1, port=-1, error_code=Errors.code_for(error), error_message=str(error)
+        )
+    endpoint = call.broker.endpoint
+    return Coordinator(key=key, node_id=call.broker.node_id, host=endpoint.host, port=endpoint.port)

@@ -1,0 +1,95 @@
+"""IncrementalAlterConfigs (44), versions 0 and 1: change single settings of topics (KIP-339).
+
+Access: ALTER_CONFIGS on the topics.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.apis.resources import topic_overrides
+from kclient.errors import Errors, InvalidConfigurationError, InvalidRequestError, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+_LISTS = frozenset({"cleanup.policy"})
+
+
+class Operation(enum.IntEnum):
+    """What is done to a setting, by its number in the protocol."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@handles(ApiKeys.INCREMENTAL_ALTER_CONFIGS, 0, 1)
+def incremental_alter_configs(
+    call: ApiCall, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Change each resource."""
+    return IncrementalAlterConfigsResponse(
+        responses=[_alter(call, resource, request.validate_only) for resource in request.resources]
+    )
+
+
+def _alter(
+    call: ApiCall, resource: AlterConfigsResource, validate_only: bool
+) -> AlterConfigsResourceResponse:
+    result = AlterConfigsResourceResponse(
+        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        overrides = topic_overrides(call, resource.resource_type, resource.resource_name)
+        effective = call.broker.controller.log_config(overrides).to_topic_configs()
+        configs = _changed(overrides, effective, resource.configs)
+        call.broker.controller.alter_configs(resource.resource_name, configs, validate_only=validate_only)
+    except KafkaError as error:
+        result.error_code = Errors.code_for(error)
+        result.error_message = str(error)
+    return result
+
+
+def _changed(
+    overrides: Mapping[str, str], effective: Mapping[str, str], changes: Sequence[AlterableConfig]
+) -> dict[str, str]:
+    if len({change.name for change in changes}) != len(changes):
+        raise InvalidRequestError("A setting is in the request more than once")
+    configs = dict(overrides)
+    for change in changes:
+        if change.name not in effective:
+            raise InvalidConfigurationError(f"Topics have no setting {change.name}")
+        if change.config_operation == Operation.DELETE:
+            configs.pop(change.name, None)
+            continue
+        if change.value is None:
+            raise InvalidRequestError(f"{change.name} has no value")
+        if change.config_operation == Operation.SET:
+            configs[change.name] = change.value
+        elif change.config_operation in {Operation.APPEND, Operation.SUBTRACT}:
+            if change.name not in _LISTS:
+                raise InvalidConfigurationError(
+                    f"{change.name} is no list that could be added to or taken from"
+                )
+            configs[change.name] = _merged(effective[change.name], change)
+        else:
+            raise InvalidRequestError(f"There is no operation {change.config_operation}")
+    return configs
+
+
+def _merged(current: str, change: AlterableConfig) -> str:
+    given = [item.strip() for item in (change.value or "").split(",")]
+    items = [item for item in current.split(",") if item and item not in given]
+    if change.config_operation == Operation.APPEND:
+        items += given
+    return ",".join(items)

@@ -1,0 +1,63 @@
+"""JoinGroup (11), versions 0 to 9: become a member of a group, or take part in its rebalance.
+
+Versions: 0 has no rebalance timeout; from 4 on a new member first gets an id to come back with (KIP-394); 5
+brought static members (KIP-345), 9 a leader that skips the assignment. Behaviour: answered when the next
+generation begins. Access: READ on the group.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.group.group_types import JoinRequest
+from kclient.broker.group.member import JoinResult
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+
+@handles(ApiKeys.JOIN_GROUP, 0, 9)
+def join_group(call: ApiCall, request: JoinGroupRequest) -> None:
+    """Park the request with the coordinator."""
+
+    def answer(result: JoinResult) -> None:
+        # Versions below 7 cannot say null.
+        nothing = None if call.version >= 7 else ""
+        call.respond(
+            JoinGroupResponse(
+                error_code=result.error_code,
+                generation_id=result.generation_id,
+                protocol_type=result.protocol_type,
+                protocol_name=nothing if result.protocol_name is None else result.protocol_name,
+                leader=result.leader_id,
+                skip_assignment=result.skip_assignment,
+                member_id=result.member_id,
+                members=[
+                    JoinGroupResponseMember(
+                        member_id=member.member_id,
+                        group_instance_id=member.instance_id,
+                        metadata=member.metadata,
+                    )
+                    for member in result.members
+                ],
+            )
+        )
+
+    call.broker.groups.join(
+        JoinRequest(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=call.client_id or "",
+            client_host=call.client_host,
+            rebalance_timeout_ms=request.session_timeout_ms
+            if call.version == 0
+            else request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
+            reason=f"({request.reason})" if request.reason else "",
+            requires_known_id=call.version >= 4,
+            can_skip_assignment=call.version >= 9,
+        ),
+        answer,
+    )

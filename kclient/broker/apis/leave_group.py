@@ -1,0 +1,33 @@
+"""LeaveGroup (13), versions 0 to 5: members go.
+
+Versions: up to 2 one member, from 3 on many, by id or instance id; 5 brought reasons. Access: READ on the
+group.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.errors import Errors, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+
+
+@handles(ApiKeys.LEAVE_GROUP, 0, 5)
+def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Tell the coordinator."""
+    leaving: list[tuple[str, str | None]] = [(request.member_id, None)]
+    if call.version >= 3:
+        leaving = [(member.member_id, member.group_instance_id) for member in request.members]
+    try:
+        codes = call.broker.groups.leave(request.group_id, leaving)
+    except KafkaError as error:
+        return LeaveGroupResponse(error_code=Errors.code_for(error))
+    if call.version < 3:
+        return LeaveGroupResponse(error_code=codes[0])
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
+            for (member_id, instance_id), code in zip(leaving, codes, strict=True)
+        ]
+    )

@@ -1,0 +1,35 @@
+"""ListGroups (16), versions 0 to 5: all groups.
+
+Versions: 4 filters by state (KIP-518), 5 by type (KIP-848). Filters do not mind upper and lower case.
+Access: DESCRIBE on the cluster or the groups.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+_TYPE = "classic"
+
+
+@handles(ApiKeys.LIST_GROUPS, 0, 5)
+def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse:
+    """List the groups that pass the filters."""
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    if types and _TYPE not in types:
+        return ListGroupsResponse()
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=_TYPE,
+            )
+            for group in call.broker.groups.list()
+            if not states or group.state.lower() in states
+        ]
+    )

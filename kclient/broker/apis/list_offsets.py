@@ -1,0 +1,78 @@
+"""ListOffsets (2), versions 1 to 7: offsets by time.
+
+Versions: 2 brought isolation, 4 leader epochs, 6 is flexible, 7 finds the greatest timestamp (-3). Behaviour:
+-1 is the end as far as the isolation lets the client read, -2 the start; a time after the last record gives
+offset -1. Access: DESCRIBE on the topics.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.log.unified_log import FetchIsolation
+from kclient.broker.replica.partition import Partition
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, KafkaError, UnsupportedVersionError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+_READ_COMMITTED = 1
+_LATEST = -1
+_EARLIEST = -2
+_MAX_TIMESTAMP = -3
+_NOTHING = (-1, -1, -1)
+
+
+@handles(ApiKeys.LIST_OFFSETS, 1, 7)
+def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Look up each partition."""
+    committed = request.isolation_level == _READ_COMMITTED
+    isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_look_up(call, topic.name, wanted, isolation) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(
+    call: ApiCall, topic: str, wanted: ListOffsetsPartition, isolation: FetchIsolation
+) -> ListOffsetsPartitionResponse:
+    try:
+        partition = call.broker.replicas.partition(TopicPartition(topic, wanted.partition_index))
+        partition.check_leader_epoch(wanted.current_leader_epoch)
+        timestamp_ms, offset, epoch = _offset(call.version, partition, wanted.timestamp, isolation)
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, error_code=Errors.code_for(error)
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset, leader_epoch=epoch
+    )
+
+
+def _offset(
+    version: int, partition: Partition, timestamp_ms: int, isolation: FetchIsolation
+) -> tuple[int, int, int]:
+    if timestamp_ms < (_MAX_TIMESTAMP if version >= 7 else _EARLIEST):
+        raise UnsupportedVersionError(f"Version {version} does not know the timestamp {timestamp_ms}")
+    if timestamp_ms == _LATEST:
+        return -1, partition.readable_end(isolation), partition.leader_epoch
+    found = partition.log.offset_for_timestamp(timestamp_ms)
+    if found is None:
+        return _NOTHING
+    found_ms, offset, epoch = found
+    # A record that the client may not read yet is not there for it.
+    if timestamp_ms != _EARLIEST and offset >= partition.readable_end(isolation):
+        return _NOTHING
+    return found_ms, offset, partition.leader_epoch if epoch is None else epoch

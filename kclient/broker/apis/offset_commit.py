@@ -1,0 +1,65 @@
+"""OffsetCommit (8), versions 2 to 8: remember how far a group has read.
+
+Versions: up to 4 a client may say how long to keep the offset; 6 brought leader epochs, 7 static members, 8
+is flexible. Behaviour: partitions that do not exist fail by themselves. Access: READ on the group and the
+topics.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.group.offsets import Committer, OffsetToCommit
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, GroupIdNotFoundError, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+
+@handles(ApiKeys.OFFSET_COMMIT, 2, 8)
+def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Commit what can be committed."""
+    codes: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, OffsetToCommit] = {}
+    retention_ms = request.retention_time_ms if call.version <= 4 else -1
+    cache = call.broker.controller.cache
+    for topic in request.topics:
+        for given in topic.partitions:
+            tp = TopicPartition(topic.name, given.partition_index)
+            if cache.contains(tp):
+                offsets[tp] = OffsetToCommit(
+                    given.committed_offset,
+                    given.committed_leader_epoch,
+                    given.committed_metadata or "",
+                    retention_ms,
+                )
+            else:
+                codes[tp] = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+    try:
+        codes.update(call.broker.groups.offsets.commit(request.group_id, committer, offsets))
+    except GroupIdNotFoundError:
+        # These versions tell it as a generation that is over.
+        codes.update(dict.fromkeys(offsets, int(Errors.ILLEGAL_GENERATION)))
+    except KafkaError as error:
+        codes.update(dict.fromkeys(offsets, Errors.code_for(error)))
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=given.partition_index,
+                        error_code=codes[TopicPartition(topic.name, given.partition_index)],
+                    )
+                    for given in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

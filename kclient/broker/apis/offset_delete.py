@@ -1,0 +1,53 @@
+"""OffsetDelete (47), version 0: forget offsets of a group.
+
+Behaviour: a topic that members read fails by itself; groups of other kinds must be empty. Access: DELETE on
+the group, READ on the topics.
+"""
+
+from __future__ import annotations
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, KafkaError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+@handles(ApiKeys.OFFSET_DELETE, 0, 0)
+def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Delete what can be deleted."""
+    cache = call.broker.controller.cache
+    codes: dict[TopicPartition, int] = {}
+    tps = []
+    for topic in request.topics:
+        for given in topic.partitions:
+            tp = TopicPartition(topic.name, given.partition_index)
+            if cache.contains(tp):
+                tps.append(tp)
+            else:
+                codes[tp] = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        codes.update(call.broker.groups.offsets.delete(request.group_id, tps))
+    except KafkaError as error:
+        return OffsetDeleteResponse(error_code=Errors.code_for(error))
+    return OffsetDeleteResponse(
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(
+                        partition_index=given.partition_index,
+                        error_code=codes[TopicPartition(topic.name, given.partition_index)],
+                    )
+                    for given in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

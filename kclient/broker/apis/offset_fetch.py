@@ -1,0 +1,98 @@
+"""OffsetFetch (9), versions 1 to 8: how far a group has read.
+
+Versions: from 2 on no topics means all; 5 brought leader epochs, 6 is flexible, 7 may ask for stable offsets
+only (all are: there are no transactions), 8 takes many groups. Behaviour: what is not committed, of a group
+that is not there as well, has offset -1 and no error. Access: DESCRIBE on the group and the topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.registry import handles
+from kclient.broker.group.group import CommittedOffset
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+_NOT_COMMITTED = CommittedOffset(-1, -1, "", -1)
+
+
+@handles(ApiKeys.OFFSET_FETCH, 1, 8)
+def offset_fetch(call: ApiCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Look the offsets up."""
+    if call.version >= 8:
+        return OffsetFetchResponse(groups=[_group(call, group) for group in request.groups])
+    if not request.group_id:
+        return OffsetFetchResponse(error_code=int(Errors.INVALID_GROUP_ID))
+    wanted = (
+        None
+        if request.topics is None
+        else ((topic.name, topic.partition_indexes) for topic in request.topics)
+    )
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition,
+                        committed_offset=offset.offset,
+                        committed_leader_epoch=offset.leader_epoch,
+                        metadata=offset.metadata,
+                    )
+                    for partition, offset in offsets
+                ],
+            )
+            for name, offsets in _look_up(call, request.group_id, wanted).items()
+        ]
+    )
+
+
+def _group(call: ApiCall, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    if not group.group_id:
+        return OffsetFetchResponseGroup(error_code=int(Errors.INVALID_GROUP_ID))
+    wanted = (
+        None if group.topics is None else ((topic.name, topic.partition_indexes) for topic in group.topics)
+    )
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=name,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=partition,
+                        committed_offset=offset.offset,
+                        committed_leader_epoch=offset.leader_epoch,
+                        metadata=offset.metadata,
+                    )
+                    for partition, offset in offsets
+                ],
+            )
+            for name, offsets in _look_up(call, group.group_id, wanted).items()
+        ],
+    )
+
+
+def _look_up(
+    call: ApiCall, group_id: str, wanted: Iterable[tuple[str, list[int]]] | None
+) -> dict[str, list[tuple[int, CommittedOffset]]]:
+    tps = None
+    if wanted is not None:
+        tps = [TopicPartition(topic, partition) for topic, partitions in wanted for partition in partitions]
+    found: dict[str, list[tuple[int, CommittedOffset]]] = {}
+    for tp, offset in call.broker.groups.offsets.fetch(group_id, tps).items():
+        found.setdefault(tp.topic, []).append((tp.partition, offset or _NOT_COMMITTED))
+    return found

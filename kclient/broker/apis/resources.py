@@ -1,0 +1,36 @@
+"""Resources that have settings, by their numbers in the protocol."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from kclient.broker.apis.call import ApiCall
+from kclient.errors import InvalidRequestError, UnknownTopicOrPartitionError
+
+# What may be done to a cluster, a topic and a group, as bits by the numbers of Kafka's AclOperation. Without
+# an authorizer it is everything that makes sense for them.
+CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
+GROUP_OPERATIONS = sum(1 << bit for bit in (3, 6, 8))
+
+
+class ResourceType(enum.IntEnum):
+    """What kind of thing is configured."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+def topic_overrides(call: ApiCall, resource_type: int, name: str) -> Mapping[str, str]:
+    """The settings of a topic that is to be changed. Raises UnknownTopicOrPartitionError, and
+    InvalidRequestError for anything that is no topic.
+    """
+    if resource_type == ResourceType.BROKER:
+        raise InvalidRequestError("The settings of this broker can only be changed by a restart")
+    if resource_type != ResourceType.TOPIC:
+        raise InvalidRequestError(f"Resources of type {resource_type} have no settings here")
+    topic = call.broker.controller.cache.topic(name)
+    if topic is None:
+        raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+    return topic.configs

@@ -1,0 +1,37 @@
+"""BrokerContext: the parts of a running broker, as the API handlers reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kclient.broker.config import BrokerConfig
+from kclient.broker.group.coordinator import GroupCoordinator
+from kclient.broker.metadata.controller import Controller
+from kclient.broker.network.socket_server import Endpoint
+from kclient.broker.replica.fetch_sessions import FetchSessionCache
+from kclient.broker.replica.replica_manager import ReplicaManager
+from kclient.broker.transaction.producer_ids import ProducerIds
+from kclient.utils.time import Time
+
+
+@attrs.frozen
+class BrokerContext:
+    """Everything a handler may use. Immutable; each part is thread-safe."""
+
+    config: BrokerConfig
+    time: Time
+    node_id: int
+    cluster_id: str
+    advertised: Sequence[Endpoint]
+    controller: Controller
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessionCache
+    groups: GroupCoordinator
+    producer_ids: ProducerIds
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients are told to find this broker."""
+        return self.advertised[0]

@@ -1,0 +1,1 @@
+"""The group coordinator: membership of the classic protocol, and committed offsets."""

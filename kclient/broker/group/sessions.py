@@ -1,0 +1,56 @@
+"""Sessions: noticing that members are gone."""
+
+from __future__ import annotations
+
+from kclient.broker.group.delayed import RebalanceDriver, SessionExpiry
+from kclient.broker.group.group import Group
+from kclient.broker.group.member import Member
+from kclient.broker.timer import SystemTimer
+from kclient.utils.time import Time
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""How long a new member may wait for its first generation. A member whose connection broke while its
+JoinGroup request was parked would otherwise be waited for by every later rebalance."""
+
+
+class Sessions:
+    """Deadlines of members. Called with the group's lock held."""
+
+    __slots__ = ("_driver", "_time", "_timer")
+
+    def __init__(self, driver: RebalanceDriver, timer: SystemTimer, time: Time) -> None:
+        self._driver = driver
+        self._timer = timer
+        self._time = time
+
+    def heard_of(self, group: Group, member: Member) -> None:
+        """The member gave a sign of life: its session begins anew."""
+        self._extend(group, member, member.session_timeout_ms)
+
+    def begin_join(self, group: Group, member: Member) -> None:
+        """A new member waits for its first generation."""
+        self._extend(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+
+    def remaining_ms(self, member: Member) -> int:
+        """Time until the member's session is over; 0 or less if it is.
+
+        While a request of it is parked it cannot send heartbeats, and need not.
+        """
+        parked = member.awaits_sync or (member.awaits_join and not member.is_new)
+        if parked:
+            return member.session_timeout_ms
+        return member.deadline_ms - self._time.monotonic_ms()
+
+    def look_again(self, group: Group, member: Member, delay_ms: int) -> None:
+        """Look at the member's deadline in `delay_ms`."""
+        if member.expiry is not None:
+            member.expiry.cancel()
+        member.expiry = SessionExpiry(self._driver, group, member.member_id, delay_ms)
+        self._timer.add(member.expiry)
+
+    def _extend(self, group: Group, member: Member, timeout_ms: int) -> None:
+        deadline_ms = self._time.monotonic_ms() + timeout_ms
+        sooner = deadline_ms < member.deadline_ms
+        member.deadline_ms = deadline_ms
+        if member.expiry is None or sooner:
+            self.look_again(group, member, timeout_ms)

@@ -1,0 +1,244 @@
+"""KafkaBroker: all parts of a broker, put together, started and stopped in the right order."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from kclient.broker.apis.dispatcher import ApiDispatcher
+from kclient.broker.broker_context import BrokerContext
+from kclient.broker.config import BrokerConfig
+from kclient.broker.group.coordinator import GroupCoordinator
+from kclient.broker.group.group_store import GroupStore
+from kclient.broker.group.group_types import GroupSettings
+from kclient.broker.log.durability import AckPolicy
+from kclient.broker.log.log_manager import LogIntervals, LogManager
+from kclient.broker.metadata.cache import MetadataCache
+from kclient.broker.metadata.controller import Controller, TopicDefaults
+from kclient.broker.metadata.recovery import recover_topics
+from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
+from kclient.broker.replica.fetch_sessions import FetchSessionCache
+from kclient.broker.replica.replica_manager import ReplicaManager
+from kclient.broker.request_handler import RequestHandlerPool
+from kclient.broker.timer import Scheduler
+from kclient.broker.transaction.producer_ids import ProducerIds
+from kclient.errors import IllegalStateError
+from kclient.utils.fork import ForkGuard
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+_FETCH_SESSION_EVICTION_MS = 2 * 60 * 1000
+
+
+class KafkaBroker:
+    """A single-node Kafka broker and controller. `start` and `stop` may be called from any thread, each once.
+
+    In a forked child the broker does not exist: `stop` does nothing there.
+    """
+
+    def __init__(self, config: BrokerConfig, time: Time = SYSTEM_TIME) -> None:
+        self.config = config
+        self._time = time
+        self._log_context = LogContext(f"[Broker id={config.node_id}] ")
+        self._log = self._log_context.logger(__name__)
+        self._fork_guard = ForkGuard("The broker")
+        self._lock = threading.Lock()
+        self._cleanup: ExitStack | None = None
+        self._started = False
+        self._stopped = threading.Event()
+        self._endpoints: Sequence[Endpoint] = ()
+        self._advertised: Sequence[Endpoint] = ()
+        self._cluster_id = ""
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The addresses it listens on, with the ports it really has; empty before `start`."""
+        return self._endpoints
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the first listener. Raises IllegalStateError before `start`."""
+        if not self._endpoints:
+            raise IllegalStateError("The broker was not started")
+        return self._endpoints[0].host, self._endpoints[0].port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients put into `bootstrap.servers`."""
+        return ",".join(map(str, self._advertised))
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's identifier, which its data directories keep; empty before `start`."""
+        return self._cluster_id
+
+    def start(self) -> None:
+        """Load what is in the data directories, then serve. Nothing stays behind if it fails.
+
+        Raises ConfigError if an address cannot be bound, IllegalStateError if another broker uses a data
+        directory, and KafkaStorageError if none can be used or what is in them is damaged beyond repair.
+        """
+        with self._lock:
+            if self._started:
+                raise IllegalStateError("A broker is started once; make a new one")
+            self._started = True
+            with ExitStack() as cleanup:
+                cleanup.callback(self._stopped.set)
+                self._start(cleanup)
+                self._cleanup = cleanup.pop_all()
+
+    def stop(self) -> None:
+        """Answer what is being handled, close connections and logs. Idempotent."""
+        if self._fork_guard.forked:
+            return
+        with self._lock:
+            cleanup, self._cleanup = self._cleanup, None
+            if cleanup is not None:
+                self._log.info("Stopping")
+                cleanup.close()
+                self._log.info("Stopped")
+
+    def await_shutdown(self, timeout_ms: int | None = None) -> bool:
+        """Wait until the broker was stopped; False if `timeout_ms` passed first."""
+        return self._stopped.wait(None if timeout_ms is None else timeout_ms / 1000)
+
+    def _start(self, cleanup: ExitStack) -> None:
+        """Start bottom up. What is started is put on `cleanup`, so that it is stopped top down."""
+        config, time, context = self.config, self._time, self._log_context
+        # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
+        # step.
+        server = SocketServer(_network_settings(config), time, context)
+        cleanup.callback(server.shutdown)
+        self._endpoints = tuple(server.endpoints)
+        self._advertised = _advertised(config, server.endpoints)
+
+        directory = config.data_directories()[0]
+        store = TopicStore(directory)
+        cleanup.callback(store.close)
+        log_config = config.log_config()
+        known = store.topics
+
+        scheduler = Scheduler("broker", time)
+        logs = _log_manager(config, time, scheduler)
+        cleanup.callback(logs.shutdown)
+        cleanup.callback(scheduler.shutdown)
+        logs.startup(
+            lambda topic: (
+                log_config.from_topic_configs(known[topic].configs, log_config)
+                if topic in known
+                else log_config
+            )
+        )
+        self._cluster_id = logs.cluster_id or ""
+        replicas = ReplicaManager(logs, time, context)
+        cleanup.callback(replicas.shutdown)
+
+        cache = MetadataCache(recover_topics(store, logs))
+        store.start(cache.topics())
+        defaults = TopicDefaults(
+            config.node_id,
+            config.num_partitions,
+            config.offsets_topic_num_partitions,
+            log_config,
+            config.delete_topic_enable,
+        )
+        controller = Controller(store, cache, replicas, defaults, context)
+        controller.lead_all()
+
+        groups = GroupCoordinator(
+            GroupStore(controller, replicas, time, context), _group_settings(config), time, context
+        )
+        cleanup.callback(groups.shutdown)
+        groups.load()
+        controller.add_deletion_listener(groups.offsets.partitions_deleted)
+        check_ms = config.offsets_retention_check_interval_ms
+        scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
+
+        broker = BrokerContext(
+            config=config,
+            time=time,
+            node_id=config.node_id,
+            cluster_id=self._cluster_id,
+            advertised=self._advertised,
+            controller=controller,
+            replicas=replicas,
+            fetch_sessions=FetchSessionCache(
+                config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS, time
+            ),
+            groups=groups,
+            producer_ids=ProducerIds(directory),
+        )
+        handlers = RequestHandlerPool(
+            server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads
+        )
+        cleanup.callback(handlers.shutdown)
+        # Before the handlers are ended nothing new may come; the processors go on writing their last answers.
+        cleanup.callback(server.stop_accepting)
+        scheduler.startup()
+        handlers.start()
+        server.start()
+        self._log.info(
+            "Listening on %s, advertised as %s, cluster %s, data in %s",
+            ", ".join(map(str, self._endpoints)), self.bootstrap_servers, self._cluster_id, ", ".join(config.log_dirs),
+        )  # fmt: skip
+
+
+def _network_settings(config: BrokerConfig) -> NetworkSettings:
+    return NetworkSettings(
+        listeners=config.endpoints(),
+        backlog=config.socket_listen_backlog_size,
+        processors=config.num_network_threads,
+        queued_max_requests=config.queued_max_requests,
+        queued_max_request_bytes=config.queued_max_request_bytes,
+        max_request_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        send_buffer_bytes=config.socket_send_buffer_bytes,
+        receive_buffer_bytes=config.socket_receive_buffer_bytes,
+    )
+
+
+def _log_manager(config: BrokerConfig, time: Time, scheduler: Scheduler) -> LogManager:
+    return LogManager(
+        config.data_directories(),
+        config.log_config(),
+        time,
+        scheduler,
+        node_id=config.node_id,
+        ack_policy=AckPolicy(config.kclient_ack_policy),
+        intervals=LogIntervals(
+            retention_check_ms=config.log_retention_check_interval_ms,
+            flush_check_ms=config.log_flush_scheduler_interval_ms,
+            recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
+            log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+        ),
+    )
+
+
+def _group_settings(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+    )
+
+
+def _advertised(config: BrokerConfig, bound: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    """Where clients are sent: as configured, else where we listen, under a name they can reach."""
+    configured = config.advertised_endpoints()
+    if configured:
+        return tuple(
+            Endpoint(wanted.host, wanted.port or actual.port)
+            for wanted, actual in zip(configured, bound, strict=True)
+        )
+    return tuple(
+        Endpoint(socket.gethostname(), actual.port) if actual.host in {"", "0.0.0.0", "::"} else actual
+        for actual in bound
+    )

@@ -1,0 +1,1 @@
+"""What the cluster consists of: topics, their identifiers, partitions and settings."""

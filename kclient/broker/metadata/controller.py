@@ -1,0 +1,279 @@
+"""Controller: creates, changes and deletes topics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import attrs
+
+from kclient.broker.log.config import LogConfig
+from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC, MetadataCache, TopicImage
+from kclient.broker.metadata.topic_names import colliding_topic, validate_topic_name
+from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.replica.replica_manager import ReplicaManager
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import (
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    KafkaError,
+    PolicyViolationError,
+    TopicDeletionDisabledError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.utils.log_context import LogContext
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+"""Partitions one request may create: Kafka's own limit, which keeps a typing error from filling the disk."""
+
+_OFFSETS_TOPIC_CONFIGS = MappingProxyType(
+    {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": str(100 * 1024 * 1024)}
+)
+
+
+@attrs.frozen
+class TopicDefaults:
+    """What a topic gets when its creator does not say."""
+
+    node_id: int
+    partitions: int
+    offsets_topic_partitions: int
+    log_config: LogConfig
+    deletion_enabled: bool = True
+
+
+@attrs.frozen
+class NewTopic:
+    """A topic to be created. -1 for `partition_count` and `replication_factor` means the broker's default."""
+
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Sequence[int]] = MappingProxyType({})
+    configs: Mapping[str, str | None] = MappingProxyType({})
+
+
+class Controller:
+    """Decides on topics and carries the decision out: journal, then files, then the metadata that clients
+    see.
+
+    Thread-safe; changes are made one at a time.
+    """
+
+    def __init__(
+        self,
+        store: TopicStore,
+        cache: MetadataCache,
+        replicas: ReplicaManager,
+        defaults: TopicDefaults,
+        log_context: LogContext,
+    ) -> None:
+        self.cache = cache
+        self._store = store
+        self._replicas = replicas
+        self._defaults = defaults
+        self._log = log_context.logger(__name__)
+        self._lock = threading.Lock()
+        self._deletion_listeners: list[Callable[[Sequence[TopicPartition]], None]] = []
+
+    def add_deletion_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
+        """Call `listener(partitions)` after a topic was deleted, with no lock held."""
+        self._deletion_listeners.append(listener)
+
+    def lead_all(self) -> None:
+        """Lead every partition there is: the first thing after a start. Raises KafkaError."""
+        for topic in self.cache.topics():
+            self._make_leaders(topic, 0)
+
+    def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
+        """Create a topic; with `validate_only` only say what it would be.
+
+        Raises InvalidTopicError, TopicExistsError, InvalidPartitionsError, InvalidReplicationFactorError,
+        InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError and KafkaStorageError.
+        """
+        with self._lock:
+            topic = self._validate(new)
+            if not validate_only:
+                self._create(topic)
+            return topic
+
+    def create_automatically(self, name: str) -> TopicImage:
+        """The topic called `name`, created with the defaults if it does not exist. Raises as `create_topic` does."""
+        topic = self.cache.topic(name)
+        if topic is not None:
+            return topic
+        if name == OFFSETS_TOPIC:
+            new = NewTopic(name, self._defaults.offsets_topic_partitions, configs=_OFFSETS_TOPIC_CONFIGS)
+        else:
+            new = NewTopic(name)
+        try:
+            return self.create_topic(new)
+        except TopicExistsError:
+            topic = self.cache.topic(name)  # somebody else was faster
+            if topic is None:
+                raise
+            return topic
+
+    def delete_topic(self, topic: TopicImage) -> None:
+        """Delete `topic` and its records. Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError,
+        InvalidRequestError for an internal topic, and KafkaStorageError.
+        """
+        if not self._defaults.deletion_enabled:
+            raise TopicDeletionDisabledError
+        if topic.name in INTERNAL_TOPICS:
+            raise InvalidRequestError(f"{topic.name} holds the broker's own state and cannot be deleted")
+        with self._lock:
+            known = self.cache.topic(topic.name)
+            if known is None or known.id != topic.id:
+                raise UnknownTopicOrPartitionError(f"There is no topic {topic.name} with id {topic.id}")
+            self._store.delete(known)
+            self.cache.remove(known.name)
+            partitions = known.topic_partitions()
+            for tp in partitions:
+                self._replicas.delete_partition(tp)
+        self._log.info("Deleted topic %s", known.name)
+        for listener in self._deletion_listeners:
+            listener(partitions)
+
+    def create_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Give topic `name` more partitions, `count` in all.
+
+        Raises UnknownTopicOrPartitionError, InvalidPartitionsError, InvalidReplicaAssignmentError,
+        PolicyViolationError and KafkaStorageError.
+        """
+        with self._lock:
+            topic = self.cache.topic(name)
+            if topic is None:
+                raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+            added = count - topic.partition_count
+            if added <= 0:
+                raise InvalidPartitionsError(
+                    f"Topic {name} has {topic.partition_count} partitions; their number can only grow, not to {count}"
+                )
+            _check_partition_limit(added)
+            if assignments is not None:
+                if len(assignments) != added:
+                    raise InvalidReplicaAssignmentError(
+                        f"{added} partitions are added to {name}, but {len(assignments)} assignments given"
+                    )
+                for nodes in assignments:
+                    self._check_replicas(nodes)
+            if validate_only:
+                return
+            grown = attrs.evolve(topic, partition_count=count)
+            self._store.put(grown)
+            self._make_leaders(grown, topic.partition_count)
+            self.cache.put(grown)
+        self._log.info("Topic %s has %d partitions now", name, count)
+
+    def alter_configs(self, name: str, configs: Mapping[str, str], *, validate_only: bool = False) -> None:
+        """Make `configs` all the settings of topic `name` that differ from the defaults.
+
+        Raises UnknownTopicOrPartitionError, InvalidConfigurationError and KafkaStorageError.
+        """
+        with self._lock:
+            topic = self.cache.topic(name)
+            if topic is None:
+                raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+            log_config = self.log_config(configs)
+            if validate_only:
+                return
+            changed = attrs.evolve(topic, configs=MappingProxyType(dict(configs)))
+            self._store.put(changed)
+            self.cache.put(changed)
+            for tp in changed.topic_partitions():
+                self._replicas.update_config(tp, log_config)
+        self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
+
+    def log_config(self, configs: Mapping[str, str]) -> LogConfig:
+        """The settings of a topic with these overrides. Raises InvalidConfigurationError."""
+        return LogConfig.from_topic_configs(configs, self._defaults.log_config)
+
+    @property
+    def default_log_config(self) -> LogConfig:
+        """The settings of a topic without overrides."""
+        return self._defaults.log_config
+
+    def _validate(self, new: NewTopic) -> TopicImage:
+        validate_topic_name(new.name)
+        if self.cache.topic(new.name) is not None:
+            raise TopicExistsError(f"Topic {new.name} exists already")
+        collision = colliding_topic(new.name, (topic.name for topic in self.cache.topics()))
+        if collision is not None:
+            raise InvalidTopicError(
+                f"Topic {new.name} differs from {collision} only in '.' and '_', which metrics cannot tell apart"
+            )
+        count = self._partition_count(new)
+        # A value of null asks for the default.
+        configs = {name: value for name, value in new.configs.items() if value is not None}
+        self.log_config(configs)
+        return TopicImage(new.name, Uuid.random(), count, MappingProxyType(configs))
+
+    def _partition_count(self, new: NewTopic) -> int:
+        if new.assignments:
+            if new.partition_count != -1 or new.replication_factor != -1:
+                raise InvalidRequestError(
+                    "With replica assignments, the number of partitions and the replication factor must be -1"
+                )
+            if sorted(new.assignments) != list(range(len(new.assignments))):
+                raise InvalidReplicaAssignmentError(
+                    "The partitions of an assignment must be numbered from 0 on"
+                )
+            for nodes in new.assignments.values():
+                self._check_replicas(nodes)
+            _check_partition_limit(len(new.assignments))
+            return len(new.assignments)
+        if new.replication_factor not in {-1, 1}:
+            raise InvalidReplicationFactorError(
+                f"The replication factor can be 1 or -1, not {new.replication_factor}: there is one broker"
+            )
+        if new.partition_count == -1:
+            return self._defaults.partitions
+        if new.partition_count < 1:
+            raise InvalidPartitionsError(f"A topic has at least one partition, not {new.partition_count}")
+        _check_partition_limit(new.partition_count)
+        return new.partition_count
+
+    def _check_replicas(self, nodes: Sequence[int]) -> None:
+        if list(nodes) != [self._defaults.node_id]:
+            raise InvalidReplicaAssignmentError(
+                f"Replicas can only be assigned to [{self._defaults.node_id}], the one broker, not to {list(nodes)}"
+            )
+
+    def _create(self, topic: TopicImage) -> None:
+        self._store.put(topic)
+        try:
+            self._make_leaders(topic, 0)
+        except (KafkaError, OSError):
+            # Nobody has seen the topic: undo, so that the next try can succeed.
+            self._store.delete(topic)
+            for tp in topic.topic_partitions():
+                self._replicas.delete_partition(tp)
+            raise
+        self.cache.put(topic)
+        self._log.info("Created topic %s with %d partitions", topic.name, topic.partition_count)
+
+    def _make_leaders(self, topic: TopicImage, first: int) -> None:
+        log_config = self.log_config(topic.configs)
+        for tp in topic.topic_partitions()[first:]:
+            self._replicas.make_leader(tp, topic.id, log_config)
+
+
+def _check_partition_limit(count: int) -> None:
+    if count > MAX_PARTITIONS_PER_REQUEST:
+        raise PolicyViolationError(
+            f"One request can create at most {MAX_PARTITIONS_PER_REQUEST} partitions, not {count}"
+        )

@@ -1,0 +1,131 @@
+"""Acceptor: a thread that accepts connections and deals them out to the processors."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import socket
+import threading
+import weakref
+from collections.abc import Sequence
+from os import register_at_fork
+
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.processor import Processor
+from kclient.network._selectors import EVENT_READ, DefaultSelector
+from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.threads import KafkaThread
+from kclient.utils.time import Time
+
+_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_S = 0.1
+_BURST = 64  # connections accepted from one listener before the others get their turn
+
+_acceptors: weakref.WeakSet[Acceptor] = weakref.WeakSet()
+
+
+class Acceptor:
+    """Owns the listening sockets. `start` and `shutdown` may be called from any thread."""
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        processors: Sequence[Processor],
+        quotas: ConnectionQuotas,
+        *,
+        send_buffer_bytes: int,
+        receive_buffer_bytes: int,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self._listeners = list(listeners)
+        self._next_processor = itertools.cycle(processors)
+        self._quotas = quotas
+        self._send_buffer_bytes = send_buffer_bytes
+        self._time = time
+        self._log = log_context.logger(__name__)
+        self._warnings = RepeatedWarning(self._log)
+        self._stop = threading.Event()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._thread = KafkaThread("acceptor", self._run)
+        for listener in self._listeners:
+            listener.setblocking(False)
+            if receive_buffer_bytes >= 0:
+                # Inherited by what is accepted, and only so early enough to decide the window scale.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        _acceptors.add(self)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def shutdown(self) -> None:
+        """Accept no more and close the listening sockets. Idempotent."""
+        if not self._stop.is_set():
+            self._stop.set()
+            self._wake_sender.send(b"\0")
+        if self._thread.is_alive():
+            self._thread.join()
+        self.close_sockets()
+
+    def close_sockets(self) -> None:
+        """Close the descriptors without a word to anyone: the end of `shutdown`, and all that a forked child does."""
+        for sock in (*self._listeners, self._wake_receiver, self._wake_sender):
+            sock.close()
+
+    def _run(self) -> None:
+        selector = DefaultSelector()
+        try:
+            selector.register(self._wake_receiver, EVENT_READ, None)
+            for listener in self._listeners:
+                selector.register(listener, EVENT_READ, listener)
+            while not self._stop.is_set():
+                for key, _ in selector.select():
+                    if key.data is not None:
+                        self._accept_from(key.data)
+        finally:
+            selector.close()
+
+    def _accept_from(self, listener: socket.socket) -> None:
+        for _ in range(_BURST):
+            try:
+                sock, address = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_RESOURCES:
+                    # The connection stays in the backlog, so the listener stays readable; without the pause
+                    # this thread would spin until some connection is closed.
+                    self._warn("accept", f"Connections cannot be accepted: {error}")
+                    self._stop.wait(_PAUSE_S)
+                    return
+                continue  # the peer gave up between its arrival and now
+            self._deal_out(sock, address[0])
+
+    def _deal_out(self, sock: socket.socket, host: str) -> None:
+        forbidding = self._quotas.acquire(host)
+        if forbidding is not None:
+            self._warn(forbidding, f"Refused a connection from {host}: {forbidding} is reached")
+            sock.close()
+            return
+        try:
+            if self._send_buffer_bytes >= 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        except OSError:
+            self._quotas.release(host)
+            sock.close()
+            return
+        next(self._next_processor).accept(sock, host)
+
+    def _warn(self, cause: str, message: str) -> None:
+        self._warnings.warn(cause, message, self._time.monotonic_ms())
+
+
+def _close_in_child() -> None:
+    # A child that kept the listening socket would keep the port taken after its parent's broker stops, and
+    # take connections that nobody in it ever answers.
+    for acceptor in list(_acceptors):
+        acceptor.close_sockets()
+
+
+register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,210 @@
+"""Processor: a thread with a Selector over its share of the connections."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from collections import deque
+
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
+from kclient.errors import InvalidReceiveError, KafkaError
+from kclient.network.channel_builder import ChannelBuilder
+from kclient.network.selector import Selector
+from kclient.network.send import NetworkSend
+from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.threads import KafkaThread
+from kclient.utils.time import Time
+
+_POLL_MS = 300
+_QUEUE_WAIT_S = 0.3
+_DRAIN_MS = 1000  # at shutdown: how long responses that are ready may take to reach the sockets
+
+
+class Processor:
+    """Reads requests from its connections, queues them, and writes the responses.
+
+    A connection is muted from the moment its request is complete until the response is written. So a client's
+    requests are handled in the order they were sent whatever the number of handlers, and a client that does
+    not read its responses cannot make the broker collect any.
+
+    `accept`, `reply` and `shutdown` may be called from any thread; everything else happens on the thread.
+    """
+
+    def __init__(
+        self,
+        processor_id: int,
+        *,
+        request_channel: RequestChannel,
+        quotas: ConnectionQuotas,
+        channel_builder: ChannelBuilder,
+        max_request_bytes: int,
+        connections_max_idle_ms: int,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self.id = processor_id
+        self._requests = request_channel
+        self._quotas = quotas
+        self._time = time
+        self._log = log_context.logger(__name__)
+        self._warnings = RepeatedWarning(self._log)
+        self._selector = Selector(
+            max_receive_bytes=max_request_bytes,
+            connections_max_idle_ms=connections_max_idle_ms,
+            channel_builder=channel_builder,
+            time=time,
+            log_context=log_context,
+        )
+        self._accepted: deque[tuple[socket.socket, str]] = deque()
+        self._responses: deque[Response] = deque()
+        self._hosts: dict[str, str] = {}
+        self._handled: dict[str, int] = {}  # connection -> size of the frame that waits for its response
+        self._reading_paused = False
+        self._stop = threading.Event()
+        self._ids = itertools.count()
+        self._thread = KafkaThread(f"network-processor-{processor_id}", self._run)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def accept(self, sock: socket.socket, host: str) -> None:
+        """Take over a connection whose place in the quotas is taken."""
+        self._accepted.append((sock, host))
+        self._selector.wakeup()
+
+    def reply(self, response: Response) -> None:
+        """A request was handled: write `response` to its connection."""
+        self._responses.append(response)
+        self._selector.wakeup()
+
+    def begin_shutdown(self) -> None:
+        """Stop reading; responses that handlers still give are written."""
+        self._stop.set()
+        self._selector.wakeup()
+
+    def shutdown(self) -> None:
+        """Write what is ready, close every connection and end the thread. Idempotent."""
+        self.begin_shutdown()
+        if self._thread.is_alive():
+            self._thread.join()
+        else:
+            self._close()  # never started, or dead
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._step(_POLL_MS)
+            self._drain()
+        finally:
+            self._close()
+
+    def _step(self, timeout_ms: int) -> None:
+        self._take_connections()
+        self._take_responses()
+        self._update_reading()
+        self._selector.poll(timeout_ms)
+        for connection_id, receive in self._selector.completed_receives.items():
+            self._selector.mute(connection_id)
+            self._queue(connection_id, receive.payload)
+        for connection_id in self._selector.completed_sends:
+            self._next_request(connection_id)
+        for connection_id, error in self._selector.disconnected.items():
+            self._forget(connection_id, error)
+
+    def _take_connections(self) -> None:
+        while self._accepted:
+            sock, host = self._accepted.popleft()
+            connection_id = f"{self.id}-{next(self._ids)}"
+            try:
+                self._selector.register(connection_id, sock)
+            except (OSError, KafkaError) as error:
+                self._log.debug("A connection from %s could not be set up: %s", host, error)
+                self._quotas.release(host)
+                continue
+            self._hosts[connection_id] = host
+            if self._reading_paused:
+                self._selector.mute(connection_id)
+
+    def _take_responses(self) -> None:
+        while self._responses:
+            response = self._responses.popleft()
+            connection_id = response.connection_id
+            if connection_id not in self._hosts:
+                continue  # it went away while its request was handled
+            if response.action is ResponseAction.SEND:
+                self._selector.send(connection_id, NetworkSend(response.buffers))
+            elif response.action is ResponseAction.NOTHING:
+                self._next_request(connection_id)
+            else:
+                self._selector.close_channel(connection_id)
+                self._forget(connection_id, None)
+
+    def _update_reading(self) -> None:
+        """Stop reading from everyone while the requests at hand take up too much memory."""
+        over = self._requests.over_memory
+        if over == self._reading_paused:
+            return
+        self._reading_paused = over
+        if over:
+            self._warnings.warn(
+                "memory",
+                "queued.max.request.bytes is reached: no requests are read until some are answered",
+                self._time.monotonic_ms(),
+            )
+        for connection_id in self._hosts:
+            if over:
+                self._selector.mute(connection_id)
+            elif connection_id not in self._handled:
+                self._selector.unmute(connection_id)
+
+    def _queue(self, connection_id: str, frame: memoryview) -> None:
+        self._handled[connection_id] = len(frame)
+        request = Request(connection_id, self._hosts[connection_id], frame, self.reply)
+        # Blocking here is what bounds the queue: while handlers are behind, nobody's next request is read.
+        # They never wait for this thread, so a place comes.
+        while not self._requests.put(request, _QUEUE_WAIT_S):
+            if self._stop.is_set():
+                del self._handled[connection_id]
+                return
+
+    def _next_request(self, connection_id: str) -> None:
+        self._release(connection_id)
+        if not self._reading_paused:
+            self._selector.unmute(connection_id)
+
+    def _release(self, connection_id: str) -> None:
+        size = self._handled.pop(connection_id, None)
+        if size is not None:
+            self._requests.release(size)
+
+    def _forget(self, connection_id: str, error: KafkaError | None) -> None:
+        host = self._hosts.pop(connection_id, None)
+        if host is None:
+            return
+        self._release(connection_id)
+        self._quotas.release(host)
+        if isinstance(error, InvalidReceiveError):
+            self._warnings.warn(
+                "receive", f"Closed a connection from {host}: {error}", self._time.monotonic_ms()
+            )
+
+    def _drain(self) -> None:
+        timer = self._time.timer(_DRAIN_MS)
+        self._take_responses()
+        self._selector.mute_all()
+        while not timer.is_expired() and any(channel.has_send for channel in self._selector.channels()):
+            self._selector.poll(timer.remaining_ms())
+            for connection_id in list(self._selector.disconnected):
+                self._forget(connection_id, None)
+
+    def _close(self) -> None:
+        self._selector.close()
+        for connection_id in list(self._hosts):
+            self._forget(connection_id, None)
+        while self._accepted:
+            sock, host = self._accepted.popleft()
+            sock.close()
+            self._quotas.release(host)

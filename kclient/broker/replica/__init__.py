@@ -1,0 +1,1 @@
+"""Partitions of this broker: appending, fetching, and requests that wait for either."""

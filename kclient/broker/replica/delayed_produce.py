@@ -1,0 +1,56 @@
+"""DelayedProduce: a produce request that waits until its records count as replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kclient.broker.purgatory import DelayedOperation
+from kclient.broker.replica.partition import Partition
+from kclient.errors import KafkaError, KafkaTimeoutError
+
+
+@attrs.define(eq=False)
+class ProduceOutcome:
+    """What became of the records of one partition."""
+
+    error: KafkaError | None = None
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    last_offset: int = -1
+
+
+class DelayedProduce(DelayedOperation):
+    """Completes when the high watermark of every partition has passed what was appended to it."""
+
+    __slots__ = ("_answer", "_outcomes", "_waiting")
+
+    def __init__(
+        self,
+        delay_ms: int,
+        outcomes: Mapping[Partition, ProduceOutcome],
+        answer: Callable[[], None],
+    ) -> None:
+        super().__init__(delay_ms)
+        self._outcomes = outcomes
+        self._waiting = {partition for partition, outcome in outcomes.items() if outcome.error is None}
+        self._answer = answer
+
+    def try_complete(self) -> bool:
+        done = {
+            partition
+            for partition in self._waiting
+            if partition.high_watermark > self._outcomes[partition].last_offset
+        }
+        # A new set: the timer may complete the operation at this moment and walk over the old one.
+        self._waiting = self._waiting - done
+        return not self._waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        for partition in self._waiting:
+            self._outcomes[partition].error = KafkaTimeoutError(
+                f"The records for {partition.tp} were not acknowledged within the timeout of the request"
+            )
+        self._answer()

@@ -1,0 +1,209 @@
+"""Incremental fetch sessions (KIP-227): the broker remembers what a client reads, so that neither side repeats it."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from kclient.broker.replica.fetching import PartitionFetch, PartitionFetched
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors
+from kclient.utils.time import Time
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_MAX_INT = (1 << 31) - 1
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request after the one with `epoch`."""
+    return 1 if epoch == _MAX_INT else epoch + 1
+
+
+@attrs.define(eq=False)
+class _CachedPartition:
+    """What the client asked for and what it was last told."""
+
+    fetch: PartitionFetch
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    def has_news(self, result: PartitionFetched) -> bool:
+        """Whether the client must be told; remembers what it is told then."""
+        news = (
+            len(result.records) > 0
+            or result.error is not None
+            or result.diverging_epoch is not None
+            or result.high_watermark != self.high_watermark
+            or result.log_start_offset != self.log_start_offset
+        )
+        # After an error the client knows nothing for sure; the next success is news whatever it says.
+        failed = result.error is not None
+        self.high_watermark = -1 if failed else result.high_watermark
+        self.log_start_offset = -1 if failed else result.log_start_offset
+        return news
+
+
+class FetchSession:
+    """One client's partitions, in the order in which they are read. Its lock guards all of it."""
+
+    __slots__ = ("epoch", "id", "last_used_ms", "lock", "partitions")
+
+    def __init__(
+        self, session_id: int, partitions: OrderedDict[TopicPartition, _CachedPartition], now_ms: int
+    ) -> None:
+        self.id = session_id
+        self.partitions = partitions
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.last_used_ms = now_ms
+        self.lock = threading.Lock()
+
+    def update(self, fetches: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
+        """Apply what an incremental request changes."""
+        for fetch in fetches:
+            cached = self.partitions.get(fetch.tp)
+            if cached is None:
+                self.partitions[fetch.tp] = _CachedPartition(fetch)
+            else:
+                cached.fetch = fetch
+        for tp in forgotten:
+            self.partitions.pop(tp, None)
+
+
+@attrs.frozen
+class FetchAnswer:
+    """What goes into the response."""
+
+    session_id: int
+    error_code: int
+    results: Sequence[PartitionFetched]
+
+
+class FetchContext:
+    """One request's view of its session, if it has one. Used by one thread at a time."""
+
+    __slots__ = ("_cache", "_epoch", "_keep", "_session", "error_code", "fetches")
+
+    def __init__(
+        self,
+        cache: FetchSessionCache,
+        fetches: Sequence[PartitionFetch],
+        *,
+        session: FetchSession | None = None,
+        keep: bool = False,
+        error_code: int = 0,
+    ) -> None:
+        self._cache = cache
+        self._session = session
+        self._epoch = 0 if session is None else session.epoch
+        self._keep = keep
+        self.fetches = fetches
+        """What to read."""
+        self.error_code = error_code
+        """Not 0 if the request does not fit its session; then nothing is read."""
+
+    def answer(self, results: Sequence[PartitionFetched]) -> FetchAnswer:
+        """What of `results` the client is told, and under which session."""
+        if self.error_code:
+            return FetchAnswer(NO_SESSION, self.error_code, ())
+        session = self._session
+        if session is None:
+            session_id = self._cache.open(self.fetches, results) if self._keep else NO_SESSION
+            return FetchAnswer(session_id, 0, results)
+        with session.lock:
+            if session.epoch != self._epoch:
+                # Another request used the session while this one waited; its answer would contradict ours.
+                return FetchAnswer(session.id, int(Errors.INVALID_FETCH_SESSION_EPOCH), ())
+            told = []
+            for result in results:
+                cached = session.partitions.get(result.tp)
+                if cached is None or not cached.has_news(result):
+                    continue
+                told.append(result)
+                if len(result.records):
+                    # To the end of the line: when the limit on bytes cuts a response short, those that got
+                    # nothing come first next time.
+                    session.partitions.move_to_end(result.tp)
+            return FetchAnswer(session.id, 0, told)
+
+
+class FetchSessionCache:
+    """All sessions, at most `slots`. Thread-safe.
+
+    A new one takes the place of the one unused for longest, if that is at least `eviction_ms`; otherwise the
+    client goes without and sends full requests.
+    """
+
+    def __init__(self, slots: int, eviction_ms: int, time: Time) -> None:
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._time = time
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def context(
+        self,
+        session_id: int,
+        epoch: int,
+        fetches: Sequence[PartitionFetch],
+        forgotten: Collection[TopicPartition],
+    ) -> FetchContext:
+        """Find out what a request with these fields reads."""
+        if epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
+            if session_id != NO_SESSION:
+                self._remove(session_id)
+            return FetchContext(self, fetches, keep=epoch == INITIAL_EPOCH)
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is None:
+                return FetchContext(self, (), error_code=int(Errors.FETCH_SESSION_ID_NOT_FOUND))
+            session.last_used_ms = self._time.monotonic_ms()
+            self._sessions.move_to_end(session_id)
+        with session.lock:
+            if session.epoch != epoch:
+                return FetchContext(self, (), error_code=int(Errors.INVALID_FETCH_SESSION_EPOCH))
+            session.update(fetches, forgotten)
+            session.epoch = next_epoch(epoch)
+            wanted = [cached.fetch for cached in session.partitions.values()]
+            if wanted:
+                return FetchContext(self, wanted, session=session)
+        self._remove(session_id)  # nothing left to remember
+        return FetchContext(self, ())
+
+    def open(self, fetches: Sequence[PartitionFetch], results: Sequence[PartitionFetched]) -> int:
+        """A new session's id, NO_SESSION if there is no room for one or nothing to remember."""
+        if not fetches:
+            return NO_SESSION
+        partitions = OrderedDict((fetch.tp, _CachedPartition(fetch)) for fetch in fetches)
+        for result in results:
+            partitions[result.tp].has_news(result)
+        now_ms = self._time.monotonic_ms()
+        with self._lock:
+            if len(self._sessions) >= self._slots and not self._evict(now_ms):
+                return NO_SESSION
+            session_id = random.randint(1, _MAX_INT)
+            while session_id in self._sessions:
+                session_id = random.randint(1, _MAX_INT)
+            self._sessions[session_id] = FetchSession(session_id, partitions, now_ms)
+            return session_id
+
+    def _evict(self, now_ms: int) -> bool:
+        if not self._sessions:
+            return False  # no slots at all
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms < self._eviction_ms:
+            return False
+        del self._sessions[oldest.id]
+        return True
+
+    def _remove(self, session_id: int) -> None:
+        with self._lock:
+            self._sessions.pop(session_id, None)

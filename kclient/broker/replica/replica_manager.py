@@ -1,0 +1,263 @@
+"""ReplicaManager: the partitions of this broker, and the requests that append to them and read from them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from kclient.broker.log.config import LogConfig
+from kclient.broker.log.log_manager import LogManager
+from kclient.broker.log.producer_state import AppendOrigin
+from kclient.broker.purgatory import DelayedOperationPurgatory
+from kclient.broker.replica.delayed_fetch import DelayedFetch
+from kclient.broker.replica.delayed_produce import DelayedProduce, ProduceOutcome
+from kclient.broker.replica.fetching import FetchParams, PartitionFetch, PartitionFetched
+from kclient.broker.replica.partition import Partition
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.errors import (
+    KafkaError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.network.transport import Buffer
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+_NO_EPOCH = -1
+
+
+class ReplicaManager:
+    """Thread-safe. Lookups take no lock; partitions come and go under one.
+
+    `append` and `fetch` answer through a callback, at once on the calling thread or later on another one.
+    Neither may be called with a lock held that an answer could want.
+    """
+
+    def __init__(self, log_manager: LogManager, time: Time, log_context: LogContext) -> None:
+        self.log_manager = log_manager
+        self._log = log_context.logger(__name__)
+        self._lock = threading.Lock()
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory(
+            "produce", time
+        )
+        self._fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
+            "fetch", time
+        )
+
+    def make_leader(self, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Partition:
+        """Lead `tp`, whose log is made if it is not there. Raises KafkaStorageError."""
+        with self._lock:
+            partition = self._partitions.get(tp)
+            if partition is None:
+                partition = Partition(self.log_manager.get_or_create_log(tp, topic_id, config), topic_id)
+                self._partitions[tp] = partition
+            return partition
+
+    def delete_partition(self, tp: TopicPartition) -> None:
+        """Lead `tp` no more and delete its log. Requests that wait for it are answered with an error."""
+        with self._lock:
+            self._partitions.pop(tp, None)
+            if self.log_manager.get_log(tp) is not None:
+                self.log_manager.delete_log(tp)
+        self._changed(tp)
+
+    def update_config(self, tp: TopicPartition, config: LogConfig) -> None:
+        """Use other settings for the log of `tp`."""
+        partition = self._partitions.get(tp)
+        if partition is not None:
+            partition.update_config(config)
+
+    def partition(self, tp: TopicPartition) -> Partition:
+        """The partition. Raises UnknownTopicOrPartitionError."""
+        partition = self._partitions.get(tp)
+        if partition is None:
+            raise UnknownTopicOrPartitionError(f"This broker does not host {tp}")
+        return partition
+
+    def partitions(self) -> list[Partition]:
+        """All partitions."""
+        return list(self._partitions.values())
+
+    def append(
+        self,
+        entries: Mapping[TopicPartition, Buffer],
+        *,
+        required_acks: int,
+        timeout_ms: int,
+        origin: AppendOrigin,
+        answer: Callable[[Mapping[TopicPartition, ProduceOutcome]], None],
+    ) -> None:
+        """Append to several partitions and answer once all is acknowledged as `required_acks` (-1, 0, 1) asks."""
+        outcomes: dict[TopicPartition, ProduceOutcome] = {}
+        by_partition: dict[Partition, ProduceOutcome] = {}
+        for tp, records in entries.items():
+            outcomes[tp] = self._append_one(tp, records, required_acks, origin, by_partition)
+        pending = required_acks == -1 and any(
+            outcome.error is None and partition.high_watermark <= outcome.last_offset
+            for partition, outcome in by_partition.items()
+        )
+        if pending:
+            operation = DelayedProduce(timeout_ms, by_partition, lambda: answer(outcomes))
+            self._produce_purgatory.try_complete_else_watch(
+                operation, [partition.tp for partition in by_partition]
+            )
+        else:
+            answer(outcomes)
+        for tp, outcome in outcomes.items():
+            if outcome.error is None:
+                self._changed(tp)
+
+    def append_locally(self, tp: TopicPartition, records: Buffer) -> ProduceOutcome:
+        """Append what the broker itself has to say, as a coordinator does. Never raises; see the outcome's
+        error.
+
+        May be called with a group's lock held: fetches that wait for the records take no such lock.
+        """
+        outcome = self._append_one(tp, records, -1, AppendOrigin.COORDINATOR, {})
+        if outcome.error is None:
+            self._changed(tp)
+        return outcome
+
+    def fetch(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        answer: Callable[[Sequence[PartitionFetched]], None],
+    ) -> None:
+        """Read from several partitions and answer when there are `min_bytes`, or an error, or `max_wait_ms` is over."""
+        partitions = {fetch.tp: self._partitions.get(fetch.tp) for fetch in fetches}
+        # Before reading: what is appended in between is then counted rather than missed.
+        before = {
+            partition: partition.appended_bytes for partition in partitions.values() if partition is not None
+        }
+        fetched = self._read(params, fetches)
+        size = sum(len(result.records) for result in fetched)
+        if (
+            params.max_wait_ms <= 0
+            or not fetches
+            or size >= params.min_bytes
+            or any(result.error is not None or result.diverging_epoch is not None for result in fetched)
+        ):
+            answer(fetched)
+            return
+        watched = [(partition, fetch) for fetch in fetches if (partition := partitions[fetch.tp]) is not None]
+        operation = DelayedFetch(
+            params,
+            watched,
+            params.min_bytes - size,
+            before,
+            lambda partition: self._partitions.get(partition.tp) is partition,
+            lambda: answer(self._read(params, fetches)),
+        )
+        self._fetch_purgatory.try_complete_else_watch(operation, [fetch.tp for fetch in fetches])
+
+    def delete_records(self, tp: TopicPartition, before_offset: int) -> int:
+        """Delete the records of `tp` below an offset; returns the new start of its log. Raises KafkaError."""
+        start = self.partition(tp).delete_records(before_offset)
+        self._changed(tp)
+        return start
+
+    def shutdown(self) -> None:
+        """Complete no more by time; requests still waiting are dropped with their connections. Idempotent."""
+        self._fetch_purgatory.shutdown()
+        self._produce_purgatory.shutdown()
+
+    def _changed(self, tp: TopicPartition) -> None:
+        self._produce_purgatory.check_and_complete(tp)
+        self._fetch_purgatory.check_and_complete(tp)
+
+    def _append_one(
+        self,
+        tp: TopicPartition,
+        records: Buffer,
+        required_acks: int,
+        origin: AppendOrigin,
+        by_partition: dict[Partition, ProduceOutcome],
+    ) -> ProduceOutcome:
+        try:
+            partition = self.partition(tp)
+            info = partition.append(records, origin, required_acks)
+        except KafkaError as error:
+            if isinstance(error, KafkaStorageError):
+                self._log.error("Appending to %s failed: %s", tp, error)
+            return ProduceOutcome(error)
+        except Exception:
+            self._log.exception("Appending to %s failed", tp)
+            return ProduceOutcome(UnknownServerError())
+        outcome = ProduceOutcome(
+            None, info.first_offset, info.log_append_time_ms, info.log_start_offset, info.last_offset
+        )
+        by_partition[partition] = outcome
+        return outcome
+
+    def _read(self, params: FetchParams, fetches: Sequence[PartitionFetch]) -> list[PartitionFetched]:
+        remaining = params.max_bytes
+        # The first partition that has anything gives at least one batch, however big: a consumer whose limits
+        # are smaller than a batch must still get past it (KIP-74).
+        min_one_batch = True
+        results = []
+        for fetch in fetches:
+            result = self._read_one(params, fetch, max(min(fetch.max_bytes, remaining), 0), min_one_batch)
+            size = len(result.records)
+            if size:
+                min_one_batch = False
+                remaining -= size
+            results.append(result)
+        return results
+
+    def _read_one(
+        self, params: FetchParams, fetch: PartitionFetch, max_bytes: int, min_one_batch: bool
+    ) -> PartitionFetched:
+        partition: Partition | None = None
+        try:
+            partition = self.partition(fetch.tp)
+            partition.check_leader_epoch(fetch.current_leader_epoch)
+            diverging = _divergence(partition, fetch)
+            if diverging is not None:
+                return self._watermarks(PartitionFetched(fetch.tp, diverging_epoch=diverging), partition)
+            info = partition.read(fetch.offset, max_bytes, params.isolation, min_one_batch=min_one_batch)
+        except OffsetOutOfRangeError as error:
+            result = PartitionFetched(fetch.tp, error)
+            # Consumers look at the bounds to decide where to go on.
+            return result if partition is None else self._watermarks(result, partition)
+        except KafkaError as error:
+            if isinstance(error, KafkaStorageError):
+                self._log.error("Reading %s failed: %s", fetch.tp, error)
+            return PartitionFetched(fetch.tp, error)
+        except Exception:
+            self._log.exception("Reading %s failed", fetch.tp)
+            return PartitionFetched(fetch.tp, UnknownServerError())
+        return PartitionFetched(
+            fetch.tp,
+            None,
+            info.records,
+            info.high_watermark,
+            info.last_stable_offset,
+            info.log_start_offset,
+            info.aborted,
+        )
+
+    @staticmethod
+    def _watermarks(result: PartitionFetched, partition: Partition) -> PartitionFetched:
+        result.high_watermark = partition.high_watermark
+        result.last_stable_offset = partition.log.last_stable_offset
+        result.log_start_offset = partition.log_start_offset
+        return result
+
+
+def _divergence(partition: Partition, fetch: PartitionFetch) -> tuple[int, int] | None:
+    """Where the log and what the client read before part, None if they agree (KIP-595)."""
+    if fetch.last_fetched_epoch == _NO_EPOCH:
+        return None
+    epoch, end_offset = partition.end_offset_for_epoch(fetch.last_fetched_epoch)
+    if epoch == _NO_EPOCH or end_offset < 0:
+        raise OffsetOutOfRangeError(
+            f"{fetch.tp} has no leader epoch {fetch.last_fetched_epoch}, in which {fetch.offset} was read"
+        )
+    if epoch < fetch.last_fetched_epoch or end_offset < fetch.offset:
+        return epoch, end_offset
+    return None

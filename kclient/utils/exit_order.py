@@ -1,0 +1,42 @@
+"""What is done when the interpreter ends, in an order that does not depend on which module was imported
+first.
+
+A client that was never closed sends what it still has, and the broker that it sends to may live in the same
+process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import enum
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+
+class ExitStage(enum.IntEnum):
+    """The stages of the end, first to last."""
+
+    CLIENTS = 0
+    BROKERS = 1
+
+
+_callbacks: dict[ExitStage, list[Callable[[], None]]] = {stage: [] for stage in ExitStage}
+
+
+def at_exit(stage: ExitStage, callback: Callable[[], None]) -> None:
+    """Call `callback` at `stage` of the interpreter's end. An error that it raises is logged. Thread-safe."""
+    _callbacks[stage].append(callback)
+
+
+def _run() -> None:
+    for stage in ExitStage:
+        for callback in reversed(_callbacks[stage]):
+            try:
+                callback()
+            except Exception:
+                log.exception("Closing %s at exit failed", stage.name.lower())
+
+
+atexit.register(_run)
