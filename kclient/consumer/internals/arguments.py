@@ -36,7 +36,8 @@ def checked_partition(tp: Any) -> TopicPartition:
     if not isinstance(tp, TopicPartition):
         raise TypeError(f"a TopicPartition is needed, not {tp!r}")
     checked_topic(tp.topic)
-    if not isinstance(tp.partition, int) or isinstance(tp.partition, bool) or tp.partition < 0:
+    number: Any = tp.partition
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise ValueError(f"{tp!r} cannot be a partition")
     return tp
 

@@ -70,7 +70,7 @@ class Chunk:
         return self._records[self._index : stop], last.offset + 1, last.leader_epoch
 
     def take_one(self) -> tuple[ConsumerRecord[Any, Any], int, int | None]:
-        """Like `peek(1)` for the one record; nothing moves."""
+        """Like `peek(1)`, of which there is one at least; nothing moves."""
         index = self._index
         record = self._records[index]
         if index + 1 == len(self._records):

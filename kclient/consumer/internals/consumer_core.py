@@ -160,7 +160,7 @@ class ConsumerCore:
         If anything gets in between, such as a Ctrl-C, no position moves.
         """
         by_partition = {portion.tp: portion.records for portion in portions}
-        next_offsets = {portion.tp: portion.position.offset for portion in portions}
+        next_offsets = {portion.tp: portion.end for portion in portions}
         records: ConsumerRecords[Any, Any] = ConsumerRecords(by_partition, next_offsets)
         if self._interceptors:
             records = self._intercept(records)
@@ -184,12 +184,12 @@ class ConsumerCore:
         chunk = portion.chunk
         if not len(chunk):
             return None
-        record, position = self.collector.take_one(chunk)
+        record, offset, epoch = chunk.take_one()
         if self._interceptors:
-            self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: position.offset}))
+            self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))
         before = None
         try:
-            before = self.collector.hand_out_one(chunk, position)
+            before = self.collector.advance(chunk, 1, offset, epoch)
             if before is None:
                 return None
             self._before_last_poll[portion.tp] = before

@@ -71,6 +71,7 @@ class EventProcessor:
             topics = (topic for topic in cluster.topics if self._subscriptions.matches(topic))
             self._subscriptions.subscribe_from_pattern(topic for topic in topics if topic not in internal)
         self._subscriptions.update_leaders(self._metadata.leader_and_epoch, self._offsets.can_validate)
+        self._offsets.metadata_updated()
         if self._membership is not None:
             self._membership.metadata_updated(cluster)
 

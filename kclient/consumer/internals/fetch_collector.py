@@ -22,7 +22,8 @@ class Portion:
 
     chunk: Chunk
     records: list[ConsumerRecord[Any, Any]]
-    position: FetchPosition
+    end: int
+    end_epoch: int | None
 
     @property
     def tp(self) -> TopicPartition:
@@ -63,7 +64,7 @@ class FetchCollector:
                 raise
             if chunk is not None:
                 records, offset, epoch = chunk.peek(room)
-                portions.append(Portion(chunk, records, FetchPosition(offset, epoch)))
+                portions.append(Portion(chunk, records, offset, epoch))
                 room -= len(records)
         return portions
 
@@ -72,26 +73,18 @@ class FetchCollector:
 
         None if the records must not be handed out any more.
         """
-        return self._advance(portion.chunk, len(portion.records), portion.position)
-
-    def take_one(self, chunk: Chunk) -> tuple[ConsumerRecord[Any, Any], FetchPosition]:
-        """The next record of `chunk`, and where the position goes with it; nothing moves yet."""
-        record, offset, epoch = chunk.take_one()
-        return record, FetchPosition(offset, epoch)
-
-    def hand_out_one(self, chunk: Chunk, position: FetchPosition) -> FetchPosition | None:
-        """Move the position past one record; returns as `hand_out`."""
-        return self._advance(chunk, 1, position)
+        return self.advance(portion.chunk, len(portion.records), portion.end, portion.end_epoch)
 
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
         self._subscriptions.take_back(tp, before)
         self.freed |= self._buffer.discard(tp)
 
-    def _advance(self, chunk: Chunk, count: int, position: FetchPosition) -> FetchPosition | None:
-        before = self._subscriptions.advance(chunk.fetch.tp, chunk.position, position)
+    def advance(self, chunk: Chunk, count: int, offset: int, epoch: int | None) -> FetchPosition | None:
+        """Move the position past the next `count` records of `chunk`, to `offset`; returns as `hand_out`."""
+        before = self._subscriptions.advance(chunk.fetch.tp, chunk.position, offset, epoch)
         if before is not None:
-            chunk.skip(count, position.offset)
+            chunk.skip(count, offset)
             if not len(chunk):
                 self._finish(chunk)
         return before
@@ -111,7 +104,7 @@ class FetchCollector:
                 self.freed = True
             elif len(chunk):
                 return chunk
-            elif self._advance(chunk, 0, FetchPosition(*chunk.peek(0)[1:])) is None:
+            elif self.advance(chunk, 0, *chunk.peek(0)[1:]) is None:
                 return None
         return None
 

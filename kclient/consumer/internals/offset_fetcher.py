@@ -24,6 +24,7 @@ from kclient.errors import (
     Errors,
     KafkaError,
     KafkaTimeoutError,
+    LeaderNotAvailableError,
     LogTruncationError,
     TopicAuthorizationError,
 )
@@ -132,6 +133,12 @@ class OffsetFetcher:
         wait_ms = self._subscriptions.next_retry_delay_ms(now_ms)
         return min(NEVER if wait_ms is None else wait_ms, self._poll_searches(now_ms))
 
+    def metadata_updated(self) -> None:
+        """Queries that miss a leader are continued at once."""
+        for search in self._searches:
+            if isinstance(search.last_error, LeaderNotAvailableError):
+                search.retry_ms = 0
+
     # Committed offsets.
 
     def _initialize(self, now_ms: int) -> None:
@@ -198,6 +205,8 @@ class OffsetFetcher:
         self._list_offsets(wanted, on_answers, now_ms)
 
     def _finish_reset(self, tp: TopicPartition, asked: AutoOffsetReset, answer: _Answer) -> None:
+        if isinstance(answer.error, LeaderNotAvailableError):
+            return  # new metadata is on its way and gives another turn
         if answer.error is not None:
             self._back_off((tp,))
             if not answer.error.retriable:
@@ -280,8 +289,7 @@ class OffsetFetcher:
             return
         by_leader, leaderless = self._by_leader(wanted)
         if leaderless:
-            error = Errors.for_code(Errors.LEADER_NOT_AVAILABLE, "the leader is not known")
-            on_answers(dict.fromkeys(leaderless, _Answer(error=error)))
+            on_answers(dict.fromkeys(leaderless, _Answer(error=_leaderless())))
         for node, partitions in by_leader.items():
             self._send_list_offsets(node, {tp: wanted[tp] for tp in partitions}, on_answers, now_ms)
 
@@ -367,8 +375,7 @@ class OffsetFetcher:
         needing = {tp: position for tp, position in needing.items() if tp not in self._busy}
         if not needing:
             return
-        by_leader, leaderless = self._by_leader(needing)
-        self._back_off(leaderless)
+        by_leader, _ = self._by_leader(needing)
         for node, partitions in by_leader.items():
             positions = {tp: needing[tp] for tp in partitions}
             if self.can_validate(node):
@@ -471,3 +478,7 @@ class OffsetFetcher:
     def _fail(self, partitions: Any, error: KafkaError) -> None:
         self._subscriptions.fail(partitions, error)
         self._on_change()
+
+
+def _leaderless() -> LeaderNotAvailableError:
+    return LeaderNotAvailableError("the leader is not known")

@@ -39,9 +39,10 @@ RESET_TO_EARLIEST: Final = AutoOffsetReset("earliest")
 RESET_TO_LATEST: Final = AutoOffsetReset("latest")
 
 
-@attrs.frozen
+@attrs.define
 class FetchPosition:
-    """The next offset to read. Immutable.
+    """The next offset to read. Never changed once made; not frozen, because iteration makes one for each record and
+    the constructor of a frozen class takes three times as long.
 
     `offset_epoch` is the leader epoch of the record before it, with which a truncated log is found out (KIP-320);
     `leader` says whom to ask, and under which epoch.

@@ -204,8 +204,10 @@ class SubscriptionState:
         with self._lock:
             self._state(tp).seek(position, validate=validate)
 
-    def advance(self, tp: TopicPartition, expected: int, position: FetchPosition) -> FetchPosition | None:
-        """Move `tp` on to `position` if it may be read and still is at offset `expected`.
+    def advance(
+        self, tp: TopicPartition, expected: int, offset: int, offset_epoch: int | None
+    ) -> FetchPosition | None:
+        """Move `tp` on to `offset` if it may be read and still is at offset `expected`.
 
         Returns the position before, None if nothing moved.
         """
@@ -217,7 +219,7 @@ class SubscriptionState:
             if before.offset != expected:
                 return None
             # The leader known here may be newer than the one the records came from.
-            state.position = FetchPosition(position.offset, position.offset_epoch, before.leader)
+            state.position = FetchPosition(offset, offset_epoch, before.leader)
             return before
 
     def take_back(self, tp: TopicPartition, position: FetchPosition) -> None:
