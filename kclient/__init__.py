@@ -1,7 +1,117 @@
-"""kclient: Apache Kafka's client for Python, with an embedded broker."""
+"""Apache Kafka's client for Python: producer, consumer, admin client and the errors they raise.
+
+The embedded broker is `kclient.broker.EmbeddedKafka`; every error class is in `kclient.errors`.
+"""
 
 from __future__ import annotations
 
+from kclient._accel import IMPL
 from kclient._version import __version__
+from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+from kclient.common.node import Node
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.consumer import (
+    ConsumerInterceptor,
+    ConsumerRebalanceListener,
+    ConsumerRecord,
+    ConsumerRecords,
+    KafkaConsumer,
+)
+from kclient.errors import (
+    AdminError,
+    AuthenticationError,
+    AuthorizationError,
+    BufferExhaustedError,
+    ClientClosedError,
+    CommitFailedError,
+    ConcurrentModificationError,
+    ConfigError,
+    CorruptRecordError,
+    ForkedClientError,
+    KafkaError,
+    KafkaTimeoutError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    RecordDeserializationError,
+    RecordTooLargeError,
+    RetriableError,
+    SerializationError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+    WakeupError,
+)
+from kclient.producer import (
+    KafkaProducer,
+    Partitioner,
+    ProducerInterceptor,
+    ProducerRecord,
+    RecordMetadata,
+    RoundRobinPartitioner,
+)
+from kclient.serialization import (
+    Deserializer,
+    JsonDeserializer,
+    JsonSerializer,
+    Serde,
+    Serializer,
+    StringDeserializer,
+    StringSerializer,
+)
+from kclient.utils.futures import KafkaFuture
 
-__all__ = ["__version__"]
+__all__ = [
+    "IMPL",
+    "AdminError",
+    "AuthenticationError",
+    "AuthorizationError",
+    "BufferExhaustedError",
+    "ClientClosedError",
+    "CommitFailedError",
+    "ConcurrentModificationError",
+    "ConfigError",
+    "ConsumerGroupMetadata",
+    "ConsumerInterceptor",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "ConsumerRecords",
+    "CorruptRecordError",
+    "Deserializer",
+    "ForkedClientError",
+    "JsonDeserializer",
+    "JsonSerializer",
+    "KafkaAdminClient",
+    "KafkaConsumer",
+    "KafkaError",
+    "KafkaFuture",
+    "KafkaProducer",
+    "KafkaTimeoutError",
+    "NewTopic",
+    "NoOffsetForPartitionError",
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRangeError",
+    "OffsetSpec",
+    "PartitionInfo",
+    "Partitioner",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RecordDeserializationError",
+    "RecordMetadata",
+    "RecordTooLargeError",
+    "RetriableError",
+    "RoundRobinPartitioner",
+    "Serde",
+    "SerializationError",
+    "Serializer",
+    "StringDeserializer",
+    "StringSerializer",
+    "TopicExistsError",
+    "TopicPartition",
+    "UnknownTopicOrPartitionError",
+    "Uuid",
+    "WakeupError",
+    "__version__",
+]

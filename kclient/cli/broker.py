@@ -8,8 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from kclient.broker.config import BrokerConfig
-from kclient.broker.kafka_broker import KafkaBroker
+from kclient.broker import BrokerConfig, KafkaBroker
 from kclient.cli.common import error_console, key_value, natural
 from kclient.config.properties import load_properties
 

@@ -22,6 +22,7 @@ from kclient.cli.common import (
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecord, KafkaConsumer
 from kclient.errors import ConfigError, UnknownTopicOrPartitionError
+from kclient.record.record import TimestampType
 
 _POLL_MS = 500
 _FORMATTER = {
@@ -194,13 +195,16 @@ def formatted(text: str) -> Callable[[Record], bytes]:
     pieces: list[Callable[[Record], bytes]] = []
     for plain, mark in re.findall(r"([^%]+)|%(.?)", text):
         if plain:
-            data = plain.encode()
-            pieces.append(lambda _record, data=data: data)
+            pieces.append(_constant(plain.encode()))
         elif mark in marks:
             pieces.append(marks[mark])
         else:
             raise ConfigError(f"--format has no mark %{mark}; there are: {' '.join('%' + m for m in marks)}")
     return lambda record: b"".join(piece(record) for piece in pieces)
+
+
+def _constant(data: bytes) -> Callable[[Record], bytes]:
+    return lambda _record: data
 
 
 def _text(properties: dict[str, str]) -> Callable[[Record], bytes]:
@@ -213,7 +217,7 @@ def _text(properties: dict[str, str]) -> Callable[[Record], bytes]:
     def write(record: Record) -> bytes:
         parts: list[bytes] = []
         if "print.timestamp" in shown:
-            parts.append(f"{record.timestamp_type.java_name}:{record.timestamp_ms}".encode())
+            parts.append(f"{TimestampType(record.timestamp_type).label}:{record.timestamp_ms}".encode())
         if "print.partition" in shown:
             parts.append(b"Partition:%d" % record.partition)
         if "print.offset" in shown:

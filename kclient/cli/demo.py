@@ -7,7 +7,7 @@ import contextlib
 import statistics
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import attrs
 from rich.console import Console
@@ -57,7 +57,7 @@ def _servers(given: str | None, console: Console) -> Iterator[str]:
     if given is not None:
         yield given
         return
-    from kclient.broker.embedded import EmbeddedKafka
+    from kclient.broker import EmbeddedKafka
 
     with EmbeddedKafka() as kafka:
         console.print(f"embedded broker listening on {kafka.bootstrap_servers}", highlight=False)
@@ -155,7 +155,7 @@ class Demo:
         filler = b"." * (self._size - 8)
         clock = time.perf_counter
 
-        def sampled(sent_s: float) -> object:
+        def sampled(sent_s: float) -> Callable[[RecordMetadata, KafkaError | None], None]:
             def delivered(_metadata: RecordMetadata, _error: KafkaError | None) -> None:
                 latencies_ms.append((clock() - sent_s) * 1000)
 

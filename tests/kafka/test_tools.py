@@ -68,7 +68,7 @@ def test_kafkas_tools_find_the_embedded_brokers_segments_sound(
 
 
 def test_kafkas_tools_read_the_embedded_brokers_committed_offsets(kafka: RealKafka, tmp_path: Path) -> None:
-    with EmbeddedKafka(data_dir=tmp_path, **{"offsets.topic.num.partitions": "1"}) as ours:
+    with EmbeddedKafka({"offsets.topic.num.partitions": "1"}, data_dir=tmp_path) as ours:
         topic = new_topic(ours.bootstrap_servers, 1)
         produce(ours.bootstrap_servers, topic, 30)
         with KafkaConsumer(
