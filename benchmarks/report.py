@@ -18,6 +18,7 @@ from kclient import __version__
 from kclient._accel import IMPL
 
 RESULTS = Path(__file__).parent / "results"
+_WIDTH = 130  # also where nobody says how wide the terminal is
 # What kclient is held to: (operation, peer) -> the least ratio.
 _TARGETS = {("produce", "kafka_python"): 4.0, ("consume", "kafka_python"): 3.0}
 
@@ -26,9 +27,9 @@ def table(lines: Sequence[Line]) -> Table:
     """A row for each line, with kclient's records/s over those of its row's client."""
     out = Table(title=f"kclient {__version__} ({IMPL}) beside its peers", title_justify="left")
     for column in ("case", "operation", "client"):
-        out.add_column(column)
+        out.add_column(column, no_wrap=True)
     for column in ("records/s", "lowest - highest", "CPU us/record", "kclient is"):
-        out.add_column(column, justify="right")
+        out.add_column(column, justify="right", no_wrap=True)
     own = {(line.case, line.operation): line for line in lines if line.client == "kclient"}
     for line in lines:
         mine = own.get((line.case, line.operation))
@@ -64,9 +65,10 @@ def write(lines: Sequence[Line]) -> Path:
 
 def show(lines: Sequence[Line]) -> None:
     """Print the table and say where the JSON is."""
-    console = Console(soft_wrap=True)
+    console = Console()
+    console.width = max(console.width, _WIDTH)
     console.print(table(lines))
-    console.print(f"written to {write(lines)}", highlight=False)
+    print(f"written to {write(lines)}")
 
 
 def _group(line: Line) -> tuple[object, str]:

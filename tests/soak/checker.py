@@ -1,0 +1,97 @@
+"""What must hold of a topic after faults, in the words of Jepsen's checker for Kafka.
+
+Every function returns what is wrong, as sentences; an empty list is a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from load import Load
+
+from kclient.consumer import ConsumerRecord
+
+Records = Sequence[ConsumerRecord[bytes, bytes]]
+
+
+def check_log(loads: Iterable[Load], records: Records) -> list[str]:
+    """Hold everything in the topic (`records`, as read from beginning to end) against what was sent to it.
+
+    - unaccounted: each record that was sent was acknowledged or failed, once;
+    - lost write and inconsistent offset: where a record was acknowledged to be, it is;
+    - duplicate: no record is there twice;
+    - unknown: nothing is there that was not sent;
+    - order: the records of a key are in the order in which they were sent.
+    """
+    places: dict[tuple[int, int], bytes | None] = {}
+    times: dict[bytes | None, int] = {}
+    by_key: dict[bytes | None, list[bytes | None]] = {}
+    problems: list[str] = []
+    for record in records:
+        place = record.partition, record.offset
+        if place in places:
+            problems.append(
+                f"inconsistent offset: {place} was read with {places[place]!r} and {record.value!r}"
+            )
+        places[place] = record.value
+        times[record.value] = times.get(record.value, 0) + 1
+        by_key.setdefault(record.key, []).append(record.value)
+    problems += [
+        f"duplicate: {value!r} is there {count} times" for value, count in times.items() if count > 1
+    ]
+    unknown = set(times)
+    for load in loads:
+        unknown -= set(load.sent)
+        problems += _check_load(load, places, times, by_key)
+    problems += [f"unknown: {value!r} was never sent" for value in sorted(unknown, key=repr)]
+    return problems
+
+
+def _check_load(
+    load: Load,
+    places: dict[tuple[int, int], bytes | None],
+    times: dict[bytes | None, int],
+    by_key: dict[bytes | None, list[bytes | None]],
+) -> list[str]:
+    problems = [
+        f"unaccounted: {value!r} has not exactly one outcome"
+        for value in load.sent
+        if (value in load.acked) + (value in load.failed) != 1
+    ]
+    for value, metadata in load.acked.items():
+        place = metadata.partition, metadata.offset
+        if value not in times:
+            problems.append(f"lost write: {value!r} was acknowledged at {place}")
+        elif places.get(place) != value:
+            problems.append(
+                f"inconsistent offset: {value!r} was acknowledged at {place}: {places.get(place)!r}"
+            )
+    order: dict[bytes, dict[bytes | None, int]] = {}
+    for number, (value, key) in enumerate(load.sent.items()):
+        order.setdefault(key, {})[value] = number
+    for key, numbers in order.items():
+        last = -1
+        for found in by_key.get(key, []):
+            number = numbers.get(found, last)
+            if number < last:
+                problems.append(f"order: {found!r} comes too late among those of key {key!r}")
+            last = max(last, number)
+    return problems
+
+
+def check_reader(name: str, records: Records) -> list[str]:
+    """What one consumer was handed, in the order of its polls, while it owned its partitions without a break.
+
+    - poll skip and nonmonotonic poll: the offsets of a partition follow each other.
+    """
+    problems: list[str] = []
+    following: dict[int, int] = {}
+    for record in records:
+        expected = following.get(record.partition, record.offset)
+        if record.offset != expected:
+            kind = "poll skip" if record.offset > expected else "nonmonotonic poll"
+            problems.append(
+                f"{kind}: {name} was handed {record.partition}@{record.offset} instead of @{expected}"
+            )
+        following[record.partition] = record.offset + 1
+    return problems

@@ -1,0 +1,63 @@
+"""What the soak tests share: how long they take, and the seed of what they do.
+
+`SOAK_SECONDS` bounds all of them together; without it each takes its own time, minutes. `SOAK_SEED` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
+_TESTS = 3
+# Starting and stopping brokers, reading everything back, on a machine that does other things too.
+_SETTLE_S = 180
+
+
+def pytest_report_header() -> str:
+    return f"soak: SOAK_SEED={SEED} SOAK_SECONDS={os.environ.get('SOAK_SECONDS') or '(minutes)'}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            own = item.get_closest_marker("soak")
+            assert own is not None, f"{item.nodeid} does not say for how long it soaks"
+            item.add_marker(pytest.mark.timeout(_seconds(own.kwargs["seconds"]) + _SETTLE_S))
+
+
+@pytest.fixture
+def seconds(request: pytest.FixtureRequest) -> float:
+    """For how long to make trouble."""
+    return _seconds(request.node.get_closest_marker("soak").kwargs["seconds"])
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """The source of all that happens by chance."""
+    return random.Random(SEED)
+
+
+@pytest.fixture
+def verdict() -> Callable[[list[str]], None]:
+    """Fails with what is wrong, and with how to see it again."""
+
+    def decide(problems: list[str]) -> None:
+        if problems:
+            listed = "\n".join(f"- {problem}" for problem in problems[:20])
+            pytest.fail(f"{len(problems)} problems with SOAK_SEED={SEED}:\n{listed}", pytrace=False)
+
+    return decide
+
+
+def _seconds(own: float) -> float:
+    given = os.environ.get("SOAK_SECONDS")
+    return own if not given else float(given) / _TESTS
