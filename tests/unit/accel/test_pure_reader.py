@@ -75,6 +75,9 @@ def test_records_below_the_wanted_offset_are_left_out() -> None:
 def test_the_position_passes_what_compaction_removed() -> None:
     builder = MemoryRecordsBuilder(base_offset=0)
     builder.append(1, None, b"a", offset=2)
+    only = reader(builder.close(last_offset=9))
+    assert values(only.read(10)) == [b"a"]
+    assert only.next_offset == 10
     data = builder.close(last_offset=9) + MemoryRecordsBuilder(base_offset=10).empty_batch(14, -1)
     source = reader(data)
     assert values(source.read(10)) == [b"a"]

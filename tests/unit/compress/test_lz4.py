@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import lz4.frame as library
 import pytest
 
-from kclient.compress import DecompressionError
+from kclient.compress import DecompressionError, DecompressionLimitError
 from kclient.compress.lz4 import compress, decompress
 
 MIB = 1024 * 1024
@@ -52,6 +54,17 @@ def test_blocks_before_the_damage_are_kept() -> None:
     found, error = read(frame[:-10])
     assert error is not None
     assert len(found) == 3 * 65_536
+
+
+def test_a_block_of_4_mib_is_not_unpacked_for_a_smaller_limit() -> None:
+    frame = library.compress(bytes(4 * MIB), block_size=7, block_linked=False)
+    tracemalloc.start()
+    try:
+        _, error = read(frame, limit=1000)
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    assert isinstance(error, DecompressionLimitError)
 
 
 def test_a_block_may_not_decompress_to_more_than_the_frame_allows() -> None:
