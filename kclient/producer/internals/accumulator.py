@@ -28,6 +28,8 @@ from kclient.utils.time import Time, Timer
 _MaybeFuture: TypeAlias = KafkaFuture[Any] | None
 
 _BATCH_OVERHEAD = 61
+# No batch grows to more than this part of buffer.memory.
+_LARGEST_SHARE = 16
 # Length, attributes and the deltas of timestamp and offset, each at its longest. Java's client counts so, too, and the
 # same record should be too large for both.
 _RECORD_OVERHEAD = 21
@@ -125,19 +127,27 @@ class RecordAccumulator:
                     if self._closed:
                         raise ClientClosedError("The producer is closed.")
                     queue = self._sticky_queue(topic, size) if partition is None else topic.queue(partition)
-                    future = self._append_to_open(queue, timestamp_ms, key, value, headers, callback)
-                    if future is not None:
-                        return future
-                    needed = max(self._batch_limit(topic.topic), size)
+                    builder = queue.open
+                    if builder is not None:
+                        future = cast(
+                            _MaybeFuture, builder.append(timestamp_ms, key, value, headers, callback)
+                        )
+                        if future is not None:
+                            return future
+                    growth = self._possible_growth(queue)
+                    needed = growth or max(self._batch_limit(topic.topic), size)
                     if reserved >= needed or (not reserved and self.pool.try_allocate(needed)):
                         # From here on the memory is the batch's.
-                        needed, reserved = max(needed, reserved), 0
+                        charge, reserved = max(needed, reserved), 0
+                        if growth:
+                            self._grow(queue.batches[-1], charge)
+                            continue
                         batch, future = self._start_batch(
-                            queue, needed, timestamp_ms, key, value, headers, callback
+                            queue, charge, timestamp_ms, key, value, headers, callback
                         )
                         break
                 if reserved:
-                    # What was waited for became too little, because the compression ratio changed meanwhile.
+                    # What was waited for is too little by now: another batch is open, or compression got worse.
                     self.pool.release(reserved)
                     reserved = 0
                 timer = timer or self._time.timer(self.max_block_ms())
@@ -197,42 +207,22 @@ class RecordAccumulator:
         topic.sticky_queue = queue
         return queue
 
-    def _append_to_open(
-        self,
-        queue: PartitionQueue,
-        timestamp_ms: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]],
-        callback: Any,
-    ) -> KafkaFuture[Any] | None:
-        builder = queue.open
-        if builder is None:
-            return None
-        future = builder.append(timestamp_ms, key, value, headers, callback)
-        if future is None and self._grow(queue, builder):
-            future = builder.append(timestamp_ms, key, value, headers, callback)
-        return cast(_MaybeFuture, future)
+    def _possible_growth(self, queue: PartitionQueue) -> int:
+        """By how many bytes the full open batch may grow beyond batch.size, because others go out before it anyway.
 
-    def _grow(self, queue: PartitionQueue, builder: BatchBuilder) -> bool:
-        """Let the open batch take more than batch.size while its broker takes no more requests anyway.
-
-        One large batch costs both sides far less than the queue of small ones that would form instead.
+        One large batch costs both sides far less than the queue of small ones that would form instead. Waiting for
+        memory comes second, too: a full buffer must not be the reason why batches stay small.
         """
-        batch = queue.batches[-1] if queue.batches else None
-        if batch is None or batch.builder is not builder or builder.closed or not queue.may_grow:
-            return False
-        limit = min(builder.limit * 2, self.settings.max_request_size)
-        more = limit - builder.limit
-        leader = self._metadata.fetch().leader_for(queue.tp)
-        if more <= 0 or leader is None or not self._wakeup.is_saturated(leader.id):
-            return False
-        # Memory that others wait for, or that is needed to begin other batches, is not for growing.
-        if self.pool.available < self.pool.total // 2 or not self.pool.try_allocate(more):
-            return False
-        batch.charge += more
-        builder.grow_limit(limit)
-        return True
+        batches = queue.batches
+        builder = queue.open
+        if builder is None or builder.closed or len(batches) < 2 or not queue.may_grow:
+            return 0
+        largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE)
+        return max(min(builder.limit * 2, largest) - builder.limit, 0)
+
+    def _grow(self, batch: ProducerBatch, size: int) -> None:
+        batch.charge += size
+        batch.builder.grow_limit(batch.builder.limit + size)
 
     def _start_batch(
         self,

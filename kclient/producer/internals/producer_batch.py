@@ -73,6 +73,8 @@ class ProducerBatch:
     base_sequence: int = NO_SEQUENCE
     in_doubt: bool = False
     """An attempt ended without a definite answer, so the broker may have the batch."""
+    part_of_doubtful: bool = False
+    """It was split from one that the broker may have as a whole, so a refusal does not say that it has nothing."""
     last_error: BaseException | None = None
     sealed: bool = False
 

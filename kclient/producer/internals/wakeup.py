@@ -51,10 +51,6 @@ class SenderWakeup:
         elif sendable_at_ms < asleep_until_ms and leader_id not in self._saturated:
             self.wake()
 
-    def is_saturated(self, leader_id: int) -> bool:
-        """Whether the broker has all requests that it may have without an answer."""
-        return leader_id in self._saturated
-
     def wake(self) -> None:
         """End the poll, or make the next one short, whatever the reason."""
         if not self._woken:

@@ -23,7 +23,7 @@ from kclient.errors import (
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
-from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.producer.internals.producer_batch import NO_SEQUENCE, ProducerBatch
 from kclient.producer.internals.transactions.sequences import (
     PartitionSequences,
     ProducerIdAndEpoch,
@@ -36,6 +36,8 @@ from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
 
 _MAX_EPOCH = 32767
+# How many batches of a producer a broker remembers per partition.
+_REMEMBERED_BATCHES = 5
 # Batches without a transaction never time out at the coordinator.
 _NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
@@ -165,6 +167,13 @@ class TransactionManager:
             )
         if entry.gap is not None or entry.unresolved is not None:
             return False
+        if entry.last_acked_sequence == NO_SEQUENCE and (entry.in_flight or entry.on_wire):
+            # A broker takes any sequence from a producer that it does not know in the partition. Were the first batch
+            # refused, the second would be taken in its place, and the first could only be written after it.
+            return False
+        if len(entry.in_flight) >= _REMEMBERED_BATCHES:
+            # Requests to a former leader count too: a repetition that the broker no longer remembers looks like a gap.
+            return False
         # A new epoch begins only when nothing of the old one can arrive after it.
         return entry.identity == self._identity or not (entry.in_flight or entry.on_wire)
 
@@ -191,7 +200,7 @@ class TransactionManager:
 
     def note_answer(self, batch: ProducerBatch, code: int) -> None:
         """Remember what the answer of an attempt says about earlier ones."""
-        if code in _NOT_WRITTEN:
+        if code in _NOT_WRITTEN and not batch.part_of_doubtful:
             batch.in_doubt = False
         elif code in _MAYBE_WRITTEN or ErrorCode.__members__.get(Errors.name_of(code)) is None:
             batch.in_doubt = True
@@ -208,6 +217,8 @@ class TransactionManager:
             # Behind others it fits once those are written. But what is missing before the oldest will never come:
             # it was given up, or deleted.
             if batch.base_sequence == self.sequences(batch.tp).first_in_flight:
+                if batch.part_of_doubtful:
+                    return False  # or the whole was written, which a part is not recognised as
                 self._open_gap(batch)
             return True
         if code == ErrorCode.INVALID_PRODUCER_EPOCH and not batch.in_doubt:
@@ -237,7 +248,7 @@ class TransactionManager:
         sequence = batch.base_sequence
         for part in parts:
             part.stamp(batch.producer_id, batch.producer_epoch, sequence)
-            part.in_doubt = batch.in_doubt
+            part.in_doubt = part.part_of_doubtful = batch.in_doubt
             entry.insert(part)
             sequence = increment_sequence(sequence, part.builder.count)
 

@@ -1,0 +1,228 @@
+"""A producer without a thread, to be taken round by round, and a broker's log that checks sequences as Kafka does."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from kclient.common.uuid import Uuid
+from kclient.errors import ErrorCode
+from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.assembly import build_producer
+from kclient.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kclient.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kclient.record import iter_batches
+from kclient.testing.mock_client import MockClient, SentRequest
+from kclient.testing.mock_time import MockTime
+
+
+class PartitionLog:
+    """What a broker keeps of one partition: the values, and per producer id the last five batches."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes | None] = []
+        self._producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = {}
+
+    def append(self, records: bytes | memoryview) -> tuple[int, int]:
+        """Code and base offset, as in the answer to a produce request."""
+        (batch,) = list(iter_batches(memoryview(records)))
+        batch.ensure_valid()
+        pid, epoch, first = batch.producer_id, batch.producer_epoch, batch.base_sequence
+        last = batch.last_sequence
+        if pid >= 0:
+            known_epoch, recent = self._producers.get(pid, (epoch, deque(maxlen=5)))
+            if epoch < known_epoch:
+                return ErrorCode.INVALID_PRODUCER_EPOCH, -1
+            if epoch > known_epoch:
+                if first != 0:
+                    return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+                recent = deque(maxlen=5)
+            for seen_first, seen_last, offset in recent:
+                if (seen_first, seen_last) == (first, last):
+                    return 0, offset
+            if recent and first != (recent[-1][1] + 1) % 2**31:
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+            recent.append((first, last, len(self.values)))
+            self._producers[pid] = (epoch, recent)
+        base = len(self.values)
+        self.values += [record.value for record in batch.records()]
+        return 0, base
+
+    def forget_producers(self) -> None:
+        """As after the retention of everything that a producer wrote."""
+        self._producers.clear()
+
+
+class FakeBroker:
+    """Partition logs behind produce requests; `errors` answers for a partition instead of its log, in order."""
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, int], PartitionLog] = {}
+        self.errors: dict[tuple[str, int], deque[PartitionProduceResponse]] = {}
+        self.names: dict[Uuid, str] = {}
+
+    def log(self, topic: str, partition: int = 0) -> PartitionLog:
+        """The log of a partition."""
+        return self.logs.setdefault((topic, partition), PartitionLog())
+
+    def fail(self, topic: str, code: int, *, partition: int = 0, times: int = 1, **fields: Any) -> None:
+        """Answer the next batches for a partition with `code`, without appending them."""
+        answers = self.errors.setdefault((topic, partition), deque())
+        for _ in range(times):
+            answers.append(
+                PartitionProduceResponse(index=partition, error_code=code, base_offset=-1, **fields)
+            )
+
+    def produce(self, request: ProduceRequest) -> ProduceResponse:
+        """The answer to a produce request."""
+        responses = []
+        for topic in request.topic_data:
+            name = topic.name or self.names[topic.topic_id]
+            answers = []
+            for data in topic.partition_data:
+                scripted = self.errors.get((name, data.index))
+                if scripted:
+                    answers.append(scripted.popleft())
+                    continue
+                assert data.records is not None
+                code, base = self.log(name, data.index).append(data.records)
+                answers.append(
+                    PartitionProduceResponse(
+                        index=data.index, error_code=code, base_offset=base, log_start_offset=0
+                    )
+                )
+            responses.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+            )
+        return ProduceResponse(responses=responses)
+
+
+class ProducerModel:
+    """A producer on a MockClient and a MockTime; `run` takes the sender one round further."""
+
+    def __init__(self, **settings: object) -> None:
+        self.time = MockTime()
+        defaults = {"bootstrap_servers": "localhost:9092", "retry_backoff_ms": 10, "retry_backoff_max_ms": 10}
+        config = ProducerConfig.parse(None, defaults | settings)
+        self.client = MockClient(self.time, request_timeout_ms=config.request_timeout_ms)
+        self.core = build_producer(config, time=self.time, client=self.client, start=False)
+        self.client._metadata = self.core.metadata
+        self.broker = FakeBroker()
+        self.accumulator = self.core.accumulator
+        self.sender = self.core.sender
+        self.topics: dict[str, int] = {}
+
+    def know(
+        self, topics: dict[str, int], *, nodes: int = 1, leader_epoch: int = 1, ids: bool = False
+    ) -> None:
+        """Let the metadata know of topics and their numbers of partitions; no node leads a partition of -1."""
+        self.topics = topics
+        now_ms = self.time.monotonic_ms()
+        for topic in topics:
+            self.core.metadata.add_topic(topic, now_ms)
+        response = MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(node_id=i, host="localhost", port=9092 + i) for i in range(nodes)
+            ],
+            cluster_id="c",
+            topics=[
+                MetadataResponseTopic(
+                    name=name,
+                    topic_id=self._id(name) if ids else Uuid.ZERO,
+                    partitions=[
+                        MetadataResponsePartition(
+                            partition_index=i,
+                            leader_id=i % nodes if nodes else -1,
+                            leader_epoch=leader_epoch,
+                            replica_nodes=[0],
+                            isr_nodes=[0],
+                        )
+                        for i in range(count)
+                    ],
+                )
+                for name, count in topics.items()
+            ],
+        )
+        self.core.metadata.update(response, now_ms)
+        for topic in topics:
+            self.accumulator.topic(topic)
+        self.accumulator.update_partition_counts()
+
+    def _id(self, topic: str) -> Uuid:
+        uuid = Uuid(topic.encode().ljust(16, b"\1")[:16])
+        self.broker.names[uuid] = topic
+        return uuid
+
+    def initialized(self, producer_id: int = 7, epoch: int = 0) -> ProducerModel:
+        """Go through the request for a producer id."""
+        self.sender.run_once()
+        self.client.respond(
+            InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch),
+            matcher=lambda m: isinstance(m, InitProducerIdRequest),
+        )
+        self.sender.run_once()
+        return self
+
+    def send(
+        self, value: bytes | None, topic: str = "t", partition: int | None = 0, callback: Any = None
+    ) -> Any:
+        """Append a record; returns its future."""
+        queues = self.accumulator.topic(topic)
+        return self.accumulator.append(queues, partition, None, None, value, (), callback)
+
+    def run(self, rounds: int = 1, advance_ms: int = 0) -> None:
+        """Let time pass, then take the sender through `rounds`."""
+        if advance_ms:
+            self.time.advance(advance_ms)
+        for _ in range(rounds):
+            self.sender.run_once()
+
+    @property
+    def waiting(self) -> list[SentRequest]:
+        """The produce requests without an answer, oldest first."""
+        return [sent for sent in self.client.requests if isinstance(sent.message, ProduceRequest)]
+
+    def answer(self, at: int = 0) -> None:
+        """Let the broker answer one of the waiting requests, and the sender take it in."""
+        sent = self.waiting[at]
+        self.client.respond(self.broker.produce(sent.message), matcher=lambda m: m is sent.message)
+        self.sender.run_once()
+
+    def take_but_lose_answer(self, at: int = 0) -> None:
+        """The broker appends, and the connection breaks before the answer comes."""
+        sent = self.waiting[at]
+        self.broker.produce(sent.message)
+        self.client.respond(None, matcher=lambda m: m is sent.message, disconnected=True)
+        self.sender.run_once()
+
+    def settle(self, max_rounds: int = 200) -> None:
+        """Answer everything until nothing is left."""
+        for _ in range(max_rounds):
+            if not self.accumulator.incomplete and not self.waiting:
+                return
+            if self.waiting:
+                self.answer()
+            else:
+                self.run(advance_ms=20)
+        raise AssertionError("The producer did not come to rest")
+
+
+def sequences(sent: SentRequest) -> list[tuple[int, int, int]]:
+    """Epoch, first and last sequence of each batch in a produce request."""
+    found = []
+    for topic in sent.message.topic_data:
+        for data in topic.partition_data:
+            for batch in iter_batches(memoryview(data.records)):
+                found.append((batch.producer_epoch, batch.base_sequence, batch.last_sequence))
+    return found

@@ -1,0 +1,493 @@
+"""The sender's rounds: what is sent when, and what comes of each answer."""
+
+from __future__ import annotations
+
+import pytest
+from kclient.errors import (
+    ClientClosedError,
+    ErrorCode,
+    InvalidRecordError,
+    KafkaTimeoutError,
+    NetworkError,
+    RecordTooLargeError,
+    TopicAuthorizationError,
+    UnknownServerError,
+)
+from kclient.producer.internals.producer_batch import BatchState
+from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
+from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from producer_model import ProducerModel, sequences
+
+
+def model(
+    topics: dict[str, int] | None = None, *, nodes: int = 1, ids: bool = False, **settings: object
+) -> ProducerModel:
+    settings.setdefault("linger_ms", 0)
+    made = ProducerModel(**settings)
+    made.know(topics or {"t": 1}, nodes=nodes, ids=ids)
+    return made.initialized() if made.core.transactions is not None else made
+
+
+def test_a_record_is_sent_and_acknowledged_with_its_offset() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    assert not future.done()
+    m.answer()
+    assert (future.result(0).offset, future.result(0).partition) == (0, 0)
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
+    m = ProducerModel(linger_ms=0)
+    m.know({"t": 1})
+    m.send(b"a")
+    m.run(3)
+    assert m.waiting == []
+    m.initialized()
+    m.run()
+    assert len(m.waiting) == 1
+
+
+def test_a_passing_error_of_init_producer_id_is_tried_again_after_a_backoff() -> None:
+    m = ProducerModel(linger_ms=0)
+    m.know({"t": 1})
+    m.run()
+    m.client.respond(InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    m.run()
+    assert len(m.client.sent) == 1
+    m.run(advance_ms=20)
+    assert len(m.client.sent) == 2
+
+
+def test_being_refused_a_producer_id_fails_all_records() -> None:
+    m = ProducerModel(linger_ms=0)
+    m.know({"t": 1})
+    future = m.send(b"a")
+    m.run()
+    m.client.respond(InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    m.run(2)
+    assert future.exception(0).code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_a_batch_lingers_for_more_records() -> None:
+    m = model(linger_ms=50)
+    m.send(b"a")
+    m.run(advance_ms=40)
+    assert m.waiting == []
+    m.run(advance_ms=15)
+    assert len(m.waiting) == 1
+
+
+def test_a_second_batch_makes_the_first_go_out_before_its_time() -> None:
+    m = model(linger_ms=1000, batch_size=100)
+    m.send(b"x" * 60)
+    m.send(b"x" * 60)
+    m.run()
+    assert len(m.waiting) == 1
+
+
+def test_one_request_carries_at_most_one_batch_of_a_partition_and_max_request_size() -> None:
+    m = model({"t": 3}, batch_size=300, max_request_size=700)
+    for partition in (0, 1, 2):
+        m.send(b"x" * 250, partition=partition)
+        m.send(b"x" * 250, partition=partition)
+    m.run()
+    (request,) = m.waiting
+    assert [data.index for data in request.message.topic_data[0].partition_data] == [0, 1]
+    m.run()
+    # The partition that had to wait comes first now.
+    assert [data.index for data in m.waiting[1].message.topic_data[0].partition_data][0] == 2
+
+
+def test_without_idempotence_one_in_flight_keeps_the_order_by_muting_the_partition() -> None:
+    m = model(enable_idempotence=False, max_in_flight_requests_per_connection=1, batch_size=100)
+    m.send(b"x" * 60)
+    m.send(b"y" * 60)
+    m.run(3)
+    assert len(m.waiting) == 1
+    m.answer()
+    m.run()
+    assert len(m.waiting) == 1
+    m.settle()
+    assert m.broker.log("t").values == [b"x" * 60, b"y" * 60]
+
+
+def test_acks_0_counts_as_done_when_written_and_knows_no_offset() -> None:
+    m = model(acks="0")
+    future = m.send(b"a")
+    m.run()
+    assert future.result(0).offset == -1
+
+
+def test_a_retriable_error_is_tried_again_after_the_backoff_with_the_same_sequence() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    first = sequences(m.waiting[0])
+    m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS)
+    m.answer()
+    m.run()
+    assert m.waiting == []
+    m.run(advance_ms=15)
+    assert sequences(m.waiting[0]) == first
+    m.answer()
+    assert future.result(0).offset == 0
+
+
+def test_an_answer_that_was_lost_does_not_make_a_second_copy() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    m.take_but_lose_answer()
+    m.run(advance_ms=20)
+    m.answer()
+    assert m.broker.log("t").values == [b"a"]
+    assert future.result(0).offset == 0
+
+
+def test_a_duplicate_that_the_broker_no_longer_remembers_is_a_success_without_offset() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    m.broker.fail("t", ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+    m.answer()
+    assert future.result(0).offset == -1
+
+
+def test_a_lost_leader_asks_for_metadata_at_once() -> None:
+    m = model()
+    m.send(b"a")
+    m.run()
+    assert not m.core.metadata.update_requested
+    m.broker.fail("t", ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    m.answer()
+    assert m.core.metadata.update_requested
+
+
+def test_a_leader_named_in_the_answer_is_tried_without_backoff() -> None:
+    m = model({"t": 1}, retry_backoff_ms=5000, retry_backoff_max_ms=5000)
+    m.send(b"a")
+    m.run()
+    sent = m.waiting[0]
+    answer = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="t",
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=0,
+                        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                        base_offset=-1,
+                        current_leader=LeaderIdAndEpoch(leader_id=5, leader_epoch=9),
+                    )
+                ],
+            )
+        ],
+        node_endpoints=[NodeEndpoint(node_id=5, host="other", port=1)],
+    )
+    m.client.respond(answer, matcher=lambda message: message is sent.message)
+    m.run(2)
+    assert [sent.request.node_id for sent in m.waiting] == [5]
+
+
+def test_topics_are_named_by_id_when_all_have_one() -> None:
+    m = model(ids=True)
+    future = m.send(b"a")
+    m.run()
+    assert m.waiting[0].version >= 13
+    assert m.waiting[0].message.topic_data[0].name == ""
+    m.answer()
+    assert future.result(0).topic == "t"
+
+
+def test_topics_without_id_are_named_by_name() -> None:
+    m = model()
+    m.send(b"a")
+    m.run()
+    assert m.waiting[0].version == 12
+    assert m.waiting[0].message.topic_data[0].name == "t"
+
+
+def test_a_final_error_fails_the_records_and_names_the_partition() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    m.broker.fail("t", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    m.answer()
+    error = future.exception(0)
+    assert isinstance(error, TopicAuthorizationError)
+    assert error.topics == {"t"}
+
+
+def test_an_unknown_code_fails_the_records_and_keeps_its_number() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    m.broker.fail("t", 32000)
+    m.answer()
+    error = future.exception(0)
+    assert isinstance(error, UnknownServerError)
+    assert error.code == 32000
+    assert "32000" in str(error)
+
+
+def test_only_the_records_that_are_named_get_their_own_error() -> None:
+    m = model()
+    futures = [m.send(value) for value in (b"a", b"b", b"c")]
+    m.run()
+    m.broker.fail(
+        "t",
+        ErrorCode.INVALID_RECORD,
+        record_errors=[BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")],
+    )
+    m.answer()
+    errors = [future.exception(0) for future in futures]
+    assert all(isinstance(error, InvalidRecordError) for error in errors)
+    assert ["no key" in str(error) for error in errors] == [False, True, False]
+    assert "dropped with its batch" in str(errors[0])
+
+
+def test_a_batch_too_large_is_split_and_its_records_keep_futures_and_order() -> None:
+    told: list[int] = []
+    m = model()
+    futures = [m.send(b"%d" % i * 50, callback=lambda md, e: told.append(md.offset)) for i in range(8)]
+    m.run()
+    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
+    m.answer()
+    m.settle()
+    assert [future.result(0).offset for future in futures] == list(range(8))
+    assert m.broker.log("t").values == [b"%d" % i * 50 for i in range(8)]
+    assert told == list(range(8))
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_splitting_ends_with_single_records_that_fail() -> None:
+    m = model()
+    futures = [m.send(b"x" * 100) for _ in range(5)]
+    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE, times=50)
+    m.run()
+    m.settle()
+    assert all(isinstance(future.exception(0), RecordTooLargeError) for future in futures)
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_a_partition_the_answer_leaves_out_is_tried_again() -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    m.client.respond(ProduceResponse(responses=[]))
+    m.run()
+    m.run(advance_ms=20)
+    m.answer()
+    assert future.result(0).offset == 0
+
+
+def test_a_partition_answered_twice_or_never_asked_for_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    m = model()
+    future = m.send(b"a")
+    m.run()
+    ok = PartitionProduceResponse(index=0, base_offset=4)
+    again = PartitionProduceResponse(index=0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, base_offset=9)
+    stray = PartitionProduceResponse(index=3, base_offset=1)
+    m.client.respond(
+        ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[ok, again, stray])])
+    )
+    m.run()
+    assert future.result(0).offset == 4
+    assert "not what was asked" in caplog.text
+
+
+def test_records_expire_by_delivery_timeout_and_say_why() -> None:
+    m = model(delivery_timeout_ms=5000, request_timeout_ms=1000)
+    future = m.send(b"a")
+    m.run()
+    m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS, times=1000)
+    while not future.done():
+        if m.waiting:
+            m.answer()
+        m.run(advance_ms=500)
+    error = future.exception(0)
+    assert isinstance(error, KafkaTimeoutError)
+    assert "t-0" in str(error)
+    assert "delivery.timeout.ms" in str(error)
+    assert "replicas" in str(error.__cause__)
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_records_for_an_unknown_leader_expire_and_ask_for_metadata_meanwhile() -> None:
+    m = ProducerModel(
+        linger_ms=0, delivery_timeout_ms=2000, request_timeout_ms=1000, enable_idempotence=False
+    )
+    m.know({"t": 1}, nodes=1)
+    m.know({"u": 1}, nodes=1)
+    future = m.send(b"a", topic="t")
+    m.run()
+    assert m.core.metadata.update_requested
+    m.run(advance_ms=2001)
+    assert "never sent" in str(future.exception(0))
+
+
+def test_a_batch_that_expires_in_flight_keeps_its_memory_until_the_request_ends() -> None:
+    m = model(delivery_timeout_ms=2000, request_timeout_ms=1500, max_in_flight_requests_per_connection=5)
+    future = m.send(b"a")
+    m.run()
+    sent = m.waiting[0]
+    sent.request.timeout_ms = 60_000
+    carried = bytes(sent.message.topic_data[0].partition_data[0].records)
+    m.run(advance_ms=2001)
+    assert isinstance(future.exception(0), KafkaTimeoutError)
+    assert m.accumulator.pool.available < m.accumulator.pool.total
+    assert bytes(sent.message.topic_data[0].partition_data[0].records) == carried
+    m.answer()
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+    assert m.broker.log("t").values == [b"a"]
+
+
+def test_retries_are_counted() -> None:
+    m = model(retries=2)
+    future = m.send(b"a")
+    m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS, times=10)
+    m.run()
+    for _ in range(3):
+        assert not future.done()
+        m.answer()
+        m.run(advance_ms=20)
+    assert future.exception(0).code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert len(m.broker.errors["t", 0]) == 7
+
+
+def test_a_broken_connection_is_a_network_error_when_there_are_no_retries() -> None:
+    m = model(enable_idempotence=False, retries=0)
+    future = m.send(b"a")
+    m.run()
+    m.client.respond(None, disconnected=True)
+    m.run()
+    assert isinstance(future.exception(0), NetworkError)
+
+
+def test_a_callback_that_raises_does_not_keep_others_from_being_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    m = model()
+    told: list[str] = []
+
+    def bad(metadata: object, error: object) -> None:
+        raise RuntimeError("mine")
+
+    m.send(b"a", callback=bad)
+    m.send(b"b", callback=lambda metadata, error: told.append("b"))
+    m.run()
+    m.answer()
+    assert told == ["b"]
+    assert "mine" in caplog.text
+
+
+def test_a_full_buffer_sends_what_lingers() -> None:
+    m = model(linger_ms=60_000, buffer_memory=1000, batch_size=900, max_request_size=900, max_block_ms=0)
+    m.send(b"x" * 500)
+    m.run()
+    assert m.waiting == []
+    m.accumulator.pool._waiters.append(object())  # type: ignore[arg-type]
+    m.run()
+    m.accumulator.pool._waiters.clear()
+    assert len(m.waiting) == 1
+
+
+def test_aborting_fails_everything_once_and_closes_the_client() -> None:
+    m = model()
+    told: list[BaseException | None] = []
+    m.send(b"a", callback=lambda metadata, error: told.append(error))
+    m.run()
+    m.send(b"b", callback=lambda metadata, error: told.append(error))
+    m.sender.force_close()
+    m.sender.run()
+    assert [type(error) for error in told] == [ClientClosedError, ClientClosedError]
+    assert m.client.closed
+    with pytest.raises(ClientClosedError):
+        m.send(b"c")
+
+
+def test_an_unexpected_fault_in_a_round_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    m = model()
+    future = m.send(b"a")
+    whole = m.sender.run_once
+    faults = iter([RuntimeError("odd")])
+
+    def run_once() -> None:
+        for fault in faults:
+            raise fault
+        whole()
+        if m.waiting:
+            m.client.respond(m.broker.produce(m.waiting[0].message))
+
+    monkeypatch.setattr(m.sender, "run_once", run_once)
+    m.sender.initiate_close()
+    m.sender.run()
+    assert future.result(0).offset == 0
+    assert "odd" in caplog.text
+
+
+def test_a_batch_that_cannot_be_compressed_fails_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    m = model({"t": 2}, compression_type="gzip")
+    whole = type(m.accumulator.compressor).compress
+    broken = iter([RuntimeError("no codec")])
+
+    def compress(self: object, topic: str, body: memoryview) -> bytes | None:
+        for fault in broken:
+            raise fault
+        return whole(self, topic, body)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(m.accumulator.compressor), "compress", compress)
+    first, second = m.send(b"a", partition=0), m.send(b"b", partition=1)
+    m.run()
+    m.settle()
+    assert str(first.exception(0)) == "no codec"
+    assert second.result(0).offset == 0
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_arrives(codec: str) -> None:
+    m = model(compression_type=codec)
+    futures = [m.send(b"value %d" % i) for i in range(100)]
+    m.run()
+    m.settle()
+    assert m.broker.log("t").values == [b"value %d" % i for i in range(100)]
+    assert futures[99].result(0).offset == 99
+
+
+def test_a_topic_that_was_used_lately_stays_in_the_metadata_request() -> None:
+    m = model(metadata_max_idle_ms=5000)
+    m.send(b"a")
+    m.time.advance(4000)
+    m.run()
+    plan = m.core.metadata.plan_request()
+    request = plan.build(12)
+    assert isinstance(request, MetadataRequest)
+    assert [topic.name for topic in request.topics or []] == ["t"]
+    assert m.core.metadata.retain_topic("t", False, m.time.monotonic_ms() + 4999)
+    assert not m.core.metadata.retain_topic("t", False, m.time.monotonic_ms() + 5000)
+
+
+def test_batches_end_in_the_state_that_tells_what_became_of_them() -> None:
+    m = model()
+    m.send(b"a")
+    (batch,) = m.accumulator.incomplete.snapshot()
+    assert batch.state is BatchState.QUEUED
+    m.run()
+    assert batch.state is BatchState.IN_FLIGHT
+    m.answer()
+    assert batch.state is BatchState.SUCCEEDED
