@@ -7,6 +7,7 @@ from pathlib import Path
 
 import attrs
 
+from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -229,6 +230,9 @@ class _LogLoader:
             if cut and index + 1 < len(unflushed):
                 self._drop(unflushed[index + 1 :])
                 break
+        for segment in unflushed:
+            if segment.base_offset in segments and segment is not segments.active:
+                segment.become_inactive()
         self.producers.take_snapshot()
 
     def _visit(self, segment: LogSegment, batch: RecordBatch) -> None:

@@ -195,9 +195,11 @@ class LogSegment:
     def recover(self, visit: Callable[[RecordBatch], None]) -> int:
         """Walk all batches with their checksums, rebuild the indexes, and cut the file at the first bad byte.
 
-        `visit` gets every good batch, in order. Returns how many bytes were cut off. Raises OSError.
+        `visit` gets every good batch, in order, and fills the transaction index. Returns how many bytes were
+        cut off. Raises OSError.
         """
         self._reset_indexes()
+        self.txn_index.reset()
         valid = 0
         next_offset = self.base_offset
         try:
@@ -216,6 +218,7 @@ class LogSegment:
         if cut:
             self.records.truncate_to(valid)
         self._append_last_time_entry()
+        self._indexes_checked = True
         return cut
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, RecordBatch]]:
@@ -264,7 +267,7 @@ class LogSegment:
         if self.size == 0:
             self._created_ms = self._time.wall_ms()
             self._first_timestamp_ms = None
-        self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry = self.size - self.offset_index.lookup(offset)[1]
         self._max_timestamp = self.time_index.last_entry
         # The greatest timestamp may belong to a batch behind the last index entry.
         for header in self.records.batch_headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
@@ -391,23 +394,27 @@ class LogSegment:
         index = self.offset_index
         if not self.time_index.path.exists() or not index.path.exists():
             raise CorruptIndexError(f"An index of {self.path.name} is missing")
-        offset, position = index.entry(index.entries - 1) if index.entries else (None, 0)
-        if position >= self.size:
+        indexed_offset, start = index.entry(index.entries - 1) if index.entries else (None, 0)
+        if start >= self.size:
             raise CorruptIndexError(f"{index.path.name} points behind the end of its log")
         last = None
         try:
-            for last in self.records.batch_headers(position):
-                if offset is not None:
-                    if last.last_offset != offset:
-                        raise CorruptIndexError(f"{index.path.name} does not match its log at {position}")
-                    offset = None
+            for last in self.records.batch_headers(start):
+                if last.position == start:
+                    if indexed_offset not in (None, last.last_offset):
+                        break
+                elif last.position - start > self._index_interval_bytes:
+                    raise CorruptIndexError(f"{index.path.name} lacks an entry for {last.position}")
         except CorruptRecordError as error:
-            raise CorruptIndexError(f"{index.path.name} does not match its log at {position}") from error
+            raise CorruptIndexError(f"{index.path.name} does not match its log at {start}") from error
+        if last is None or (last.position == start and indexed_offset not in (None, last.last_offset)):
+            raise CorruptIndexError(f"{index.path.name} does not match its log at {start}")
         # The greatest timestamp is entered when a segment is closed or rolled, so the end of the log is
         # covered.
         timestamp_ms, timestamp_offset = self.time_index.last_entry
-        if last is not None and (last.max_timestamp_ms > timestamp_ms or timestamp_offset > last.last_offset):
+        if last.max_timestamp_ms > timestamp_ms or timestamp_offset > last.last_offset:
             raise CorruptIndexError(f"{self.time_index.path.name} does not match its log")
+        self._bytes_since_index_entry = self.size - start
 
 
 def _batch_size(window: memoryview, at: int) -> int:

@@ -44,8 +44,11 @@ class TransactionIndex:
         """All entries. Raises `CorruptIndexError` for a file that cannot be right, OSError if it cannot be
         read.
         """
-        if self._entries is None:
-            self._entries = self._load()
+        return self.load() if self._entries is None else self._entries
+
+    def load(self) -> list[AbortedTxn]:
+        """Read the entries from the file. Raises as `entries` does."""
+        self._entries = self._read()
         return self._entries
 
     def append(self, txn: AbortedTxn) -> None:
@@ -110,7 +113,7 @@ class TransactionIndex:
         """Remove the file if it is there. Raises OSError."""
         remove_if_present(self.path)
 
-    def _load(self) -> list[AbortedTxn]:
+    def _read(self) -> list[AbortedTxn]:
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
