@@ -9,7 +9,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A busy machine is no fault of the code: how long an example takes says nothing here.
+settings.register_profile("kclient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kclient")
 
 
 def pytest_report_header() -> str:
