@@ -56,9 +56,12 @@ def _look_up(
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index, error_code=Errors.code_for(error)
         )
-    return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset, leader_epoch=epoch
+    found = ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset
     )
+    if call.version >= 4:
+        found.leader_epoch = epoch
+    return found
 
 
 def _offset(
