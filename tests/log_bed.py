@@ -24,7 +24,7 @@ class LogBed:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.directory = root / "t-0"
-        self.directory.mkdir()
+        self.directory.mkdir(exist_ok=True)
         self.time = MockTime()
         self.log_dir = LogDirectory(root)
         self.scheduler = Scheduler("test", self.time)

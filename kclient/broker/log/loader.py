@@ -202,16 +202,18 @@ class _LogLoader:
             self.local.open_segment(base)
 
     def _find_end(self) -> bool:
-        """Take the log's end from the active segment; False if that is damaged in spite of a clean
-        shutdown.
-        """
+        """Take the log's end from the active segment; False if a clean shutdown left damage all the same."""
         active = self.local.segments.active
-        try:
-            self.local.log_end_offset = active.next_offset()
-        except CorruptRecordError as error:
-            log.warning("%s: recovering after a clean shutdown: %s", self._topic_partition, error)
-            self.recovery_point = min(self.recovery_point, active.base_offset)
-            return False
+        for segment in self.local.segments:
+            try:
+                # Other indexes can be built anew by their segment alone, this one needs the producers' state.
+                segment.txn_index.load()
+                if segment is active:
+                    self.local.log_end_offset = active.next_offset()
+            except (CorruptIndexError, CorruptRecordError) as error:
+                log.warning("%s: recovering after a clean shutdown: %s", self._topic_partition, error)
+                self.recovery_point = min(self.recovery_point, segment.base_offset)
+                return False
         self.recovery_point = self.local.log_end_offset
         return True
 

@@ -380,3 +380,31 @@ def test_a_truncation_is_not_undone_by_entries_that_an_index_still_had_in_its_fi
     log = bed.open(config, recovery_point=4)
     for offset in range(7):
         assert next(iter(iter_batches(log.read(offset, 1).records))).base_offset == offset
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"\0\1" + b"\0" * 32])
+def test_a_damaged_transaction_index_is_built_anew(bed: LogBed, damage: bytes) -> None:
+    log = bed.open()
+    log.append_as_leader(bed.batch([b"a"], pid=1, transactional=True), 0)
+    abort = EndTransactionMarker(ControlRecordType.ABORT, 0).batch(0, bed.time.wall_ms(), 0, 1, 0)
+    log.append_as_leader(abort, 0, origin=AppendOrigin.COORDINATOR)
+    log.append_as_leader(bed.batch([b"b"]), 0)
+    log.roll()
+    log.append_as_leader(bed.batch([b"c"]), 0)
+    log.close()
+    path = segment_file(bed, 0, ".txnindex")
+    sound = path.read_bytes()
+    path.write_bytes(damage)
+    log = bed.open(clean=bool(damage))  # an empty file is a sound one: only recovery finds it out
+    assert log.read(0, 1000, isolation=FetchIsolation.TXN_COMMITTED).aborted == [(1, 0)]
+    assert path.read_bytes() == sound
+    assert values(log)[-2:] == [b"b", b"c"]
+
+
+def test_a_damaged_end_of_the_active_segment_is_cut_even_after_a_clean_shutdown(bed: LogBed) -> None:
+    log = bed.open()
+    written = fill(bed, log, 3)
+    log.close()
+    with segment_file(bed, 0).open("ab") as file:
+        file.write(b"\xff" * 100)
+    assert values(bed.open(clean=True)) == written
