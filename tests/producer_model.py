@@ -220,9 +220,9 @@ class ProducerModel:
 
 def sequences(sent: SentRequest) -> list[tuple[int, int, int]]:
     """Epoch, first and last sequence of each batch in a produce request."""
-    found = []
-    for topic in sent.message.topic_data:
-        for data in topic.partition_data:
-            for batch in iter_batches(memoryview(data.records)):
-                found.append((batch.producer_epoch, batch.base_sequence, batch.last_sequence))
-    return found
+    return [
+        (batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+        for topic in sent.message.topic_data
+        for data in topic.partition_data
+        for batch in iter_batches(memoryview(data.records))
+    ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from producer_model import ProducerModel, sequences
+
 from kclient.errors import ErrorCode, KafkaTimeoutError, OutOfOrderSequenceError
 from kclient.producer.internals.transactions.sequences import sequence_precedes
 from kclient.producer.internals.transactions.state import State
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from producer_model import ProducerModel, sequences
 
 
 def model(**settings: object) -> ProducerModel:
@@ -149,19 +150,19 @@ def test_a_batch_that_may_be_written_is_never_renumbered() -> None:
     # the first has had its answer would write it again.
     m = model()
     futures = in_flight(m, 3)
-    m.broker.produce(m.waiting[0].message)
-    first, second, third = m.waiting
-    m.client.respond(None, matcher=lambda message: message is first.message, timed_out=True)
-    m.run()
-    # The mock's connection is gone for all three; the second comes back and is refused in its turn.
-    assert m.core.transactions.identity.epoch == 0
-    m.run(2, advance_ms=20)
-    m.answer()
+    lost, refused, behind = m.waiting
+    m.broker.produce(lost.message)
     m.broker.fail("t", ErrorCode.INVALID_RECORD)
+    m.client.respond(m.broker.produce(refused.message), matcher=lambda message: message is refused.message)
+    m.client.respond(m.broker.produce(behind.message), matcher=lambda message: message is behind.message)
+    m.run()
+    m.client.disconnect(0)
+    m.run(2)
+    assert m.core.transactions.identity.epoch == 0
     m.settle()
     assert m.broker.log("t").values == [b"0", b"2"]
     assert futures[0].result(0).offset == 0
-    assert futures[1].exception(0) is not None
+    assert futures[1].exception(0).code == ErrorCode.INVALID_RECORD
     assert futures[2].result(0).offset == 1
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from producer_model import ProducerModel, sequences
+
 from kclient.errors import (
     ClientClosedError,
     ErrorCode,
@@ -24,7 +26,6 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from producer_model import ProducerModel, sequences
 
 
 def model(
@@ -106,7 +107,7 @@ def test_one_request_carries_at_most_one_batch_of_a_partition_and_max_request_si
     assert [data.index for data in request.message.topic_data[0].partition_data] == [0, 1]
     m.run()
     # The partition that had to wait comes first now.
-    assert [data.index for data in m.waiting[1].message.topic_data[0].partition_data][0] == 2
+    assert m.waiting[1].message.topic_data[0].partition_data[0].index == 2
 
 
 def test_without_idempotence_one_in_flight_keeps_the_order_by_muting_the_partition() -> None:

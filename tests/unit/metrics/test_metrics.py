@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+
+from kclient.metrics import MetricName, Metrics
+from kclient.testing.mock_time import MockTime
+
+
+def measured(metrics: Metrics) -> dict[str, float]:
+    return {name.name: value for name, value in metrics.snapshot().items()}
+
+
+def test_avg_max_rate_and_total_of_one_sensor() -> None:
+    time = MockTime()
+    metrics = Metrics(time, "g", {"client-id": "c"}, window_ms=1000, samples=2)
+    sensor = metrics.sensor(avg="a", maximum="m", rate="r", total="t")
+    sensor.record(10)
+    sensor.record(30, events=3)
+    time.advance(500)
+    assert measured(metrics) == {"a": 10, "m": 30, "r": 40, "t": 40}
+
+
+def test_old_windows_fall_out_but_not_of_the_total() -> None:
+    time = MockTime()
+    metrics = Metrics(time, "g", {}, window_ms=1000, samples=2)
+    sensor = metrics.sensor(avg="a", maximum="m", rate="r", total="t")
+    sensor.record(100)
+    time.advance(1000)
+    sensor.record(2)
+    assert measured(metrics)["m"] == 100
+    time.advance(1000)
+    assert measured(metrics)["m"] == 2
+    time.advance(1000)
+    values = measured(metrics)
+    assert math.isnan(values["a"])
+    assert math.isnan(values["m"])
+    assert values["r"] == 0
+    assert values["t"] == 102
+
+
+def test_a_gauge_is_asked_when_read() -> None:
+    level = [1.0]
+    metrics = Metrics(MockTime(), "g", {})
+    metrics.gauge("level", "How full", lambda: level[0])
+    level[0] = 7.0
+    assert measured(metrics) == {"level": 7.0}
+
+
+def test_the_description_is_not_part_of_a_metrics_identity() -> None:
+    assert MetricName("n", "g", (), "one") == MetricName("n", "g", (), "two")
+    assert str(MetricName("n", "g", (("client-id", "c"),))) == "g:n[client-id=c]"

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from helpers import wait_until
+
+from kclient.errors import BufferExhaustedError, ClientClosedError
+from kclient.metrics import Sensor
+from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.testing.mock_time import MockTime
+
+
+def pool(total: int = 100) -> tuple[BufferPool, MockTime]:
+    time = MockTime()
+    return BufferPool(total, time, Sensor(time), lambda: None), time
+
+
+def test_what_is_released_can_be_allocated_again() -> None:
+    made, _ = pool()
+    assert made.try_allocate(100)
+    assert not made.try_allocate(1)
+    made.release(100)
+    assert made.try_allocate(100)
+
+
+def test_waiters_are_served_in_order_and_small_ones_do_not_overtake() -> None:
+    made, time = pool()
+    assert made.try_allocate(100)
+    order: list[int] = []
+
+    def allocate(size: int) -> None:
+        made.allocate(size, time.timer(10_000))
+        order.append(size)
+
+    threads = []
+    for count, size in enumerate((90, 5, 5), 1):
+        threads.append(threading.Thread(target=allocate, args=(size,)))
+        threads[-1].start()
+        wait_until(lambda count=count: made.waiting == count)  # type: ignore[misc]
+    made.release(50)
+    assert not made.try_allocate(5)
+    assert order == []
+    made.release(50)
+    for thread in threads:
+        thread.join(10)
+    assert sorted(order) == [5, 5, 90]
+    assert made.available == 0
+
+
+def test_waiting_ends_with_max_block_and_leaves_nothing_behind() -> None:
+    made, time = pool()
+    assert made.try_allocate(100)
+    with pytest.raises(BufferExhaustedError, match=r"max\.block\.ms"):
+        made.allocate(10, time.timer(0))
+    assert made.waiting == 0
+    made.release(100)
+    assert made.available == 100
+
+
+def test_giving_up_lets_the_next_in_line_go_on() -> None:
+    made, time = pool()
+    assert made.try_allocate(50)
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def large() -> None:
+        try:
+            made.allocate(80, time.timer(100))
+        except BufferExhaustedError as error:
+            errors.append(error)
+
+    def small() -> None:
+        made.allocate(30, time.timer(100_000))
+        done.set()
+
+    first = threading.Thread(target=large)
+    first.start()
+    wait_until(lambda: made.waiting == 1)
+    second = threading.Thread(target=small)
+    second.start()
+    wait_until(lambda: made.waiting == 2)
+    time.advance(100)
+    first.join(10)
+    second.join(10)
+    assert errors
+    assert done.is_set()
+    assert made.available == 20
+
+
+def test_an_interrupted_wait_gives_back_what_was_granted() -> None:
+    made, time = pool()
+    assert made.try_allocate(100)
+
+    class Interrupted(MockTime):
+        def wait_for(self, condition: threading.Condition, predicate: object, timeout_ms: int) -> bool:
+            made._available += 100
+            made._grant()
+            raise KeyboardInterrupt
+
+    made._time = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        made.allocate(10, time.timer(1000))
+    assert made.available == 100
+    assert made.waiting == 0
+
+
+def test_closing_ends_the_wait() -> None:
+    made, time = pool()
+    assert made.try_allocate(100)
+    made.close()
+    with pytest.raises(ClientClosedError):
+        made.allocate(10, time.timer(1000))
