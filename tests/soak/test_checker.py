@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from checker import check_log, check_reader
 from churn import Ownership, check_owners, check_reads, handed_out, ownerships, seen
 
-from kclient.consumer import ConsumerRecord
 
-
-def record(offset: int, value: bytes, key: bytes = b"k", partition: int = 0) -> ConsumerRecord[bytes, bytes]:
-    return cast(Any, SimpleNamespace(partition=partition, offset=offset, key=key, value=value))
+def record(offset: int, value: bytes, key: bytes = b"k", partition: int = 0) -> Any:
+    return SimpleNamespace(partition=partition, offset=offset, key=key, value=value)
 
 
 def load(sent: list[bytes], acked: dict[bytes, int], failed: tuple[bytes, ...] = ()) -> Any:

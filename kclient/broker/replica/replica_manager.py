@@ -27,6 +27,7 @@ from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
 _NO_EPOCH = -1
+_BATCH_PREFIX = 12  # base offset, and the length of what follows it
 
 
 class ReplicaManager:
@@ -231,10 +232,13 @@ class ReplicaManager:
         except Exception:
             self._log.exception("Reading %s failed", fetch.tp)
             return PartitionFetched(fetch.tp, UnknownServerError())
+        # Behind other partitions' data there may be room for less than a batch. Clients take a batch that is cut
+        # for a broker from before KIP-74, at which they cannot get on.
+        cut = not min_one_batch and _is_first_batch_cut(info.records)
         return PartitionFetched(
             fetch.tp,
             None,
-            info.records,
+            b"" if cut else info.records,
             info.high_watermark,
             info.last_stable_offset,
             info.log_start_offset,
@@ -247,6 +251,12 @@ class ReplicaManager:
         result.last_stable_offset = partition.log.last_stable_offset
         result.log_start_offset = partition.log_start_offset
         return result
+
+
+def _is_first_batch_cut(records: Buffer) -> bool:
+    return len(records) < _BATCH_PREFIX or len(records) < _BATCH_PREFIX + int.from_bytes(
+        records[8:_BATCH_PREFIX], "big"
+    )
 
 
 def _divergence(partition: Partition, fetch: PartitionFetch) -> tuple[int, int] | None:

@@ -1,0 +1,30 @@
+"""What a fetch brings when its limits are smaller than the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from scenarios import new_topic, read_all
+
+from kclient.broker.embedded import EmbeddedKafka
+from kclient.producer import KafkaProducer
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
+@pytest.mark.parametrize("fetch_max_bytes", [1, 2500, 10_000])
+def test_partitions_for_which_a_fetch_has_no_room_left_are_read_later(
+    servers: str, fetch_max_bytes: int
+) -> None:
+    topic = new_topic(servers, 4)
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=0, batch_size=0) as producer:
+        for number in range(80):
+            producer.send(topic, b"%04d" % number + bytes(1000), partition=number % 4)
+    records = read_all(servers, topic, **{"fetch.max.bytes": fetch_max_bytes})
+    assert Counter(int((record.value or b"")[:4]) for record in records) == Counter(range(80))
