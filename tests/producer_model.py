@@ -59,6 +59,11 @@ class PartitionLog:
         self.values += [record.value for record in batch.records()]
         return 0, base
 
+    def restart(self) -> None:
+        """As after a clean restart: of each producer id the snapshot keeps the last batch alone."""
+        for pid, (epoch, recent) in self._producers.items():
+            self._producers[pid] = (epoch, deque(list(recent)[-1:], maxlen=5))
+
     def forget_producers(self) -> None:
         """As after the retention of everything that a producer wrote."""
         self._producers.clear()

@@ -54,7 +54,7 @@ def test_kafkas_tools_find_the_embedded_brokers_segments_sound(
     values = []
     for log in logs:
         printed = kafka.tool(
-            "kafka.tools.DumpLogSegments", "--files", str(log), "--deep-iteration", "--print-data-log"
+            "org.apache.kafka.tools.DumpLogSegments", "--files", str(log), "--deep-iteration", "--print-data-log"
         )
         values += [line.rsplit("payload: ", 1)[1] for line in printed.splitlines() if "payload: " in line]
         assert "Found" not in printed
@@ -62,7 +62,7 @@ def test_kafkas_tools_find_the_embedded_brokers_segments_sound(
     assert values == [f"v{i}" for i in range(2000)]
     for index in sorted([*partition.glob("*.index"), *partition.glob("*.timeindex")]):
         arguments = ["--index-sanity-check"] if index.suffix == ".index" else []
-        printed = kafka.tool("kafka.tools.DumpLogSegments", "--files", str(index), *arguments)
+        printed = kafka.tool("org.apache.kafka.tools.DumpLogSegments", "--files", str(index), *arguments)
         assert "mismatch" not in printed.lower()
         assert "Found" not in printed
 
@@ -81,7 +81,7 @@ def test_kafkas_tools_read_the_embedded_brokers_committed_offsets(kafka: RealKaf
             consumer.commit_sync()
     logs = sorted(next(tmp_path.rglob("__consumer_offsets-0")).glob("*.log"))
     printed = "".join(
-        kafka.tool("kafka.tools.DumpLogSegments", "--files", str(log), "--offsets-decoder") for log in logs
+        kafka.tool("org.apache.kafka.tools.DumpLogSegments", "--files", str(log), "--offsets-decoder") for log in logs
     )
     assert '"group":"dumped"' in printed
     assert f'"topic":"{topic}"' in printed

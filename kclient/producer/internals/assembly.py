@@ -156,6 +156,7 @@ def build_producer(
         sender,
         accumulator,
         guard,
+        failed_records=lambda: responses.failed_records,
         exit_timeout_ms=config.delivery_timeout_ms,
     )
     if start:

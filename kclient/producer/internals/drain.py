@@ -66,7 +66,7 @@ class Drainer:
             by_leader.setdefault(leader, []).append(queue)
             if leader in ready or queue.muted:
                 continue
-            batch = queue.batches[0]
+            batch = self._next_of(queue)
             if not self._may_drain(batch):
                 # Nothing here depends on the time: an answer will change it.
                 continue
@@ -94,6 +94,9 @@ class Drainer:
                 return 0
         return wait_ms
 
+    def _next_of(self, queue: PartitionQueue) -> ProducerBatch:
+        return queue.batches[0] if self._transactions is None else self._transactions.next_of(queue)
+
     def _may_drain(self, batch: ProducerBatch) -> bool:
         return self._transactions is None or self._transactions.may_drain(batch)
 
@@ -107,7 +110,7 @@ class Drainer:
         for queue in queues:
             if queue.muted or not queue.batches:
                 continue
-            batch = queue.batches[0]
+            batch = self._next_of(queue)
             if batch.attempts and self._backoff_left_ms(batch, now_ms) > 0:
                 continue
             if not self._may_drain(batch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.sender import Sender
@@ -26,7 +27,7 @@ _running_lock = threading.Lock()
 class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
-    __slots__ = ("_accumulator", "_guard", "_sender", "_thread", "exit_timeout_ms", "name")
+    __slots__ = ("_accumulator", "_failed", "_guard", "_sender", "_thread", "exit_timeout_ms", "name")
 
     def __init__(
         self,
@@ -35,12 +36,14 @@ class IoThread:
         accumulator: RecordAccumulator,
         guard: ForkGuard,
         *,
+        failed_records: Callable[[], int],
         exit_timeout_ms: int,
     ) -> None:
         self.name = name
         self._sender = sender
         self._accumulator = accumulator
         self._guard = guard
+        self._failed = failed_records
         self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
         self._thread = KafkaThread(name, self._run)
 
@@ -77,6 +80,11 @@ class IoThread:
         """Records without an outcome."""
         return self._accumulator.incomplete.record_count()
 
+    @property
+    def failed(self) -> int:
+        """Records that failed, ever."""
+        return self._failed()
+
     def begin_close(self) -> None:
         """Let the thread send what there is, then end."""
         self._sender.initiate_close()
@@ -96,19 +104,22 @@ def _finish_at_exit() -> None:
     """Flush producers that were never closed: the I/O threads are daemons and end with the interpreter."""
     with _running_lock:
         threads = [thread for thread in _running if not thread.belongs_to_parent]
+    failed_before = [thread.failed for thread in threads]
     for thread in threads:
         thread.begin_close()
     started = time.monotonic()
-    for thread in threads:
+    for thread, failed in zip(threads, failed_before, strict=True):
         elapsed_ms = int((time.monotonic() - started) * 1000)
-        if thread.join(max(thread.exit_timeout_ms - elapsed_ms, 0)):
-            continue
-        log.warning(
-            "%s: the program ends with %d records undelivered; call close() or flush() before",
-            thread.name,
-            thread.undelivered,
-        )
-        thread.abort()
+        if not thread.join(max(thread.exit_timeout_ms - elapsed_ms, 0)):
+            thread.abort()
+        # Of those that fail from here on nobody is told any more.
+        lost = thread.failed - failed + thread.undelivered
+        if lost:
+            log.warning(
+                "%s: the program ends with %d records undelivered; call close() or flush() before",
+                thread.name,
+                lost,
+            )
 
 
 at_exit(ExitStage.CLIENTS, _finish_at_exit)

@@ -66,6 +66,7 @@ class ProduceResponseHandler:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._log = log_context.logger(__name__)
         self._warnings = RepeatedWarning(self._log)
+        self.failed_records = 0
 
     def handle(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
         """Settle every batch of a request, whatever the answer says or leaves out."""
@@ -149,11 +150,17 @@ class ProduceResponseHandler:
 
     def _succeed(self, batch: ProducerBatch, answer: _Answer) -> None:
         if self._transactions is not None:
-            self._transactions.on_success(batch, answer.base_offset)
+            for other in self._transactions.on_success(batch, answer.base_offset):
+                # Its own answer was lost with the connection, and with it the offset.
+                self._accumulator.take(other)
+                self._finish(other, -1, -1)
         if batch.state is BatchState.ABANDONED:
             self._end_abandoned(batch)
             return
-        batch.succeed(answer.base_offset, answer.log_append_time_ms)
+        self._finish(batch, answer.base_offset, answer.log_append_time_ms)
+
+    def _finish(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
+        batch.succeed(base_offset, log_append_time_ms)
         self._accumulator.settled(batch)
         self._accumulator.release(batch)
 
@@ -278,6 +285,7 @@ class ProduceResponseHandler:
             (lambda index: _record_error(batch.tp, error, named, index)) if named else None,
             still_carried=still_carried,
         )
+        self.failed_records += batch.builder.count
         self._metrics.failed(batch)
         self._accumulator.settled(batch)
 

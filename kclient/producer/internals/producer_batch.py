@@ -36,7 +36,7 @@ class BatchState(Enum):
 
 
 _VALID_TRANSITIONS: dict[BatchState, frozenset[BatchState]] = {
-    BatchState.QUEUED: frozenset({BatchState.IN_FLIGHT, BatchState.FAILED}),
+    BatchState.QUEUED: frozenset({BatchState.IN_FLIGHT, BatchState.SUCCEEDED, BatchState.FAILED}),
     BatchState.IN_FLIGHT: frozenset(
         {BatchState.QUEUED, BatchState.SUCCEEDED, BatchState.FAILED, BatchState.ABANDONED, BatchState.SPLIT}
     ),
@@ -73,6 +73,8 @@ class ProducerBatch:
     base_sequence: int = NO_SEQUENCE
     in_doubt: bool = False
     """An attempt ended without a definite answer, so the broker may have the batch."""
+    refused: bool = False
+    """The broker refused it as out of order while it was in doubt: it may be written and forgotten (see `probe`)."""
     part_of_doubtful: bool = False
     """It was split from one that the broker may have as a whole, so a refusal does not say that it has nothing."""
     last_error: BaseException | None = None

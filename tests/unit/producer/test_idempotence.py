@@ -109,6 +109,28 @@ def test_a_broken_connection_with_five_in_flight_loses_and_repeats_nothing() -> 
     assert [future.result(0).offset for future in futures] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("written", range(6))
+def test_a_broker_that_restarted_with_five_in_flight_gets_nothing_twice(written: int) -> None:
+    """It remembers the last batch only, so it refuses those before it as if it had never seen them."""
+    m = model()
+    futures = in_flight(m, 5)
+    for sent in list(m.waiting)[:written]:
+        m.broker.produce(sent.message)
+    m.broker.log("t").restart()
+    m.client.disconnect(0)
+    m.run()
+    m.settle()
+    assert m.broker.log("t").values == [b"0", b"1", b"2", b"3", b"4"]
+    assert m.core.transactions.identity.epoch == 0
+    # The offsets of those that only a younger one proved to be there were lost with the connection.
+    unknown = max(written - 1, 0)
+    assert [future.result(0).offset for future in futures] == [-1] * unknown + list(range(unknown, 5))
+    m.send(b"5")
+    m.run()
+    m.settle()
+    assert m.broker.log("t").values[-1] == b"5"
+
+
 def test_repetitions_go_one_at_a_time_until_the_oldest_is_through() -> None:
     m = model()
     in_flight(m, 3)

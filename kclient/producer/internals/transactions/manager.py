@@ -23,7 +23,8 @@ from kclient.errors import (
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
-from kclient.producer.internals.producer_batch import NO_SEQUENCE, ProducerBatch
+from kclient.producer.internals.partition_queue import PartitionQueue
+from kclient.producer.internals.producer_batch import NO_SEQUENCE, BatchState, ProducerBatch
 from kclient.producer.internals.transactions.sequences import (
     PartitionSequences,
     ProducerIdAndEpoch,
@@ -48,8 +49,6 @@ _FATAL = (
     UnsupportedVersionError,
     InvalidPidMappingError,
 )
-# The attempt was refused, and had an earlier one been taken, the answer would have been another.
-_NOT_WRITTEN = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 # The leader has the batch, or it may have.
 _MAYBE_WRITTEN = frozenset(
     {
@@ -162,7 +161,7 @@ class TransactionManager:
         entry = self.sequences(batch.tp)
         if batch.has_sequence:
             # A repetition: one at a time and in order. Behind a gap the broker would only refuse it again.
-            return batch.base_sequence == entry.first_in_flight and (
+            return batch is entry.probe and (
                 entry.gap is None or sequence_precedes(batch.base_sequence, entry.gap)
             )
         if entry.gap is not None or entry.unresolved is not None:
@@ -176,6 +175,14 @@ class TransactionManager:
             return False
         # A new epoch begins only when nothing of the old one can arrive after it.
         return entry.identity == self._identity or not (entry.in_flight or entry.on_wire)
+
+    def next_of(self, queue: PartitionQueue) -> ProducerBatch:
+        """The batch of a queue that is not empty whose turn it is: the first, or the first that was not refused."""
+        first = queue.batches[0]
+        if not first.refused:
+            return first
+        probe = self.sequences(queue.tp).probe
+        return first if probe is None or probe.state is not BatchState.QUEUED else probe
 
     def on_drain(self, batch: ProducerBatch) -> None:
         """`batch` is about to be sent: it gets its sequence, unless it has one from its first attempt."""
@@ -192,15 +199,22 @@ class TransactionManager:
 
     # What came of it.
 
-    def on_success(self, batch: ProducerBatch, base_offset: int) -> None:
-        """The broker has `batch`, even if its sender was told that the time was up."""
+    def on_success(self, batch: ProducerBatch, base_offset: int) -> list[ProducerBatch]:
+        """The broker has `batch`, even if its sender was told that the time was up.
+
+        Returns the queued batches that this proves to be written as well.
+        """
         entry = self.sequences(batch.tp)
+        written = entry.written_before(batch)
+        for other in written:
+            entry.forget(other)
         entry.acked(batch, base_offset)
         entry.forget(batch)
+        return written
 
     def note_answer(self, batch: ProducerBatch, code: int) -> None:
         """Remember what the answer of an attempt says about earlier ones."""
-        if code in _NOT_WRITTEN and not batch.part_of_doubtful:
+        if code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.part_of_doubtful:
             batch.in_doubt = False
         elif code in _MAYBE_WRITTEN or ErrorCode.__members__.get(Errors.name_of(code)) is None:
             batch.in_doubt = True
@@ -215,11 +229,14 @@ class TransactionManager:
             return True
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             # Behind others it fits once those are written. But what is missing before the oldest will never come:
-            # it was given up, or deleted.
-            if batch.base_sequence == self.sequences(batch.tp).first_in_flight:
+            # it was given up, or deleted. Or it is written, and a broker that restarted forgot it.
+            entry = self.sequences(batch.tp)
+            if batch is entry.probe:
                 if batch.part_of_doubtful:
                     return False  # or the whole was written, which a part is not recognised as
-                self._open_gap(batch)
+                batch.refused = True
+                if not any(other.in_doubt and not other.refused for other in entry.in_flight):
+                    self._open_gap(entry.in_flight[0])
             return True
         if code == ErrorCode.INVALID_PRODUCER_EPOCH and not batch.in_doubt:
             self._open_gap(batch)

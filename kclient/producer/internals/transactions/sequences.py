@@ -59,9 +59,25 @@ class PartitionSequences:
     """The sequence from which on the broker has certainly nothing and will take nothing: a new epoch is needed."""
 
     @property
-    def first_in_flight(self) -> int:
-        """The sequence of the oldest batch without outcome."""
-        return self.in_flight[0].base_sequence if self.in_flight else NO_SEQUENCE
+    def probe(self) -> ProducerBatch | None:
+        """The oldest batch without outcome that was not refused: the next one to be sent again.
+
+        A broker that restarted remembers only the last batch of a producer. It refuses the ones before, although it
+        has them, and answers the last one as it did first. So a refusal proves nothing while a younger batch is in
+        doubt: that one's answer tells for both.
+        """
+        for batch in self.in_flight:
+            if not batch.refused:
+                return batch
+        return None
+
+    def written_before(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """The refused batches that the broker must have, as it has the younger `batch`."""
+        return [
+            other
+            for other in self.in_flight
+            if other.refused and sequence_precedes(other.base_sequence, batch.base_sequence)
+        ]
 
     @property
     def all_acked(self) -> bool:
@@ -127,5 +143,5 @@ class PartitionSequences:
         for batch in self.in_flight:
             assert batch.state is BatchState.QUEUED
             batch.stamp(identity.producer_id, identity.epoch, self.next_sequence)
-            batch.in_doubt = False
+            batch.in_doubt = batch.refused = False
             self.next_sequence = increment_sequence(self.next_sequence, batch.builder.count)

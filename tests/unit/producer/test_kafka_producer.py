@@ -1,0 +1,480 @@
+"""The public face: arguments, serializers, interceptors, closing; against a scripted broker on a real socket."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from faults import ScriptedBroker, closed_port
+from helpers import wait_until
+from producer_model import FakeBroker
+
+from kclient.errors import (
+    ClientClosedError,
+    ConfigError,
+    ForkedClientError,
+    IllegalStateError,
+    InvalidTopicError,
+    KafkaTimeoutError,
+    RecordTooLargeError,
+    SerializationError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.producer import KafkaProducer, ProducerRecord, RecordMetadata, RoundRobinPartitioner
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
+from kclient.record import iter_batches
+from kclient.serialization import StringSerializer
+from kclient.utils.futures import KafkaFuture
+
+
+class Server:
+    """A scripted broker that keeps what is produced."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.broker = broker
+        self.logs = FakeBroker()
+        broker.on(
+            ApiKeys.INIT_PRODUCER_ID, lambda h, m: InitProducerIdResponse(producer_id=1, producer_epoch=0)
+        )
+        broker.on(ApiKeys.PRODUCE, lambda h, m: self.logs.produce(m))
+
+    def producer(self, **settings: Any) -> KafkaProducer[Any, Any]:
+        return KafkaProducer(bootstrap_servers=self.broker.bootstrap, **settings)
+
+    def records(self, topic: str = "t") -> list[Any]:
+        """All records of the topic as they came, batch by batch."""
+        return [
+            record
+            for request in self.broker.received(ApiKeys.PRODUCE)
+            for data in request.topic_data
+            for partition in data.partition_data
+            for batch in iter_batches(memoryview(partition.records))
+            for record in batch.records()
+            if data.name == topic
+        ]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with ScriptedBroker(topics={"t": 3}) as broker:
+        yield Server(broker)
+
+
+def test_a_record_arrives_with_key_headers_and_timestamp(server: Server) -> None:
+    with server.producer() as producer:
+        future = producer.send(
+            "t", b"v", key=b"k", headers=[("h", b"1"), ("n", None)], timestamp_ms=5, partition=2
+        )
+        metadata = future.result(10)
+    assert isinstance(future, KafkaFuture)
+    assert metadata == RecordMetadata("t", 2, 0, 5, 1, 1)
+    (record,) = server.records()
+    assert (record.key, record.value, record.timestamp_ms) == (b"k", b"v", 5)
+    assert tuple(record.headers) == (("h", b"1"), ("n", None))
+
+
+def test_null_and_empty_are_not_the_same(server: Server) -> None:
+    with server.producer() as producer:
+        producer.send("t", None, key=b"", partition=0)
+        producer.send("t", b"", key=None, partition=0)
+    assert [(record.key, record.value) for record in server.records()] == [(b"", None), (None, b"")]
+
+
+def test_a_producer_record_may_be_sent_as_it_is(server: Server) -> None:
+    with server.producer() as producer:
+        record = ProducerRecord("t", b"v", key=b"k", partition=1)
+        assert producer.send(record).result(10).partition == 1
+        with pytest.raises(TypeError, match="from the record"):
+            producer.send(record, b"other")  # type: ignore[call-overload]
+
+
+def test_keys_go_where_java_puts_them_and_ignore_keys_ignores_them(server: Server) -> None:
+    server.broker.topics["many"] = 100
+    with server.producer() as producer:
+        assert producer.send("many", b"v", key=b"b3").result(10).partition == 29
+        assert producer.send("many", b"v", key=b"5").result(10).partition == 50
+    with server.producer(partitioner_ignore_keys=True, batch_size=0) as producer:
+        futures = [producer.send("many", b"v", key=b"b3") for _ in range(30)]
+        assert len({future.result(10).partition for future in futures}) > 5
+
+
+def test_a_custom_partitioner_decides_and_is_closed(server: Server) -> None:
+    class Mine:
+        closed = 0
+        seen: tuple[Any, ...] = ()
+
+        def partition(
+            self, topic: str, key: Any, key_bytes: Any, value: Any, value_bytes: Any, cluster: Any
+        ) -> int:
+            self.seen = (topic, key, key_bytes, value, value_bytes, cluster.partition_count(topic))
+            return 2 if value == "good" else 99
+
+        def close(self) -> None:
+            self.closed += 1
+
+    mine = Mine()
+    with server.producer(partitioner_class=mine, value_serializer=StringSerializer()) as producer:
+        assert producer.send("t", "good", key=b"k").result(10).partition == 2
+        assert mine.seen == ("t", b"k", b"k", "good", b"good", 3)
+        with pytest.raises(ValueError, match="99"):
+            producer.send("t", "bad")
+    producer.close()
+    assert mine.closed == 1
+
+
+def test_round_robin_spreads_records_one_by_one(server: Server) -> None:
+    with server.producer(partitioner_class=RoundRobinPartitioner) as producer:
+        futures = [producer.send("t", b"v") for _ in range(6)]
+        assert [future.result(10).partition for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def test_what_a_serializer_refuses_is_raised_by_send_and_nothing_is_sent(server: Server) -> None:
+    def explode(value: object) -> bytes:
+        raise RuntimeError("mine")
+
+    with server.producer(value_serializer=explode) as producer, pytest.raises(SerializationError) as caught:
+        producer.send("t", b"v")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert server.records() == []
+
+
+def test_text_is_never_encoded_silently(server: Server) -> None:
+    with server.producer() as producer:
+        with pytest.raises(SerializationError, match=r"value\.serializer"):
+            producer.send("t", "text")
+        with pytest.raises(SerializationError, match=r"key\.serializer"):
+            producer.send("t", b"v", key="text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"topic": ""}, InvalidTopicError, "topic"),
+        ({"topic": "a/b"}, InvalidTopicError, "a/b"),
+        ({"topic": "x" * 250}, InvalidTopicError, "249"),
+        ({"topic": None}, TypeError, "topic"),
+        ({"partition": -1}, ValueError, "partition"),
+        ({"partition": "1"}, TypeError, "partition"),
+        ({"partition": 999}, UnknownTopicOrPartitionError, "999"),
+        ({"timestamp_ms": -2}, ValueError, "timestamp_ms"),
+        ({"headers": [(None, b"")]}, TypeError, "headers"),
+        ({"headers": {"k": b"v"}}, TypeError, "headers"),
+        ({"on_delivery": 5}, TypeError, "on_delivery"),
+        ({"value": b"x" * 2_000_000}, RecordTooLargeError, r"max\.request\.size"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_raised_at_once(
+    server: Server, arguments: dict[str, Any], error: type[Exception], match: str
+) -> None:
+    arguments = {"topic": "t", "value": b"v", **arguments}
+    with server.producer() as producer, pytest.raises(error, match=match):
+        producer.send(arguments.pop("topic"), arguments.pop("value"), **arguments)
+    assert server.records() == []
+
+
+def test_an_unknown_topic_is_waited_for_and_named_with_servers_and_setting(server: Server) -> None:
+    with server.producer(max_block_ms=200) as producer, pytest.raises(KafkaTimeoutError) as caught:
+        producer.send("missing", b"v")
+    for part in ("missing", server.broker.bootstrap, "max.block.ms"):
+        assert part in str(caught.value)
+
+
+def test_a_topic_that_appears_within_max_block_is_sent_to(server: Server) -> None:
+    with server.producer(retry_backoff_ms=10) as producer:
+        timer = threading.Timer(0.2, lambda: server.broker.topics.update(late=1))
+        timer.start()
+        assert producer.send("late", b"v").result(10).topic == "late"
+        timer.join()
+
+
+def test_no_broker_at_all_ends_with_max_block_and_close_does_not_hang() -> None:
+    started = time.monotonic()
+    producer = KafkaProducer(bootstrap_servers=f"127.0.0.1:{closed_port()}", max_block_ms=200)
+    with producer, pytest.raises(KafkaTimeoutError, match=r"bootstrap\.servers"):
+        producer.send("t", b"v")
+    assert time.monotonic() - started < 5
+
+
+def test_a_missing_server_list_is_told_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match="embedded://"):
+        KafkaProducer()
+
+
+def test_callbacks_run_on_the_io_thread_and_get_metadata_and_no_error(server: Server) -> None:
+    told: list[tuple[Any, Any, bool]] = []
+    with server.producer() as producer:
+        producer.send(
+            "t",
+            b"v",
+            on_delivery=lambda metadata, error: told.append(
+                (metadata.offset, error, threading.current_thread() is threading.main_thread())
+            ),
+        )
+        producer.flush()
+        assert told == [(0, None, False)]
+
+
+def test_a_callback_may_send_and_close_but_not_flush(server: Server) -> None:
+    outcome: list[Any] = []
+    producer = server.producer()
+
+    def callback(metadata: Any, error: Any) -> None:
+        try:
+            producer.flush()
+        except IllegalStateError as refused:
+            outcome.append(refused)
+        outcome.append(producer.send("t", b"second"))
+        producer.close()
+
+    producer.send("t", b"first", on_delivery=callback)
+    wait_until(lambda: not producer._core.io_thread.alive)
+    assert isinstance(outcome[0], IllegalStateError)
+    assert isinstance(outcome[1].exception(5), ClientClosedError)
+    producer.close()
+
+
+def test_interceptors_see_and_change_records_and_their_faults_are_only_logged(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[Any, Any]] = []
+
+    class Upper:
+        def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
+            return ProducerRecord(record.topic, record.value.upper(), partition=1)
+
+        def on_acknowledgement(self, metadata: RecordMetadata, error: Any) -> None:
+            told.append((metadata.offset, error))
+
+        def close(self) -> None:
+            told.append(("closed", None))
+
+    class Faulty:
+        def on_send(self, record: Any) -> Any:
+            raise RuntimeError("odd")
+
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+            raise RuntimeError("odd")
+
+    mine: list[Any] = []
+    with server.producer(interceptor_classes=[Faulty(), Upper]) as producer:
+        producer.send("t", b"v", on_delivery=lambda metadata, error: mine.append(metadata.offset)).result(10)
+        with pytest.raises(SerializationError):
+            producer.send(ProducerRecord("t", "text"))
+    assert [record.value for record in server.records()] == [b"V"]
+    assert mine == [0]
+    assert told[0] == (0, None)
+    assert told[1][0] == -1
+    assert isinstance(told[1][1], SerializationError)
+    assert told[2] == ("closed", None)
+    assert "Faulty" in caplog.text
+
+
+def test_partitions_for_tells_leaders(server: Server) -> None:
+    with server.producer() as producer:
+        assert [info.partition for info in producer.partitions_for("t")] == [0, 1, 2]
+
+
+def test_metrics_have_javas_names(server: Server) -> None:
+    with server.producer(client_id="me") as producer:
+        producer.send("t", b"v").result(10)
+        values = {name.name: value for name, value in producer.metrics().items()}
+        assert {name.tags for name in producer.metrics()} == {(("client-id", "me"),)}
+    assert values["record-send-total"] == 1
+    assert values["buffer-total-bytes"] == 33_554_432
+
+
+def test_flush_with_nothing_to_send_returns_and_a_timeout_tells_how_much_is_left(server: Server) -> None:
+    with server.producer() as producer:
+        producer.flush()
+        server.broker.on(ApiKeys.PRODUCE, lambda h, m: time.sleep(0.3) or server.logs.produce(m))
+        producer.send("t", b"v")
+        with pytest.raises(KafkaTimeoutError, match="1 records"):
+            producer.flush(timeout_ms=20)
+        producer.flush(timeout_ms=10_000)
+
+
+def test_close_delivers_what_lingers(server: Server) -> None:
+    producer = server.producer(linger_ms=60_000, delivery_timeout_ms=120_000)
+    future = producer.send("t", b"v")
+    producer.close()
+    assert future.result(0).offset == 0
+
+
+def test_close_0_delivers_nothing_more_and_is_quick(server: Server) -> None:
+    producer = server.producer(linger_ms=60_000, delivery_timeout_ms=120_000)
+    future = producer.send("t", b"v")
+    started = time.monotonic()
+    producer.close(timeout_ms=0)
+    assert time.monotonic() - started < 1
+    assert isinstance(future.exception(0), ClientClosedError)
+    assert server.records() == []
+
+
+def test_close_is_bounded_when_the_broker_does_not_answer(server: Server) -> None:
+    producer = server.producer()
+    producer.partitions_for("t")
+    server.broker.on(ApiKeys.PRODUCE, lambda h, m: time.sleep(1) or server.logs.produce(m))
+    future = producer.send("t", b"v")
+    started = time.monotonic()
+    producer.close(timeout_ms=300)
+    assert time.monotonic() - started < 0.8
+    assert isinstance(future.exception(0), ClientClosedError)
+
+
+def test_close_twice_is_fine_and_everything_else_says_closed(server: Server) -> None:
+    producer = server.producer()
+    producer.close()
+    producer.close()
+    with pytest.raises(ClientClosedError):
+        producer.send("t", b"v")
+    with pytest.raises(ClientClosedError):
+        producer.partitions_for("t")
+
+
+def test_close_waits_no_longer_than_told_for_a_callback_that_blocks(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    release = threading.Event()
+    producer = server.producer()
+    producer.send("t", b"v", on_delivery=lambda metadata, error: release.wait(10))
+    wait_until(server.records)
+    started = time.monotonic()
+    producer.close(timeout_ms=100)
+    assert time.monotonic() - started < 0.6
+    assert "callback" in caplog.text
+    release.set()
+    producer._core.io_thread.join(10_000)
+
+
+def test_the_error_of_a_with_block_is_not_masked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: object, timeout_ms: int | None = None) -> None:
+        whole(self, timeout_ms)  # type: ignore[arg-type]
+        raise RuntimeError("close failed")
+
+    whole = KafkaProducer.close
+    monkeypatch.setattr(KafkaProducer, "close", broken)
+    with pytest.raises(KeyError), server.producer():
+        raise KeyError("mine")
+
+
+def test_a_producer_nobody_holds_warns_delivers_what_it_has_and_ends(server: Server) -> None:
+    held = [server.producer()]
+    future = held[0].send("t", b"v")
+    core = held[0]._core
+    with pytest.warns(ResourceWarning, match="never closed"):
+        held.clear()
+    assert future.result(10).offset == 0
+    core.io_thread.join(10_000)
+    assert not core.io_thread.alive
+
+
+def test_no_thread_is_left_after_close(server: Server) -> None:
+    before = threading.active_count()
+    for _ in range(5):
+        with server.producer() as producer:
+            producer.send("t", b"v")
+    wait_until(lambda: threading.active_count() <= before + 5)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("kclient-producer")]
+
+
+def test_a_forked_child_is_told_at_once_and_leaves_the_parent_alone(server: Server) -> None:
+    with server.producer() as producer:
+        producer.send("t", b"before").result(10)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                for call in (lambda: producer.send("t", b"child"), producer.flush, producer.metrics):
+                    try:
+                        call()
+                    except ForkedClientError:
+                        code = 0
+                    else:
+                        code = 2
+                        break
+                producer.close()
+                del producer
+                gc.collect()
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert producer.send("t", b"after").result(10).offset >= 0
+    assert [record.value for record in server.records()] == [b"before", b"after"]
+
+
+def run_program(server: Server, text: str) -> subprocess.CompletedProcess[str]:
+    program = f"servers = {server.broker.bootstrap!r}\n" + textwrap.dedent(text)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_end_of_the_program_delivers_what_was_sent(server: Server) -> None:
+    done = run_program(
+        server,
+        """
+        from kclient.producer import KafkaProducer
+        producer = KafkaProducer(bootstrap_servers=servers, linger_ms=60_000, delivery_timeout_ms=100_000)
+        for i in range(100):
+            producer.send("t", b"%d" % i)
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(server.records()) == 100
+
+
+def test_the_end_of_the_program_is_not_held_up_and_tells_what_was_not_delivered(server: Server) -> None:
+    server.broker.on(ApiKeys.PRODUCE, lambda h, m: time.sleep(3) or server.logs.produce(m))
+    started = time.monotonic()
+    done = run_program(
+        server,
+        """
+        from kclient.producer import KafkaProducer
+        producer = KafkaProducer(
+            bootstrap_servers=servers, linger_ms=0, request_timeout_ms=700, delivery_timeout_ms=800
+        )
+        for i in range(7):
+            producer.send("t", b"%d" % i, partition=0)
+        """,
+    )
+    assert time.monotonic() - started < 8
+    assert done.returncode == 0
+    assert "with 7 records undelivered" in done.stderr
+
+
+def test_many_threads_share_a_producer(server: Server) -> None:
+    with server.producer(linger_ms=1) as producer:
+        futures: dict[int, list[KafkaFuture[RecordMetadata]]] = {}
+
+        def send(who: int) -> None:
+            futures[who] = [producer.send("t", b"%d:%d" % (who, i), partition=who % 3) for i in range(500)]
+
+        threads = [threading.Thread(target=send, args=(who,)) for who in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        producer.flush(60_000)
+        for mine in futures.values():
+            offsets = [future.result(0).offset for future in mine]
+            assert offsets == sorted(set(offsets))
+    values = [record.value for record in server.records()]
+    assert len(values) == len(set(values)) == 8000
+
+
+def test_logs_name_the_client_and_hold_no_payload(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "kclient"), server.producer(client_id="me") as producer:
+        producer.send("t", b"top-secret").result(10)
+    assert "clientId=me" in caplog.text
+    assert "top-secret" not in caplog.text
