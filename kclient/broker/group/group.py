@@ -12,7 +12,7 @@ import attrs
 from kclient.broker.group.member import JoinedMember, JoinResult, Member, Protocols, SyncResult
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, FencedInstanceIdError, IllegalStateError, SchemaError, UnknownMemberIdError
-from kclient.protocol.codec import decode_versioned
+from kclient.protocol.codec import decode_prefix
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -252,16 +252,10 @@ class Group:
             return False
         if self.protocol_name is None:
             return bool(self.members)
-        try:
-            return any(
-                topic
-                in decode_versioned(ConsumerProtocolSubscription, member.metadata_for(self.protocol_name))[
-                    1
-                ].topics
-                for member in self.members.values()
-            )
-        except SchemaError:
-            return True
+        subscriptions = [
+            _subscribed(member.metadata_for(self.protocol_name)) for member in self.members.values()
+        ]
+        return any(topics is None or topic in topics for topics in subscriptions)
 
     def _candidates(self) -> set[str]:
         count = len(self.members)
@@ -272,3 +266,16 @@ class Group:
             self._protocol_counts[name] += change
             if not self._protocol_counts[name]:
                 del self._protocol_counts[name]
+
+
+def _subscribed(metadata: bytes) -> list[str] | None:
+    """The topics in a consumer's metadata, None if it cannot be read."""
+    version = int.from_bytes(metadata[:2], "big", signed=True)
+    if len(metadata) < 2 or version < 0:
+        return None
+    # A newer version begins like the newest one known, with more behind it.
+    version = min(version, ConsumerProtocolSubscription.MAX_VERSION)
+    try:
+        return decode_prefix(ConsumerProtocolSubscription, version, metadata, 2)[0].topics
+    except SchemaError:
+        return None

@@ -95,6 +95,8 @@ class GroupStore:
             return groups
         for tp in topic.topic_partitions():
             _Loader(groups, self._time, self._log).read(self._replicas.partition(tp))
+        # What is left without generations and offsets is what tombstones took away.
+        groups = {name: group for name, group in groups.items() if group.generation_id or group.offsets}
         self._log.info("Loaded %d groups from %s", len(groups), OFFSETS_TOPIC)
         return groups
 
