@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import signal
 import tempfile
-import threading
 from pathlib import Path
 
 from kclient.broker import BrokerConfig, KafkaBroker
 from kclient.cli.common import error_console, key_value, natural
 from kclient.config.properties import load_properties
+
+_STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,17 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    if options.data_dir is not None:
-        return _serve(options, options.data_dir, stop)
-    with tempfile.TemporaryDirectory(prefix="kclient-broker-") as directory:
-        error_console().print("no --data-dir: everything is gone when this broker stops", highlight=False)
-        return _serve(options, Path(directory), stop)
+    # Blocked before any thread is started, so that the signal waits until the main thread takes it. With a handler
+    # the kernel may give it to another thread, and the main thread would sleep on.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    try:
+        if options.data_dir is not None:
+            return _serve(options, options.data_dir)
+        with tempfile.TemporaryDirectory(prefix="kclient-broker-") as directory:
+            error_console().print("no --data-dir: everything is gone when this broker stops", highlight=False)
+            return _serve(options, Path(directory))
+    finally:
+        # Asked to stop more than once: it is stopping.
+        while signal.sigtimedwait(_STOP_SIGNALS, 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(options: argparse.Namespace, directory: Path, stop: threading.Event) -> int:
+def _serve(options: argparse.Namespace, directory: Path) -> int:
     settings: dict[str, object] = (
         dict(load_properties(options.command_config)) if options.command_config else {}
     )
@@ -60,7 +67,7 @@ def _serve(options: argparse.Namespace, directory: Path, stop: threading.Event) 
     try:
         host, port = broker.address
         print(f"listening on {host}:{port}", flush=True)
-        stop.wait()
+        signal.sigwait(_STOP_SIGNALS)
     finally:
         broker.stop()
     return 0
