@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kclient.broker.embedded import EmbeddedKafka
 from real_kafka import RealKafka
 from scenarios import assert_read_back, new_topic, produce, read_all
 
+from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 
 
@@ -46,7 +46,7 @@ def test_kafkas_tools_find_the_embedded_brokers_segments_sound(
         data_dir=tmp_path, **{"log.segment.bytes": "16384", "log.index.interval.bytes": "512"}
     ) as ours:
         topic = new_topic(ours.bootstrap_servers, 1)
-        produce(ours.bootstrap_servers, topic, 2000, **{"compression.type": codec, "batch.size": 2048})
+        produce(ours.bootstrap_servers, topic, 2000, **{"compression.type": codec, "max.request.size": 4096})
         assert_read_back(read_all(ours.bootstrap_servers, topic), 2000)
     partition = next(tmp_path.rglob(f"{topic}-0"))
     logs = sorted(partition.glob("*.log"))
@@ -54,7 +54,11 @@ def test_kafkas_tools_find_the_embedded_brokers_segments_sound(
     values = []
     for log in logs:
         printed = kafka.tool(
-            "org.apache.kafka.tools.DumpLogSegments", "--files", str(log), "--deep-iteration", "--print-data-log"
+            "org.apache.kafka.tools.DumpLogSegments",
+            "--files",
+            str(log),
+            "--deep-iteration",
+            "--print-data-log",
         )
         values += [line.rsplit("payload: ", 1)[1] for line in printed.splitlines() if "payload: " in line]
         assert "Found" not in printed
@@ -81,7 +85,8 @@ def test_kafkas_tools_read_the_embedded_brokers_committed_offsets(kafka: RealKaf
             consumer.commit_sync()
     logs = sorted(next(tmp_path.rglob("__consumer_offsets-0")).glob("*.log"))
     printed = "".join(
-        kafka.tool("org.apache.kafka.tools.DumpLogSegments", "--files", str(log), "--offsets-decoder") for log in logs
+        kafka.tool("org.apache.kafka.tools.DumpLogSegments", "--files", str(log), "--offsets-decoder")
+        for log in logs
     )
     assert '"group":"dumped"' in printed
     assert f'"topic":"{topic}"' in printed
