@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+from typing import Generic, Self, TypeAlias, TypeVar, overload
 
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
@@ -24,15 +24,12 @@ from kclient.consumer.internals.arguments import (
     checked_topics,
 )
 from kclient.consumer.internals.assembly import build_consumer
+from kclient.consumer.internals.blocking_calls import BlockingCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.events import (
-    AnyEvent,
     CommitEvent,
     FetchCommittedEvent,
-    LeaveGroupEvent,
     ListOffsetsEvent,
-    RebalanceCallback,
-    RebalanceKind,
     RejoinEvent,
     TopicMetadataEvent,
 )
@@ -49,13 +46,10 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import (
     IllegalStateError,
-    InvalidGroupIdError,
-    KafkaError,
     KafkaTimeoutError,
 )
 from kclient.metrics import MetricName
 from kclient.serialization import Deserializer
-from kclient.utils.time import Timer
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +64,6 @@ OffsetLike: TypeAlias = int | OffsetAndMetadata
 
 _CLOSE_TIMEOUT_MS = 30_000
 _FOR_EVER_MS = 2**31 - 1
-_GRACE_MS = 250
-"""How much later than the deadline the I/O thread may say why something did not happen in time."""
 
 
 class KafkaConsumer(Generic[K, V]):
@@ -143,8 +135,8 @@ class KafkaConsumer(Generic[K, V]):
     def _begin(self, core: ConsumerCore) -> None:
         self._core = core
         self._use = SingleUser("This KafkaConsumer")
+        self._calls = BlockingCalls(core)
         self._current: Portion | None = None
-        self._in_callback = False
 
     # Subscribing and assigning.
 
@@ -166,12 +158,12 @@ class KafkaConsumer(Generic[K, V]):
             if names:
                 self._core.subscribe(names, listener)
             else:
-                self._unsubscribe(self._timer(None))
+                self._calls.unsubscribe(self._calls.timer(None))
 
     def unsubscribe(self) -> None:
         """Leave the group and forget subscription or assignment. The listener hears of the revocation first."""
         with self._use:
-            self._unsubscribe(self._timer(None))
+            self._calls.unsubscribe(self._calls.timer(None))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly `partitions`, without a group. Replaces the assignment before; none at all is `unsubscribe`.
@@ -183,7 +175,7 @@ class KafkaConsumer(Generic[K, V]):
             if chosen:
                 self._core.assign(chosen)
             else:
-                self._unsubscribe(self._timer(None))
+                self._calls.unsubscribe(self._calls.timer(None))
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read now."""
@@ -206,22 +198,33 @@ class KafkaConsumer(Generic[K, V]):
         authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
         without a subscription or assignment.
         """
-        with self._use:
-            self._check_can_poll()
-            core = self._core
-            timer = core.time.timer(checked_timeout(timeout_ms, 0))
-            now_ms = timer.now_ms()
-            self._current = None  # what iteration has left over is still in the buffer
-            core.metrics.polled(now_ms)
-            core.begin_poll(now_ms)
-            while True:
-                seen = core.buffer.signals
-                portions = self._advance()
-                if portions:
-                    return core.hand_out(portions)
-                if timer.is_expired():
-                    return ConsumerRecords({})
-                core.buffer.wait(seen, timer)
+        records: ConsumerRecords[K, V] | None = None
+        try:
+            with self._use:
+                records = self._poll(timeout_ms)
+            return records
+        except BaseException:
+            # A Ctrl-C that comes when the positions have moved, and before the caller has the records.
+            if records:
+                self._core.take_back()
+            raise
+
+    def _poll(self, timeout_ms: int) -> ConsumerRecords[K, V]:
+        self._calls.check_can_poll()
+        core = self._core
+        timer = core.time.timer(checked_timeout(timeout_ms, 0))
+        now_ms = timer.now_ms()
+        self._current = None  # what iteration has left over is still in the buffer
+        core.metrics.polled(now_ms)
+        core.begin_poll(now_ms)
+        while True:
+            seen = core.buffer.signals
+            portions = self._calls.advance()
+            if portions:
+                return core.hand_out(portions)
+            if timer.is_expired():
+                return ConsumerRecords({})
+            core.buffer.wait(seen, timer)
 
     def __iter__(self) -> Self:
         return self
@@ -246,14 +249,14 @@ class KafkaConsumer(Generic[K, V]):
             return self._wait_for_next(now_ms)
 
     def _wait_for_next(self, now_ms: int) -> ConsumerRecord[K, V]:
-        self._check_can_poll()
+        self._calls.check_can_poll()
         core = self._core
         timer = core.time.timer(_FOR_EVER_MS)
         core.metrics.polled(now_ms)
         while True:
             self._current = None
             seen = core.buffer.signals
-            for portion in self._advance():
+            for portion in self._calls.advance():
                 record = core.hand_out_one(portion)
                 if record is not None:
                     core.metrics.consumed(len(portion.records))
@@ -263,21 +266,6 @@ class KafkaConsumer(Generic[K, V]):
             timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
             core.buffer.wait(seen, timer)
             core.begin_poll(core.time.monotonic_ms())
-
-    def _advance(self) -> list[Portion]:
-        """One step of polling: whatever is due, then what can be handed out."""
-        core = self._core
-        core.wakeup.raise_if_pending()
-        core.tell_commits()
-        self._run_callbacks()
-        core.raise_errors()
-        return core.collect()
-
-    def _check_can_poll(self) -> None:
-        if self._in_callback:
-            raise IllegalStateError("poll() cannot be called from a rebalance listener")
-        if self._core.subscriptions.has_nothing():
-            raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
 
     # Committing.
 
@@ -292,12 +280,12 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             core = self._core
-            self._need_group("commit_sync()")
-            timer = self._timer(timeout_ms)
+            self._calls.need_group("commit_sync()")
+            timer = self._calls.timer(timeout_ms)
             event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), True)
             core.submit(event)
             try:
-                self._wait(event, timer, "The offsets were not committed")
+                self._calls.wait(event, timer, "The offsets were not committed")
             finally:
                 core.tell_commits()  # commits made before this one are through as well
             core.committed(event.offsets)
@@ -313,11 +301,11 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             core = self._core
-            self._need_group("commit_async()")
+            self._calls.need_group("commit_async()")
             if on_commit is not None and not callable(on_commit):
                 raise TypeError(f"on_commit must be callable, not {on_commit!r}")
             core.tell_commits()
-            timer = self._timer(None)
+            timer = self._calls.timer(None)
             event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), False)
             core.commit_in_background(event, on_commit, automatic=False)
 
@@ -326,11 +314,11 @@ class KafkaConsumer(Generic[K, V]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for `partitions`; None where nothing. Raises KafkaTimeoutError."""
         with self._use:
-            self._need_group("committed()")
-            timer = self._timer(timeout_ms)
+            self._calls.need_group("committed()")
+            timer = self._calls.timer(timeout_ms)
             wanted = checked_partitions(partitions)
             event = FetchCommittedEvent(timer.deadline_ms, frozenset(wanted))
-            found = self._submit(event, timer, "The committed offsets were not found")
+            found = self._calls.submit(event, timer, "The committed offsets were not found")
             return {tp: found[tp] for tp in wanted}
 
     def _to_commit(
@@ -371,7 +359,7 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             core = self._core
-            timer = self._timer(timeout_ms)
+            timer = self._calls.timer(timeout_ms)
             checked_partition(tp)
             while True:
                 seen = core.buffer.signals
@@ -432,9 +420,9 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             if not timestamps:
                 return {}
-            timer = self._timer(timeout_ms)
+            timer = self._calls.timer(timeout_ms)
             event = ListOffsetsEvent(timer.deadline_ms, timestamps)
-            found = self._submit(event, timer, "The offsets were not found")
+            found = self._calls.submit(event, timer, "The offsets were not found")
             return {tp: found[tp] for tp in timestamps}
 
     def current_lag(self, tp: TopicPartition) -> int | None:
@@ -448,21 +436,21 @@ class KafkaConsumer(Generic[K, V]):
     def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> list[PartitionInfo]:
         """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
         with self._use:
-            timer = self._timer(timeout_ms)
+            timer = self._calls.timer(timeout_ms)
             event = TopicMetadataEvent(timer.deadline_ms, (checked_topic(topic),))
-            return list(self._submit(event, timer, f"Topic {topic} was not found").get(topic, ()))
+            return list(self._calls.submit(event, timer, f"Topic {topic} was not found").get(topic, ()))
 
     def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
         with self._use:
-            timer = self._timer(timeout_ms)
+            timer = self._calls.timer(timeout_ms)
             event = TopicMetadataEvent(timer.deadline_ms, None)
-            return dict(self._submit(event, timer, "The topics were not found"))
+            return dict(self._calls.submit(event, timer, "The topics were not found"))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """The consumer's place in its group, for transactions (KIP-447)."""
         with self._use:
-            self._need_group("group_metadata()")
+            self._calls.need_group("group_metadata()")
             assert self._core.membership is not None
             return self._core.membership.group_metadata()
 
@@ -481,7 +469,11 @@ class KafkaConsumer(Generic[K, V]):
     # Ending.
 
     def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError once. From any thread."""
+        """Make the call that waits, or the next one that would, raise WakeupError once.
+
+        For any thread, and for signal handlers.
+        """
+        self._use.check_process()
         self._core.wakeup.wakeup()
 
     def close(self, timeout_ms: int | None = None) -> None:
@@ -493,13 +485,12 @@ class KafkaConsumer(Generic[K, V]):
             return
         core = self._core
         with self._use:
-            if self._in_callback:
+            if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             timer = core.time.timer(checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            self._use.closed = True
             failure: BaseException | None = None
             try:
-                self._unsubscribe(timer, "the consumer is being closed")
+                self._calls.unsubscribe(timer, "the consumer is being closed")
                 core.tell_commits()
             except Exception as error:
                 failure = error
@@ -507,41 +498,9 @@ class KafkaConsumer(Generic[K, V]):
                 core.network.close(timer.remaining_ms())
                 core.metadata.close()
                 core.close_parts()
+                self._use.closed = True
             if failure is not None:
                 raise failure
-
-    def _commit_what_is_processed(self, timer: Timer) -> None:
-        core = self._core
-        if not core.config.enable_auto_commit or core.subscriptions.has_nothing():
-            return
-        event = core.auto_commit_event(timer.deadline_ms, retry=True)
-        if not event.offsets:
-            return
-        core.submit(event)
-        try:
-            event.future.result(timer.remaining_ms() / 1000)
-            core.committed(event.offsets)
-        except KafkaError as error:
-            log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
-
-    def _unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
-        """Give up what is held and leave the group."""
-        core = self._core
-        self._commit_what_is_processed(timer)
-        try:
-            held = core.subscriptions.assigned_partitions()
-            membership = core.membership
-            if membership is not None and held and core.subscriptions.has_auto_assigned_partitions():
-                lost = membership.generation_for_commit() is None and not membership.rebalancing
-                self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
-        finally:
-            core.unsubscribe()
-            event = LeaveGroupEvent(timer.deadline_ms, reason)
-            core.submit(event)
-            try:
-                event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
-            except KafkaError as error:
-                log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
 
     def __enter__(self) -> Self:
         return self
@@ -572,58 +531,3 @@ class KafkaConsumer(Generic[K, V]):
             source=self,
             stacklevel=2,
         )
-
-    # Rebalance callbacks, and waiting.
-
-    def _run_callbacks(self) -> None:
-        core = self._core
-        while (due := core.next_callback()) is not None:
-            callback, kind = due
-            try:
-                self._run_callback(callback, kind)
-            finally:
-                core.finish_callback(callback)
-
-    def _run_callback(self, callback: RebalanceCallback, kind: RebalanceKind) -> None:
-        core = self._core
-        if kind is RebalanceKind.ASSIGNED:
-            self._tell_listener(kind, core.take_assignment(callback))
-            return
-        try:
-            self._tell_listener(kind, callback.partitions)
-        finally:
-            core.drop_assignment(callback)
-
-    def _tell_listener(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> None:
-        listener = self._core.listener
-        if listener is None:
-            return
-        self._in_callback = True
-        try:
-            if kind is RebalanceKind.ASSIGNED:
-                listener.on_partitions_assigned(partitions)
-            elif kind is RebalanceKind.REVOKED:
-                listener.on_partitions_revoked(partitions)
-            else:
-                listener.on_partitions_lost(partitions)
-        finally:
-            self._in_callback = False
-
-    def _timer(self, timeout_ms: int | None) -> Timer:
-        return self._core.time.timer(checked_timeout(timeout_ms, self._core.config.default_api_timeout_ms))
-
-    def _submit(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
-        self._core.submit(event)
-        return self._wait(event, timer, failure)
-
-    def _wait(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
-        try:
-            return self._core.wakeup.wait(event.future, timer.remaining_ms() + _GRACE_MS)
-        except KafkaTimeoutError as error:
-            if event.future.done():
-                raise
-            raise KafkaTimeoutError(f"{failure} within {timer.timeout_ms} ms") from error
-
-    def _need_group(self, what: str) -> None:
-        if self._core.config.group_id is None:
-            raise InvalidGroupIdError(f"{what} needs a group; set group.id")

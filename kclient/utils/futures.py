@@ -55,7 +55,8 @@ class CompletableFuture(KafkaFuture[T]):
     __slots__ = ("_callbacks", "_condition", "_done", "_error", "_value")
 
     def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
+        # Reentrant: a signal handler may fail the future that its own thread is about to wait for.
+        self._condition = threading.Condition(threading.RLock())
         self._done = False
         self._value: T | None = None
         self._error: BaseException | None = None

@@ -14,7 +14,8 @@ from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
-from kclient.consumer.internals.coordinator.membership import Membership, MembershipSettings
+from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
+from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.event_processor import EventProcessor
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetcher import Fetcher, FetchSettings

@@ -18,6 +18,7 @@ from kclient.consumer.internals.events import (
     RebalanceCallback,
     RebalanceKind,
     SubscriptionChangedEvent,
+    WakeupEvent,
 )
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector, Portion
@@ -71,7 +72,7 @@ class ConsumerCore:
         self.metrics = metrics
         self.time = time
         self.collector = FetchCollector(buffer, subscriptions, log_context)
-        self.wakeup = WakeupTrigger(buffer)
+        self.wakeup = WakeupTrigger(buffer, lambda deliver: network.submit(WakeupEvent(0, deliver)))
         self.listener: ConsumerRebalanceListener | None = None
         self._interceptors = interceptors
         self._log = log_context.logger(__name__)
@@ -201,6 +202,11 @@ class ConsumerCore:
                 self._take_back(portion.tp, before)
             raise
 
+    def take_back(self) -> None:
+        """Undo the last hand-out: the records did not reach the application."""
+        for tp, position in list(self._before_last_poll.items()):
+            self._take_back(tp, position)
+
     def _take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         self.collector.take_back(tp, before)
         self._before_last_poll.pop(tp, None)
@@ -273,6 +279,7 @@ class ConsumerCore:
         """The listener is through with `callback`, whether it failed or not."""
         if callback.kind is RebalanceKind.ASSIGNED:
             self.subscriptions.assignment_told()
+        self.mailbox.finish_callback(callback)
         self.submit(CallbackDoneEvent(0, callback))
 
     # Committing.

@@ -18,6 +18,7 @@ from kclient.consumer.internals.events import (
     RejoinEvent,
     SubscriptionChangedEvent,
     TopicMetadataEvent,
+    WakeupEvent,
 )
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
@@ -54,6 +55,7 @@ class EventProcessor:
             RejoinEvent: self._rejoin,
             SubscriptionChangedEvent: self._subscription_changed,
             TopicMetadataEvent: self._topic_metadata,
+            WakeupEvent: self._wakeup,
         }
 
     def process(self, event: AnyEvent, now_ms: int) -> None:
@@ -111,6 +113,10 @@ class EventProcessor:
 
     def _topic_metadata(self, event: TopicMetadataEvent, now_ms: int) -> None:  # noqa: ARG002
         self._topics.fetch(event)
+
+    def _wakeup(self, event: WakeupEvent, now_ms: int) -> None:  # noqa: ARG002
+        event.deliver()
+        event.future.complete(None)
 
     def _need_commits(self) -> CommitManager:
         if self._commits is None:

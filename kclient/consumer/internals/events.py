@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -82,6 +82,13 @@ class CallbackDoneEvent(ApplicationEvent[None]):
     callback: RebalanceCallback
 
 
+@attrs.define(eq=False)
+class WakeupEvent(ApplicationEvent[None]):
+    """End the call that the application's thread waits in, by calling `deliver`."""
+
+    deliver: Callable[[], None]
+
+
 class RebalanceKind(Enum):
     """What happens to the partitions of a `RebalanceCallback`."""
 
@@ -96,26 +103,25 @@ class RebalanceCallback:
     Thread-safe: either it is started or it is cancelled, never both.
     """
 
-    __slots__ = ("_decided", "_lock", "kind", "partitions")
+    __slots__ = ("_cancelled", "_lock", "_started", "kind", "partitions")
 
     def __init__(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> None:
         self.kind = kind
         self.partitions = partitions
         self._lock = threading.Lock()
-        self._decided = False
+        self._started = self._cancelled = False
 
     def start(self) -> bool:
-        """Begin to carry it out; False if it is cancelled."""
-        return self._decide()
+        """Begin to carry it out, or go on with it; False if it is cancelled."""
+        with self._lock:
+            self._started = not self._cancelled
+            return self._started
 
     def cancel(self) -> bool:
         """Make it not happen; False if it has begun."""
-        return self._decide()
-
-    def _decide(self) -> bool:
         with self._lock:
-            first, self._decided = not self._decided, True
-            return first
+            self._cancelled = not self._started
+            return self._cancelled
 
     def __repr__(self) -> str:
         return f"RebalanceCallback({self.kind.value}, {sorted(self.partitions)})"

@@ -19,7 +19,8 @@ class FetchBuffer:
 
     def __init__(self, time: Time) -> None:
         self._time = time
-        self._condition = threading.Condition(threading.Lock())
+        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
+        self._condition = threading.Condition(threading.RLock())
         self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._turns: deque[TopicPartition] = deque()
         self._signals = 0

@@ -69,12 +69,21 @@ class Mailbox:
         self._buffer.wakeup()
 
     def next_callback(self) -> RebalanceCallback | None:
-        """The next callback that still is to be carried out; it cannot be cancelled from now on."""
+        """The next callback that still is to be carried out; it cannot be cancelled from now on.
+
+        It stays the next one until `finish_callback`, so that a Ctrl-C before it began does not lose it.
+        """
         while self._callbacks:
-            callback = self._callbacks.popleft()
+            callback = self._callbacks[0]
             if callback.start():
                 return callback
+            self._callbacks.popleft()
         return None
+
+    def finish_callback(self, callback: RebalanceCallback) -> None:
+        """`callback` was carried out."""
+        if self._callbacks and self._callbacks[0] is callback:
+            self._callbacks.popleft()
 
     def next_commit(self) -> FinishedCommit | None:
         """The next commit to tell of."""

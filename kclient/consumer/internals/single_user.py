@@ -8,6 +8,8 @@ from types import TracebackType
 from kclient.errors import ClientClosedError, ConcurrentModificationError
 from kclient.utils.fork import ForkGuard
 
+_KEY = "owner"
+
 
 class SingleUser:
     """A context manager that lets one thread in at a time, and that one again from within (callbacks).
@@ -15,12 +17,13 @@ class SingleUser:
     Entering raises ForkedClientError, ClientClosedError or ConcurrentModificationError, and never waits.
     """
 
-    __slots__ = ("_depth", "_fork", "_lock", "_owner", "closed")
+    __slots__ = ("_depth", "_fork", "_owner", "closed")
 
     def __init__(self, what: str) -> None:
         self._fork = ForkGuard(what)
-        self._lock = threading.Lock()
-        self._owner: int | None = None
+        # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
+        # would leave a lock that is held by nobody, and the consumer of no use.
+        self._owner: dict[str, int] = {}
         self._depth = 0
         self.closed = False
 
@@ -29,17 +32,19 @@ class SingleUser:
         """Whether this is a child of the process that made the consumer."""
         return self._fork.forked
 
-    def __enter__(self) -> None:
-        me = threading.get_ident()
-        if self._owner == me:
-            self._depth += 1
-            return
+    def check_process(self) -> None:
+        """Raise ForkedClientError in a child of the process that made the consumer."""
         self._fork.check()
-        if self.closed:
-            raise ClientClosedError("The consumer is closed; create a new one.")
-        if not self._lock.acquire(blocking=False):
-            raise ConcurrentModificationError
-        self._owner = me
+
+    def __enter__(self) -> None:
+        self._fork.check()
+        me = threading.get_ident()
+        if self._owner.get(_KEY) != me:
+            if self.closed:
+                raise ClientClosedError("The consumer is closed; create a new one.")
+            if self._owner.setdefault(_KEY, me) != me:
+                raise ConcurrentModificationError
+        self._depth += 1
 
     def __exit__(
         self,
@@ -47,8 +52,7 @@ class SingleUser:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._depth:
-            self._depth -= 1
-            return
-        self._owner = None
-        self._lock.release()
+        self._depth -= 1
+        if self._depth <= 0:
+            self._depth = 0
+            self._owner.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
@@ -11,41 +12,51 @@ from kclient.utils.futures import CompletableFuture
 
 
 class WakeupTrigger:
-    """Remembers a wakeup until a call that waits has raised it, exactly once. Thread-safe."""
+    """Remembers a wakeup until a call that waits has raised it, exactly once. Thread-safe.
 
-    __slots__ = ("_buffer", "_lock", "_waited_for", "pending")
+    `wakeup` may be called by a signal handler, which can interrupt the very code that holds a lock. So it takes none:
+    it leaves a note and has the I/O thread (`on_io_thread` runs a function there) end the wait.
+    """
 
-    def __init__(self, buffer: FetchBuffer) -> None:
+    __slots__ = ("_buffer", "_lock", "_on_io_thread", "_waited_for", "pending")
+
+    def __init__(self, buffer: FetchBuffer, on_io_thread: Callable[[Callable[[], None]], None]) -> None:
         self._buffer = buffer
-        # Reentrant: a signal handler may call wakeup() in a thread that is in here.
-        self._lock = threading.RLock()
+        self._on_io_thread = on_io_thread
+        self._lock = threading.Lock()
         self.pending = False
         self._waited_for: CompletableFuture[Any] | None = None
 
     def wakeup(self) -> None:
         """End the call that waits, or the next one."""
+        self.pending = True
+        self._on_io_thread(self._deliver)
+
+    def _deliver(self) -> None:
         with self._lock:
-            future, self._waited_for = self._waited_for, None
-            if future is not None and future.fail(WakeupError()):
-                return
-            self.pending = True
+            future = self._waited_for
+            if self.pending and future is not None and future.fail(WakeupError()):
+                self.pending = False
         self._buffer.wakeup()
 
     def raise_if_pending(self) -> None:
         """Raise WakeupError if there was a wakeup; it counts as delivered then."""
         if self.pending:
             with self._lock:
-                if self.pending:
-                    self.pending = False
-                    raise WakeupError
+                self._raise()
 
     def wait(self, future: CompletableFuture[Any], timeout_ms: int) -> Any:
         """The future's result; raises its error, WakeupError, or KafkaTimeoutError after `timeout_ms`."""
         with self._lock:
-            self.raise_if_pending()
+            self._raise()
             self._waited_for = future
         try:
             return future.result(timeout_ms / 1000)
         finally:
             with self._lock:
                 self._waited_for = None
+
+    def _raise(self) -> None:
+        if self.pending:
+            self.pending = False
+            raise WakeupError

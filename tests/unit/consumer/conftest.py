@@ -1,4 +1,4 @@
-"""A consumer without threads, sockets or a real clock: every wait is rounds of its I/O loop against scripted brokers."""
+"""A consumer without threads, sockets or a real clock: waits are rounds of its I/O loop against scripted brokers."""
 
 from __future__ import annotations
 

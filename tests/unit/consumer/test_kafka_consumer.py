@@ -148,9 +148,7 @@ class TestReading:
         monkeypatch.setattr(rig.core.collector, "hand_out", interrupted)
         rig.rounds(100)
         with pytest.raises(KeyboardInterrupt):
-            for _ in range(5):
-                rig.consumer.poll(1000)
-                calls.clear()
+            rig.consumer.poll(1000)
         assert {tp: rig.consumer.position(tp) for tp in (T0, T1)} == {T0: 0, T1: 0}
         again = [record for _ in range(2) for record in rig.consumer.poll(1000)]
         assert sorted(values(again)) == sorted([*range(5)] * 2)
@@ -281,7 +279,7 @@ class TestAutoCommit:
 
 class TestArguments:
     def test_subscribing_needs_a_group(self, make_rig: Callable[..., Any]) -> None:
-        with pytest.raises(InvalidGroupIdError, match="group.id"):
+        with pytest.raises(InvalidGroupIdError, match=r"group\.id"):
             make_rig().consumer.subscribe(["t"])
 
     def test_subscription_and_assignment_exclude_each_other(self, rig: Any) -> None:

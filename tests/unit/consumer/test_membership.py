@@ -233,7 +233,7 @@ class TestHeartbeats:
         self, rig: Any
     ) -> None:
         rig.fill(T0, 5)
-        told = Told(revoked=lambda: rig.consumer.commit_sync())
+        told = Told(revoked=rig.consumer.commit_sync)
         rig.join(("t",), told)
         poll_for(rig, 300)
         beat(rig, 27)

@@ -10,7 +10,8 @@ import attrs
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
-from kclient.consumer.internals.coordinator.membership import Generation, Membership
+from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.events import ApplicationEvent, CommitEvent, FetchCommittedEvent
 from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState

@@ -15,6 +15,7 @@ from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscripti
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
+from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
 from kclient.consumer.internals.events import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState
@@ -29,23 +30,14 @@ from kclient.errors import (
     UnknownServerError,
 )
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kclient.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kclient.protocol.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from kclient.protocol.messages.heartbeat import HeartbeatResponse
+from kclient.protocol.messages.join_group import JoinGroupResponse
+from kclient.protocol.messages.leave_group import LeaveGroupRequest
+from kclient.protocol.messages.sync_group import SyncGroupResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext
 
-_MAX_REASON = 255
 _JOIN_GRACE_MS = 5000
 """How much longer than the rebalance timeout a JoinGroup is waited for, as the broker answers only at its end."""
 
@@ -73,31 +65,6 @@ _VALID_NEXT = {
 _WITH_HEARTBEAT = frozenset(
     {MemberState.REVOKING, MemberState.SYNCING, MemberState.ASSIGNING, MemberState.STABLE}
 )
-
-
-@attrs.frozen
-class Generation:
-    """The member's place in the group as of one rebalance. Immutable."""
-
-    id: int = -1
-    member_id: str = ""
-    assignor: str | None = None
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether the group knows the member under it."""
-        return self.id >= 0
-
-
-@attrs.frozen
-class MembershipSettings:
-    """What the member tells the coordinator. Immutable."""
-
-    group_id: str
-    group_instance_id: str | None
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    rack: str | None
 
 
 @attrs.define
@@ -254,10 +221,7 @@ class Membership:
         self._log.info("Leaving the group: %s", reason)
 
         def build(version: int) -> LeaveGroupRequest:
-            if version < 3:
-                return LeaveGroupRequest(group_id=self._settings.group_id, member_id=generation.member_id)
-            member = MemberIdentity(member_id=generation.member_id, reason=reason[:_MAX_REASON])
-            return LeaveGroupRequest(group_id=self._settings.group_id, members=[member])
+            return self._settings.leave(generation, reason, version)
 
         def on_reply(_: Reply) -> None:
             future.complete(None)  # not repeated if it failed: the session timeout does the same
@@ -330,12 +294,7 @@ class Membership:
 
     def _send_heartbeat(self, now_ms: int) -> None:
         generation = self.generation
-        request = HeartbeatRequest(
-            group_id=self._settings.group_id,
-            generation_id=generation.id,
-            member_id=generation.member_id,
-            group_instance_id=self._settings.group_instance_id,
-        )
+        request = self._settings.heartbeat(generation)
 
         def on_reply(reply: Reply) -> None:
             if generation == self.generation:
@@ -385,34 +344,20 @@ class Membership:
 
     def _join(self, now_ms: int) -> None:
         topics = self._subscriptions.subscription()
-        reason = (self._rejoin_reason or "")[:_MAX_REASON]
+        reason = self._rejoin_reason or ""
         self._transition_to(MemberState.JOINING)
         self._attempt += 1
         attempt = self._attempt
         self._rejoin_reason = None
         self._joined_topics = topics
-        subscription = Subscription(
-            tuple(topics), generation_id=self.generation.id, rack_id=self._settings.rack
-        )
-        encoded = group_protocol.encode_subscription(subscription)
-        settings = self._settings
-        request = JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=settings.session_timeout_ms,
-            rebalance_timeout_ms=settings.rebalance_timeout_ms,
-            member_id=self.generation.member_id,
-            group_instance_id=settings.group_instance_id,
-            protocol_type=group_protocol.PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=encoded) for name in self._assignors],
-            reason=reason,
-        )
+        request = self._settings.join(self.generation, topics, self._assignors, reason)
 
         def on_reply(reply: Reply) -> None:
             if attempt == self._attempt:
                 self._on_join(reply)
 
         self._log.info("Joining the group (%s)", reason)
-        timeout_ms = settings.rebalance_timeout_ms + _JOIN_GRACE_MS
+        timeout_ms = self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS
         self._send(ApiKeys.JOIN_GROUP, lambda _version: request, on_reply, now_ms, timeout_ms)
 
     def _on_join(self, reply: Reply) -> None:
@@ -486,19 +431,8 @@ class Membership:
         return NEVER
 
     def _sync(self, shares: Mapping[str, bytes], now_ms: int) -> None:
-        generation, attempt = self.generation, self._attempt
-        request = SyncGroupRequest(
-            group_id=self._settings.group_id,
-            generation_id=generation.id,
-            member_id=generation.member_id,
-            group_instance_id=self._settings.group_instance_id,
-            protocol_type=group_protocol.PROTOCOL_TYPE,
-            protocol_name=generation.assignor,
-            assignments=[
-                SyncGroupRequestAssignment(member_id=member_id, assignment=share)
-                for member_id, share in shares.items()
-            ],
-        )
+        attempt = self._attempt
+        request = self._settings.sync(self.generation, shares)
 
         def on_reply(reply: Reply) -> None:
             if attempt == self._attempt:

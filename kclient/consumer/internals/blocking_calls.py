@@ -1,0 +1,137 @@
+"""What every call of the blocking consumer does while it waits: rebalances, commits, errors."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.arguments import checked_timeout
+from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.events import AnyEvent, LeaveGroupEvent, RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.fetch_collector import Portion
+from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
+from kclient.utils.time import Timer
+
+log = logging.getLogger(__name__)
+
+_GRACE_MS = 250
+"""How much later than the deadline the I/O thread may say why something did not happen in time."""
+
+
+class BlockingCalls:
+    """The waiting half of `KafkaConsumer`; the other half is its interface. Used by one thread at a time."""
+
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
+        self.in_callback = False
+
+    def advance(self) -> list[Portion]:
+        """One step of polling: whatever is due, then what can be handed out."""
+        core = self._core
+        core.wakeup.raise_if_pending()
+        core.tell_commits()
+        self._run_callbacks()
+        core.raise_errors()
+        return core.collect()
+
+    def check_can_poll(self) -> None:
+        """Raise IllegalStateError where poll() makes no sense."""
+        if self.in_callback:
+            raise IllegalStateError("poll() cannot be called from a rebalance listener")
+        if self._core.subscriptions.has_nothing():
+            raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
+
+    # Leaving.
+
+    def _commit_what_is_processed(self, timer: Timer) -> None:
+        core = self._core
+        if not core.config.enable_auto_commit or core.subscriptions.has_nothing():
+            return
+        event = core.auto_commit_event(timer.deadline_ms, retry=True)
+        if not event.offsets:
+            return
+        core.submit(event)
+        try:
+            event.future.result(timer.remaining_ms() / 1000)
+            core.committed(event.offsets)
+        except KafkaError as error:
+            log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
+
+    def unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
+        """Give up what is held and leave the group."""
+        core = self._core
+        self._commit_what_is_processed(timer)
+        try:
+            held = core.subscriptions.assigned_partitions()
+            membership = core.membership
+            if membership is not None and held and core.subscriptions.has_auto_assigned_partitions():
+                lost = membership.generation_for_commit() is None and not membership.rebalancing
+                self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
+        finally:
+            core.unsubscribe()
+            event = LeaveGroupEvent(timer.deadline_ms, reason)
+            core.submit(event)
+            try:
+                event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
+            except KafkaError as error:
+                log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
+
+    # Rebalancing, and waiting.
+
+    def _run_callbacks(self) -> None:
+        core = self._core
+        while (due := core.next_callback()) is not None:
+            callback, kind = due
+            try:
+                self._run_callback(callback, kind)
+            finally:
+                core.finish_callback(callback)
+
+    def _run_callback(self, callback: RebalanceCallback, kind: RebalanceKind) -> None:
+        core = self._core
+        if kind is RebalanceKind.ASSIGNED:
+            self._tell_listener(kind, core.take_assignment(callback))
+            return
+        try:
+            self._tell_listener(kind, callback.partitions)
+        finally:
+            core.drop_assignment(callback)
+
+    def _tell_listener(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> None:
+        listener = self._core.listener
+        if listener is None:
+            return
+        self.in_callback = True
+        try:
+            if kind is RebalanceKind.ASSIGNED:
+                listener.on_partitions_assigned(partitions)
+            elif kind is RebalanceKind.REVOKED:
+                listener.on_partitions_revoked(partitions)
+            else:
+                listener.on_partitions_lost(partitions)
+        finally:
+            self.in_callback = False
+
+    def timer(self, timeout_ms: int | None) -> Timer:
+        """The deadline of a call: its own, or that of default.api.timeout.ms."""
+        return self._core.time.timer(checked_timeout(timeout_ms, self._core.config.default_api_timeout_ms))
+
+    def submit(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
+        """Have `event` carried out and wait for it; `failure` says what a timeout means."""
+        self._core.submit(event)
+        return self.wait(event, timer, failure)
+
+    def wait(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
+        """Wait for an event that was submitted before."""
+        try:
+            return self._core.wakeup.wait(event.future, timer.remaining_ms() + _GRACE_MS)
+        except KafkaTimeoutError as error:
+            if event.future.done():
+                raise
+            raise KafkaTimeoutError(f"{failure} within {timer.timeout_ms} ms") from error
+
+    def need_group(self, what: str) -> None:
+        """Raise InvalidGroupIdError for a consumer without a group."""
+        if self._core.config.group_id is None:
+            raise InvalidGroupIdError(f"{what} needs a group; set group.id")

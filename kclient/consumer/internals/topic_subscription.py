@@ -1,0 +1,109 @@
+"""Which topics a consumer wants, and how it said so."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+from enum import Enum
+
+from kclient.errors import IllegalStateError
+
+
+class SubscriptionType(Enum):
+    """How partitions come to the consumer."""
+
+    NONE = "none"
+    AUTO_TOPICS = "topics"
+    AUTO_PATTERN = "pattern"
+    USER_ASSIGNED = "assignment"
+
+
+class TopicSubscription:
+    """Topics, pattern, and what the other members of the group are subscribed to. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._type = SubscriptionType.NONE
+        self._subscription: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self._group_subscription: frozenset[str] = frozenset()
+
+    @property
+    def type(self) -> SubscriptionType:
+        """How partitions come to the consumer."""
+        return self._type
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The subscribed pattern, None without one."""
+        return self._pattern
+
+    def has_auto_assigned_partitions(self) -> bool:
+        """Whether a group assigns the partitions."""
+        return self._type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+
+    def has_nothing(self) -> bool:
+        """Whether there is neither a subscription nor an assignment to poll."""
+        return self._type is SubscriptionType.NONE
+
+    def subscribe(self, topics: Iterable[str]) -> bool:
+        """Subscribe to `topics`; returns whether they differ from before."""
+        with self._lock:
+            self._set_type(SubscriptionType.AUTO_TOPICS)
+            return self._change_subscription(frozenset(topics))
+
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+        """Subscribe to all topics that match `pattern`, now and later."""
+        with self._lock:
+            self._set_type(SubscriptionType.AUTO_PATTERN)
+            self._pattern = pattern
+
+    def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
+        """The topics that match the pattern now; returns whether they differ from before."""
+        with self._lock:
+            if self._type is not SubscriptionType.AUTO_PATTERN:
+                return False  # the subscription changed while the metadata was on its way
+            return self._change_subscription(frozenset(topics))
+
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to; empty for a user's own assignment."""
+        return self._subscription if self.has_auto_assigned_partitions() else frozenset()
+
+    def group_subscribe(self, topics: Iterable[str]) -> bool:
+        """The topics of all members, which the leader watches; returns whether there are new ones."""
+        with self._lock:
+            wider = frozenset(topics) | self._subscription
+            grew = not wider <= self._group_subscription
+            self._group_subscription = wider
+            return grew
+
+    def reset_group_subscription(self) -> None:
+        """Watch only the own topics again."""
+        with self._lock:
+            self._group_subscription = self._subscription
+
+    def matches(self, topic: str) -> bool:
+        """Whether the subscribed pattern matches all of `topic`'s name."""
+        pattern = self._pattern
+        return pattern is not None and pattern.fullmatch(topic) is not None
+
+    def _set_type(self, wanted: SubscriptionType) -> None:
+        if self._type not in (SubscriptionType.NONE, wanted):
+            raise IllegalStateError(
+                "subscribe() to topics, subscribe() to a pattern and assign() exclude each other: "
+                f"the consumer has a subscription by {self._type.value}; call unsubscribe() first"
+            )
+        self._type = wanted
+
+    def _change_subscription(self, topics: frozenset[str]) -> bool:
+        changed = topics != self._subscription
+        self._subscription = topics
+        if changed:
+            self._group_subscription = topics
+        return changed
+
+    def _forget_topics(self) -> None:
+        self._subscription = self._group_subscription = frozenset()
+        self._pattern = None
+        self._type = SubscriptionType.NONE
