@@ -1,4 +1,4 @@
-"""The public surface: what `__all__` says is sorted, complete and documented."""
+"""The public surface: what `__all__` says is complete and documented (that it is sorted is ruff's RUF022)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = [
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_all_is_sorted_and_complete(name: str) -> None:
+def test_all_is_complete(name: str) -> None:
     package = importlib.import_module(name)
     # Modules and type variables come along with imports; they are not for others to import from here.
     passing = (types.ModuleType, TypeVar, type(annotations))
@@ -35,7 +35,7 @@ def test_all_is_sorted_and_complete(name: str) -> None:
     }
     if name == "kclient":
         public |= {"__version__"}
-    assert list(package.__all__) == sorted(package.__all__)
+    assert len(package.__all__) == len(set(package.__all__))
     assert set(package.__all__) == public
 
 

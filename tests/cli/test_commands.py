@@ -191,10 +191,13 @@ def test_fewer_records_than_asked_for_is_a_failure(
     assert "0 records" in capsys.readouterr().err
 
 
-def test_topics_are_listed_described_and_deleted(
-    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+def test_topics_are_created_listed_described_and_deleted(
+    servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     at = ["topics", "--bootstrap-server", servers]
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    assert main([*at, "--create", "--topic", topic, "--partitions", "2"]) == 0
+    assert capsys.readouterr().out == f"Created topic {topic} with 2 partitions.\n"
     assert main([*at, "--list"]) == 0
     assert topic in capsys.readouterr().out.split()
     assert main([*at, "--describe", "--topic", topic]) == 0

@@ -160,13 +160,18 @@ class AdminDriver:
     def _expire(self, now_ms: int) -> None:
         for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
             self._forget(call)
-            cause = "" if call.last_error is None else f"; the last failure was: {call.last_error}"
-            call.future.fail(
-                KafkaTimeoutError(
-                    f"{call.api_key.name} to {call.target.role.value} got no answer in time after "
-                    f"{call.attempts} attempts{cause}"
-                )
-            )
+            call.future.fail(KafkaTimeoutError(self._timeout_text(call)))
+
+    def _timeout_text(self, call: Call) -> str:
+        where = call.target.role.value
+        if call.attempts:
+            text = f"{call.api_key.name} to {where} got no answer in time after {call.attempts} attempts"
+        else:
+            text = f"{call.api_key.name} was never sent: {where} could not be reached"
+        nodes = self._metadata.fetch().nodes
+        text += f"; known are {', '.join(map(str, nodes)) or 'no brokers'} (bootstrap.servers)"
+        cause = call.last_error or self._metadata.last_error
+        return text if cause is None else f"{text}; the last failure was: {cause}"
 
     def _forget(self, call: Call) -> None:
         self._in_flight.discard(call)
