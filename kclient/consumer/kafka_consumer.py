@@ -50,6 +50,7 @@ from kclient.errors import (
 )
 from kclient.metrics import MetricName
 from kclient.serialization import Deserializer
+from kclient.utils.time import Timer
 
 log = logging.getLogger(__name__)
 
@@ -198,30 +199,31 @@ class KafkaConsumer(Generic[K, V]):
         authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
         without a subscription or assignment.
         """
-        records: ConsumerRecords[K, V] | None = None
+        begun = False
         try:
             with self._use:
-                records = self._poll(timeout_ms)
-            return records
+                self._calls.check_can_poll()
+                timer = self._core.time.timer(checked_timeout(timeout_ms, 0))
+                self._current = None  # what iteration has left over is still in the buffer
+                self._core.begin_poll(timer.now_ms())
+                begun = True
+                return self._poll(timer)
         except BaseException:
-            # A Ctrl-C that comes when the positions have moved, and before the caller has the records.
-            if records:
+            # A Ctrl-C may come when the positions have moved, and before the caller has the records.
+            if begun:
                 self._core.take_back()
             raise
 
-    def _poll(self, timeout_ms: int) -> ConsumerRecords[K, V]:
-        self._calls.check_can_poll()
+    def _poll(self, timer: Timer) -> ConsumerRecords[K, V]:
         core = self._core
-        timer = core.time.timer(checked_timeout(timeout_ms, 0))
-        now_ms = timer.now_ms()
-        self._current = None  # what iteration has left over is still in the buffer
-        core.metrics.polled(now_ms)
-        core.begin_poll(now_ms)
+        core.metrics.polled(timer.now_ms())
         while True:
             seen = core.buffer.signals
             portions = self._calls.advance()
             if portions:
-                return core.hand_out(portions)
+                records = core.hand_out(portions)
+                if records is not None:
+                    return records
             if timer.is_expired():
                 return ConsumerRecords({})
             core.buffer.wait(seen, timer)
@@ -238,15 +240,24 @@ class KafkaConsumer(Generic[K, V]):
         """
         if self._use.closed:
             raise StopIteration
-        with self._use:
-            core = self._core
-            now_ms = core.time.monotonic_ms()
-            core.begin_poll(now_ms)
-            if self._current is not None and not core.busy and not core.wakeup.pending:
-                record = core.hand_out_one(self._current)
-                if record is not None:
-                    return record
-            return self._wait_for_next(now_ms)
+        core = self._core
+        begun = False
+        record: ConsumerRecord[K, V] | None = None
+        try:
+            with self._use:
+                now_ms = core.time.monotonic_ms()
+                core.begin_poll(now_ms)
+                begun = True
+                if self._current is not None and not core.busy and not core.wakeup.pending:
+                    record = core.hand_out_one(self._current)
+                if record is None:
+                    record = self._wait_for_next(now_ms)
+            return record
+        except BaseException:
+            if begun:
+                self._current = None
+                core.take_back()
+            raise
 
     def _wait_for_next(self, now_ms: int) -> ConsumerRecord[K, V]:
         self._calls.check_can_poll()

@@ -155,30 +155,24 @@ class ConsumerCore:
         finally:
             self._refill()
 
-    def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any]:
-        """The records of `portions`, with the positions moved past them.
+    def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any] | None:
+        """The records of `portions`, with the positions moved past them; `take_back` undoes it.
 
-        If anything gets in between, such as a Ctrl-C, no position moves.
+        Without those that must not be handed out any more, because the I/O thread began to validate their position;
+        None if that leaves nothing.
         """
-        by_partition = {portion.tp: portion.records for portion in portions}
-        next_offsets = {portion.tp: portion.end for portion in portions}
-        records: ConsumerRecords[Any, Any] = ConsumerRecords(by_partition, next_offsets)
+        undo = self._before_last_poll
+        moved = [portion for portion in portions if self.collector.hand_out(portion, undo)]
+        if not moved:
+            return None
+        records: ConsumerRecords[Any, Any] = ConsumerRecords(
+            {portion.tp: portion.records for portion in moved}, {portion.tp: portion.end for portion in moved}
+        )
         if self._interceptors:
             records = self._intercept(records)
-        before: dict[TopicPartition, FetchPosition] = {}
-        try:
-            for portion in portions:
-                moved_from = self.collector.hand_out(portion)
-                if moved_from is not None:
-                    before[portion.tp] = moved_from
-            self._before_last_poll.update(before)
-            self.metrics.consumed(len(records))
-            self._refill()
-            return records
-        except BaseException:
-            for tp, position in before.items():
-                self._take_back(tp, position)
-            raise
+        self.metrics.consumed(len(records))
+        self._refill()
+        return records
 
     def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
         """The next record of `portion`, with the position moved past it; None if it must not be handed out."""
@@ -186,30 +180,19 @@ class ConsumerCore:
         if not len(chunk):
             return None
         record, offset, epoch = chunk.take_one()
+        if not self.collector.advance(chunk, 1, offset, epoch, self._before_last_poll):
+            return None
         if self._interceptors:
             self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))
-        before = None
-        try:
-            before = self.collector.advance(chunk, 1, offset, epoch)
-            if before is None:
-                return None
-            self._before_last_poll[portion.tp] = before
-            if self.collector.freed:
-                self._refill()
-            return record
-        except BaseException:
-            if before is not None:
-                self._take_back(portion.tp, before)
-            raise
+        if self.collector.freed:
+            self._refill()
+        return record
 
     def take_back(self) -> None:
-        """Undo the last hand-out: the records did not reach the application."""
-        for tp, position in list(self._before_last_poll.items()):
-            self._take_back(tp, position)
-
-    def _take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
-        self.collector.take_back(tp, before)
-        self._before_last_poll.pop(tp, None)
+        """Undo what was handed out since `begin_poll`: the records did not reach the application."""
+        for tp, before in list(self._before_last_poll.items()):
+            self.collector.take_back(tp, before)
+            self._before_last_poll.pop(tp, None)
         self._refill()
 
     def _refill(self) -> None:
@@ -375,4 +358,3 @@ class ConsumerCore:
                     close()
                 except Exception:
                     self._log.exception("%r could not be closed", part)
-

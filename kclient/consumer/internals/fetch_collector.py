@@ -36,7 +36,9 @@ class FetchCollector:
     positions. What happens in between, such as a Ctrl-C, loses nothing. Used by the application's thread.
     """
 
-    def __init__(self, buffer: FetchBuffer, subscriptions: SubscriptionState, log_context: LogContext) -> None:
+    def __init__(
+        self, buffer: FetchBuffer, subscriptions: SubscriptionState, log_context: LogContext
+    ) -> None:
         self._buffer = buffer
         self._subscriptions = subscriptions
         self._log = log_context.logger(__name__)
@@ -68,32 +70,41 @@ class FetchCollector:
                 room -= len(records)
         return portions
 
-    def hand_out(self, portion: Portion) -> FetchPosition | None:
-        """Move the position past `portion`; returns the position before.
+    def hand_out(self, portion: Portion, undo: dict[TopicPartition, FetchPosition]) -> bool:
+        """Move the position past `portion`; False if the records must not be handed out any more.
 
-        None if the records must not be handed out any more.
+        `undo` gets the position before, for `take_back`.
         """
-        return self.advance(portion.chunk, len(portion.records), portion.end, portion.end_epoch)
+        return self.advance(portion.chunk, len(portion.records), portion.end, portion.end_epoch, undo)
 
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
         self._subscriptions.take_back(tp, before)
         self.freed |= self._buffer.discard(tp)
 
-    def advance(self, chunk: Chunk, count: int, offset: int, epoch: int | None) -> FetchPosition | None:
-        """Move the position past the next `count` records of `chunk`, to `offset`; returns as `hand_out`."""
-        before = self._subscriptions.advance(chunk.fetch.tp, chunk.position, offset, epoch)
-        if before is not None:
-            chunk.skip(count, offset)
-            if not len(chunk):
-                self._finish(chunk)
-        return before
+    def advance(
+        self,
+        chunk: Chunk,
+        count: int,
+        offset: int,
+        epoch: int | None,
+        undo: dict[TopicPartition, FetchPosition] | None = None,
+    ) -> bool:
+        """Move the position past the next `count` records of `chunk`, to `offset`; as `hand_out`."""
+        if not self._subscriptions.advance(chunk.fetch.tp, chunk.position, offset, epoch, undo):
+            return False
+        chunk.skip(count, offset)
+        if not len(chunk):
+            self._finish(chunk)
+        return True
 
     def _next_chunk(self, tp: TopicPartition, room: int) -> Chunk | None:
         while (fetch := self._buffer.first(tp)) is not None:
             readable = self._subscriptions.is_readable_at(tp, fetch.position)
             if readable is None:
-                self._log.debug("Dropping fetched data of %s at %d: it is not wanted any more", tp, fetch.position)
+                self._log.debug(
+                    "Dropping fetched data of %s at %d: it is not wanted any more", tp, fetch.position
+                )
                 self.freed |= self._buffer.discard(tp)
                 return None
             if not readable:
@@ -104,7 +115,7 @@ class FetchCollector:
                 self.freed = True
             elif len(chunk):
                 return chunk
-            elif self.advance(chunk, 0, *chunk.peek(0)[1:]) is None:
+            elif not self.advance(chunk, 0, *chunk.peek(0)[1:]):
                 return None
         return None
 

@@ -112,22 +112,29 @@ class SubscriptionState(TopicSubscription):
             self._state(tp).seek(position, validate=validate)
 
     def advance(
-        self, tp: TopicPartition, expected: int, offset: int, offset_epoch: int | None
-    ) -> FetchPosition | None:
-        """Move `tp` on to `offset` if it may be read and still is at offset `expected`.
+        self,
+        tp: TopicPartition,
+        expected: int,
+        offset: int,
+        offset_epoch: int | None,
+        undo: dict[TopicPartition, FetchPosition] | None = None,
+    ) -> bool:
+        """Move `tp` on to `offset` if it may be read and still is at offset `expected`; returns whether it moved.
 
-        Returns the position before, None if nothing moved.
+        `undo` gets the position before, for `take_back`.
         """
         with self._lock:
             state = self._assignment.get(tp)
             if state is None or state.position is None or not state.is_fetchable():
-                return None
+                return False
             before = state.position
             if before.offset != expected:
-                return None
+                return False
+            if undo is not None:
+                undo[tp] = before  # first, so that there is no moment at which a Ctrl-C could not be undone
             # The leader known here may be newer than the one the records came from.
             state.position = FetchPosition(offset, offset_epoch, before.leader)
-            return before
+            return True
 
     def take_back(self, tp: TopicPartition, position: FetchPosition) -> None:
         """Undo `advance`: what was handed out did not reach the application."""

@@ -139,11 +139,11 @@ class TestReading:
         rig.consumer.assign([T0, T1])
         usual, calls = rig.core.collector.hand_out, []
 
-        def interrupted(portion: Any) -> Any:
-            calls.append(portion)
+        def interrupted(*arguments: Any) -> Any:
+            calls.append(arguments)
             if len(calls) == 2:
                 raise KeyboardInterrupt
-            return usual(portion)
+            return usual(*arguments)
 
         monkeypatch.setattr(rig.core.collector, "hand_out", interrupted)
         rig.rounds(100)
