@@ -26,9 +26,8 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
     pos = 0
     end = len(data)
     last = count - 1
-    index = 0
     try:
-        while index < count:
+        for index in range(count):
             raw = data[pos]
             pos += 1
             if raw >= 0x80:
@@ -49,7 +48,7 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
             pos += 1
             if raw >= 0x80:
                 raw, pos = read_varlong(data, pos, raw & 0x7F, 7)
-            delta = (raw >> 1) ^ -(raw & 1)
+            delta = ~(raw >> 1) if raw & 1 else raw >> 1
 
             raw = data[pos]
             pos += 1
@@ -59,7 +58,7 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
                 raw = (raw & 0x7F) | (byte & 0x7F) << 7
                 if byte >= 0x80:
                     raw, pos = read_varint(data, pos, raw, 14)
-            offset = (raw >> 1) ^ -(raw & 1)
+            offset = ~(raw >> 1) if raw & 1 else raw >> 1
 
             raw = data[pos]
             pos += 1
@@ -100,7 +99,6 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
                 if pos != end:
                     raise ValueError(f"{end - pos} bytes follow the last record")
             yield size, delta, offset, key, value, headers
-            index += 1
     except IndexError:
         if error is not None:
             raise error from None
