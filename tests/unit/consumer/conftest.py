@@ -322,7 +322,7 @@ class Rig:
             for asked in topic.partitions:
                 tp = TopicPartition(name, asked.partition)
                 data = self.partition_data(tp, asked.fetch_offset)
-                found = found or bool(data.records or data.error_code)
+                found = found or bool(data.records or data.error_code or data.preferred_read_replica >= 0)
                 partitions.append(data)
             topics.append(
                 fetch.FetchableTopicResponse(
