@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import pytest
 from helpers import golden_lines
 
@@ -12,6 +13,7 @@ from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.assignor import ASSIGNORS, Subscription
+from kclient.consumer.internals.coordinator import group_protocol
 
 pytestmark = pytest.mark.golden
 
@@ -77,3 +79,28 @@ def test_the_order_of_the_members_does_not_matter(name: str) -> None:
         first, second = assignor.assign(cluster, subscriptions), assignor.assign(cluster, turned)
         for member in subscriptions:
             assert sorted(first[member].partitions) == sorted(second[member].partitions)
+
+
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+def test_subscriptions_are_written_as_java_writes_them(name: str) -> None:
+    for line in scenarios(name):
+        subscriptions = subscriptions_of(line["input"])
+        for member in line["input"]["members"]:
+            expected = bytes.fromhex(member["subscription_hex"])
+            subscription = subscriptions[member["memberId"]]
+            assert group_protocol.encode_subscription(subscription) == expected
+            assert group_protocol.decode_subscription(expected, member["groupInstanceId"]) == attrs.evolve(
+                subscription,
+                topics=tuple(sorted(subscription.topics)),
+                owned_partitions=tuple(sorted(subscription.owned_partitions)),
+            )
+
+
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+def test_assignments_of_a_java_leader_are_understood(name: str) -> None:
+    for line in scenarios(name):
+        for member, encoded in line["output"]["assignment_hex"].items():
+            assignment = group_protocol.decode_assignment(bytes.fromhex(encoded))
+            expected = [TopicPartition(*tp) for tp in line["output"]["assignment"][member]]
+            assert sorted(assignment.partitions) == sorted(expected)
+            assert group_protocol.encode_assignment(assignment) == bytes.fromhex(encoded)

@@ -136,7 +136,7 @@ class TestContents:
         serve(rig, data(bytes(broken)), data(batch(0, 3)))
         rig.consumer.assign([T0])
         rig.consumer.seek(T0, 0)
-        with pytest.raises(CorruptRecordError, match="t-0.*0"):
+        with pytest.raises(CorruptRecordError, match=r"t-0.*0"):
             rig.consumer.poll(1000)
         assert rig.consumer.position(T0) == 0
         assert offsets(rig, 20) == [0, 1, 2]  # it was damaged on the way
