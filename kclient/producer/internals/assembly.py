@@ -155,7 +155,6 @@ def build_producer(
         f"kclient-producer-{client_id}",
         sender,
         accumulator,
-        guard,
         failed_records=lambda: responses.failed_records,
         exit_timeout_ms=config.delivery_timeout_ms,
     )

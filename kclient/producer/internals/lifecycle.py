@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.sender import Sender
 from kclient.utils.exit_order import ExitStage, at_exit
-from kclient.utils.fork import ForkGuard
 from kclient.utils.threads import KafkaThread
 
 log = logging.getLogger(__name__)
@@ -27,14 +27,13 @@ _running_lock = threading.Lock()
 class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
-    __slots__ = ("_accumulator", "_failed", "_guard", "_sender", "_thread", "exit_timeout_ms", "name")
+    __slots__ = ("_accumulator", "_failed", "_sender", "_thread", "exit_timeout_ms", "name")
 
     def __init__(
         self,
         name: str,
         sender: Sender,
         accumulator: RecordAccumulator,
-        guard: ForkGuard,
         *,
         failed_records: Callable[[], int],
         exit_timeout_ms: int,
@@ -42,7 +41,6 @@ class IoThread:
         self.name = name
         self._sender = sender
         self._accumulator = accumulator
-        self._guard = guard
         self._failed = failed_records
         self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
         self._thread = KafkaThread(name, self._run)
@@ -71,11 +69,6 @@ class IoThread:
         return self._thread.is_alive()
 
     @property
-    def belongs_to_parent(self) -> bool:
-        """Whether the thread was left behind by os.fork()."""
-        return self._guard.forked
-
-    @property
     def undelivered(self) -> int:
         """Records without an outcome."""
         return self._accumulator.incomplete.record_count()
@@ -100,10 +93,20 @@ class IoThread:
         return self.is_current or self.join(_ABORT_MS)
 
 
+def _forget_in_child() -> None:
+    # The threads are the parent's, and the lock may have been held by one that does not exist here.
+    global _running_lock
+    _running.clear()
+    _running_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
 def _finish_at_exit() -> None:
     """Flush producers that were never closed: the I/O threads are daemons and end with the interpreter."""
     with _running_lock:
-        threads = [thread for thread in _running if not thread.belongs_to_parent]
+        threads = list(_running)
     failed_before = [thread.failed for thread in threads]
     for thread in threads:
         thread.begin_close()

@@ -9,12 +9,14 @@ from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     ClusterAuthorizationError,
+    CorrelationIdMismatchError,
     ErrorCode,
     Errors,
     InvalidRecordError,
     KafkaError,
     KafkaTimeoutError,
     NetworkError,
+    SchemaError,
     TopicAuthorizationError,
 )
 from kclient.producer.internals.accumulator import RecordAccumulator
@@ -28,6 +30,7 @@ from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _LEADER_HINT_CODES = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_UNREADABLE = (SchemaError, CorrelationIdMismatchError)
 
 
 @attrs.frozen
@@ -40,6 +43,10 @@ class _Answer:
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     record_errors: dict[int, str | None] = attrs.Factory(dict)
+
+
+_WRITTEN = _Answer(0, None)
+"""The broker has the batch, and no longer knows where."""
 
 
 class ProduceResponseHandler:
@@ -89,12 +96,12 @@ class ProduceResponseHandler:
 
     def _answers(self, plan: ProduceRequestPlan, response: ClientResponse) -> dict[TopicPartition, _Answer]:
         error = response.failure()
+        if response.disconnected or isinstance(error, _UNREADABLE):
+            # Nothing is known of what the broker did, so it is asked again.
+            self._metadata.request_update()
+            return dict.fromkeys(plan.batches, _lost(str(error)))
         if error is not None:
-            # An error that is not about the connection, such as an unsupported version, stands for itself.
-            answer = _lost(str(error)) if response.disconnected else _Answer(Errors.code_for(error), error)
-            if response.disconnected:
-                self._metadata.request_update()
-            return dict.fromkeys(plan.batches, answer)
+            return dict.fromkeys(plan.batches, _Answer(Errors.code_for(error), error))
         if response.message is None:
             return dict.fromkeys(plan.batches, _Answer(0, None))  # acks=0: written is as good as done
         message: ProduceResponse = response.message
@@ -128,6 +135,9 @@ class ProduceResponseHandler:
     def _settle(self, batch: ProducerBatch, answer: _Answer, now_ms: int) -> None:
         error = answer.error
         if self._transactions is not None and error is not None:
+            if self._transactions.is_written(batch, answer.code):
+                self._succeed(batch, _WRITTEN)
+                return
             self._transactions.note_answer(batch, answer.code)
         if error is not None and error.invalid_metadata:
             self._warnings.warn(

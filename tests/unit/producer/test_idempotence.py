@@ -131,6 +131,23 @@ def test_a_broker_that_restarted_with_five_in_flight_gets_nothing_twice(written:
     assert m.broker.log("t").values[-1] == b"5"
 
 
+def test_what_a_broker_forgot_after_it_acknowledged_a_younger_batch_is_written() -> None:
+    m = model()
+    futures = in_flight(m, 2)
+    lost = m.waiting[0]
+    m.broker.produce(lost.message)
+    m.client.requests.remove(lost)
+    m.answer()
+    m.client.requests.appendleft(lost)
+    m.broker.log("t").restart()
+    m.client.disconnect(0)
+    m.run()
+    m.settle()
+    assert m.broker.log("t").values == [b"0", b"1"]
+    assert [future.result(0).offset for future in futures] == [-1, 1]
+    assert m.core.transactions.identity.epoch == 0
+
+
 def test_repetitions_go_one_at_a_time_until_the_oldest_is_through() -> None:
     m = model()
     in_flight(m, 3)
@@ -366,12 +383,14 @@ def test_random_faults_never_repeat_reorder_or_lose_an_acknowledged_record(seed:
         elif action < 0.66 and m.waiting:
             m.take_but_lose_answer()
         elif action < 0.70:
+            if rng.random() < 0.3:
+                m.broker.log("t", rng.randrange(2)).restart()
             m.client.disconnect(0)
             m.run()
         elif action < 0.80:
             m.broker.fail("t", rng.choice(_FAULTS), partition=rng.randrange(2), times=rng.randrange(1, 3))
         elif action < 0.82:
-            m.run(advance_ms=rng.randrange(4000))
+            m.run(advance_ms=rng.randrange(60))
     m.broker.errors.clear()
     m.settle(2000)
     for partition in (0, 1):

@@ -212,6 +212,15 @@ class TransactionManager:
         entry.forget(batch)
         return written
 
+    def is_written(self, batch: ProducerBatch, code: int) -> bool:
+        """Whether a refusal means that the broker has `batch`: it acknowledged a younger one and then forgot this."""
+        entry = self.sequences(batch.tp)
+        return (
+            code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and entry.last_acked_sequence != NO_SEQUENCE
+            and sequence_precedes(batch.base_sequence, entry.last_acked_sequence)
+        )
+
     def note_answer(self, batch: ProducerBatch, code: int) -> None:
         """Remember what the answer of an attempt says about earlier ones."""
         if code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.part_of_doubtful:
