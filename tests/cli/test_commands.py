@@ -23,13 +23,8 @@ def servers() -> Iterator[str]:
 
 
 @pytest.fixture
-def topic(servers: str, capsys: pytest.CaptureFixture[str]) -> str:
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    assert (
-        main(["topics", "--bootstrap-server", servers, "--create", "--topic", name, "--partitions", "2"]) == 0
-    )
-    assert capsys.readouterr().out == f"Created topic {name} with 2 partitions.\n"
-    return name
+def topic(servers: str) -> str:
+    return new_topic(servers, 2)
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:
