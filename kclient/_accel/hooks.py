@@ -50,6 +50,7 @@ class Hooks:
     __slots__ = (
         "corrupt_error",
         "decompress",
+        "forked_error",
         "invalid_error",
         "read_legacy",
         "timeout_error",
@@ -67,6 +68,8 @@ class Hooks:
         """A batch whose contents are malformed."""
         self.undecodable_error: Callable[..., BaseException] = _undecodable
         """(topic, partition, offset, which, timestamp_ms, key, value, headers): a failed deserializer."""
+        self.forked_error: Callable[[str], BaseException] = RuntimeError
+        """A future of a parent process that is waited for in a forked child."""
         self.timeout_error: Callable[[str], BaseException] = TimeoutError
         """A future that was not done in time."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from bisect import bisect_right
@@ -42,6 +43,7 @@ class BatchResult:
         "_latch",
         "_lock",
         "_notified",
+        "_pid",
         "_record_error",
         "_starts",
         "_successors",
@@ -70,6 +72,7 @@ class BatchResult:
         self._starts: Sequence[int] = ()
         self._successors: Sequence[BatchResult] = ()
         self._lock = threading.Lock()
+        self._pid = os.getpid()
 
     def complete(
         self,
@@ -136,6 +139,12 @@ class BatchResult:
 
     def wait_here(self, timeout_s: float | None = None) -> bool:
         """As `wait`, but a result that was handed over counts as known: its successors are not waited for."""
+        if os.getpid() != self._pid:
+            # Before any lock: a thread of the parent may have held it when the process was forked.
+            raise hooks.forked_error(
+                f"{self.topic}-{self.partition}: the record was sent before os.fork(); only the parent process will "
+                "hear what became of it"
+            )
         with self._lock:
             if self._notified:
                 return True

@@ -207,7 +207,7 @@ class KafkaAdminClient:
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._fork_guard.forked:
             return
-        self._driver.close(0)
+        self._driver.close_soon()
         message = f"KafkaAdminClient {self._client_id} was not closed"
         warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
 

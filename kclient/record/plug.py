@@ -9,6 +9,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.compress import CompressionType, decompress_partly
 from kclient.errors import (
     CorruptRecordError,
+    ForkedClientError,
     InvalidRecordError,
     KafkaTimeoutError,
     RecordDeserializationError,
@@ -61,4 +62,5 @@ def plug_in() -> None:
     hooks.corrupt_error = CorruptRecordError
     hooks.invalid_error = InvalidRecordError
     hooks.undecodable_error = _undecodable
+    hooks.forked_error = ForkedClientError
     hooks.timeout_error = KafkaTimeoutError

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from kclient.errors import KafkaTimeoutError
+from kclient.errors import ForkedClientError, KafkaTimeoutError
+from kclient.utils import fork
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +53,14 @@ class KafkaFuture(abc.ABC, Generic[T]):
 class CompletableFuture(KafkaFuture[T]):
     """A `KafkaFuture` completed by calling `complete` or `fail`; the first call wins. Thread-safe."""
 
-    __slots__ = ("_callbacks", "_condition", "_done", "_error", "_value")
+    __slots__ = ("_callbacks", "_condition", "_done", "_error", "_generation", "_value")
 
     def __init__(self) -> None:
         # Reentrant: a signal handler may fail the future that its own thread is about to wait for.
         self._condition = threading.Condition(threading.RLock())
         self._done = False
         self._value: T | None = None
+        self._generation = fork.generation
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Any], None]] = []
 
@@ -142,6 +144,11 @@ class CompletableFuture(KafkaFuture[T]):
     def _await(self, timeout: float | None) -> None:
         if self._done:
             return
+        if fork.generation != self._generation:
+            # Before the lock, which a thread of the parent may have held at the time.
+            raise ForkedClientError(
+                "The operation belongs to the parent process; its outcome is told only there."
+            )
         with self._condition:
             if not self._condition.wait_for(lambda: self._done, timeout):
                 raise KafkaTimeoutError(

@@ -131,6 +131,11 @@ class AdminDriver:
         if threading.current_thread() is not self._thread:
             self._thread.join((timeout_ms + 1000) / 1000)
 
+    def close_soon(self) -> None:
+        """End the thread without waiting for it. Takes no lock: a finalizer may run in the middle of what holds it."""
+        self._closing = True
+        self._client.wakeup()
+
     def _run(self) -> None:
         try:
             while self._step():

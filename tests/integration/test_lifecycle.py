@@ -1,0 +1,520 @@
+"""How clients begin and end: exit, fork, garbage collection, close, and what they cost while nothing happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker_process import BrokerProcess
+from faults import closed_port
+from helpers import wait_until
+from scenarios import end_offsets, new_topic, read_all
+
+from kclient.admin import KafkaAdminClient
+from kclient.broker.embedded import EmbeddedKafka
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer import KafkaConsumer
+from kclient.errors import BootstrapError, ClientClosedError, KafkaError, KafkaTimeoutError
+from kclient.producer import KafkaProducer
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
+def start_script(source: str, *arguments: str) -> subprocess.Popen[str]:
+    """A Python program in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(source), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_script(source: str, *arguments: str) -> tuple[str, str]:
+    """Output and error output of a program that ends well."""
+    with start_script(source, *arguments) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out, err
+
+
+# The end of the interpreter.
+
+_UNCLOSED = """
+    import sys
+    from kclient import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000, delivery_timeout_ms=120_000)
+    for i in range(1000):
+        producer.send(sys.argv[2], b"%d" % i)
+"""
+_UNCLOSED_AND_FORGOTTEN = """
+    import sys
+    from kclient import KafkaProducer
+
+    def main():
+        producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000, delivery_timeout_ms=120_000)
+        for i in range(1000):
+            producer.send(sys.argv[2], b"%d" % i)
+
+    main()
+"""
+
+
+@pytest.mark.parametrize("source", [_UNCLOSED, _UNCLOSED_AND_FORGOTTEN], ids=["held", "collected"])
+def test_a_program_that_ends_without_close_delivers_what_it_sent(servers: str, source: str) -> None:
+    topic = new_topic(servers, 1)
+    started = time.monotonic()
+    _, err = run_script(source, servers, topic)
+    assert time.monotonic() - started < 9, "it flushes at once, it does not wait for linger.ms or a timeout"
+    assert [record.value for record in read_all(servers, topic)] == [b"%d" % i for i in range(1000)]
+    assert "undelivered" not in err
+
+
+def test_a_program_that_ends_by_an_error_delivers_what_it_sent_and_shows_the_error(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    source = textwrap.dedent(_UNCLOSED) + "raise RuntimeError('the program failed')\n"
+    with start_script(source, servers, topic) as process:
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the program failed" in err
+    assert sum(end_offsets(servers, topic).values()) == 1000
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("delivery_timeout_ms", [1500, 120_000])
+def test_a_program_whose_broker_is_away_ends_in_time_and_says_how_much_is_lost(
+    tmp_path: Path, delivery_timeout_ms: int
+) -> None:
+    source = """
+        import sys, threading
+        from kclient import KafkaProducer
+
+        timeout_ms = int(sys.argv[3])
+        producer = KafkaProducer(
+            bootstrap_servers=sys.argv[1], client_id="leaver",
+            delivery_timeout_ms=timeout_ms, request_timeout_ms=1000, linger_ms=0, reconnect_backoff_max_ms=100,
+        )
+        producer.send(sys.argv[2], b"first").result(30)
+        print("delivered", flush=True)
+        input()
+        for i in range(123):
+            producer.send(sys.argv[2], b"%d" % i)
+        print("ends", flush=True)
+    """
+    with BrokerProcess(tmp_path) as broker:
+        topic = new_topic(broker.bootstrap_servers, 1)
+        with start_script(source, broker.bootstrap_servers, topic, str(delivery_timeout_ms)) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout.readline() == "delivered\n"
+            broker.kill()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "ends\n"
+            started = time.monotonic()
+            _, err = process.communicate(timeout=60)
+            took_ms = (time.monotonic() - started) * 1000
+    limit_ms = min(delivery_timeout_ms, 10_000)
+    assert took_ms < limit_ms + 2000
+    assert took_ms > limit_ms - 500, "it tries as long as it may"
+    lines = [line for line in err.splitlines() if "leaver" in line and "123 records" in line]
+    assert len(lines) == 1, err
+    assert "Traceback" not in err
+
+
+# Fork.
+
+_FORK = """
+    import gc, os, sys, warnings
+    import psutil
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 dislikes a fork beside threads
+    from kclient import KafkaProducer, KafkaConsumer, KafkaAdminClient, TopicPartition
+
+    servers, topic, way = sys.argv[1:]
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=0)
+    consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", group_id="forked")
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    producer.send(topic, b"before").result(30)
+    consumer.assign([TopicPartition(topic, 0)])
+    while not consumer.poll(100):
+        pass
+    admin.list_topics()
+
+    def connections():
+        return sorted(c.laddr.port for c in psutil.Process().net_connections() if c.status == "ESTABLISHED")
+
+    def child():
+        global producer, consumer, admin
+        uses = {
+            "send": lambda: producer.send(topic, b"child"),
+            "send keyed": lambda: producer.send(topic, b"child", key=b"k"),
+            "flush": lambda: producer.flush(),
+            "partitions_for": lambda: producer.partitions_for(topic),
+            "producer metrics": lambda: producer.metrics(),
+            "poll": lambda: consumer.poll(100),
+            "next": lambda: next(consumer),
+            "commit": lambda: consumer.commit_sync(),
+            "wakeup": lambda: consumer.wakeup(),
+            "consumer metrics": lambda: consumer.metrics(),
+            "list_topics": lambda: admin.list_topics(),
+        }
+        for name, use in uses.items():
+            try:
+                use()
+            except BaseException as error:
+                print(name, type(error).__name__)
+            else:
+                print(name, "went on")
+        producer.close()
+        consumer.close()
+        admin.close()
+        with KafkaProducer(bootstrap_servers=servers) as own:
+            own.send(topic, b"from the child").result(30)
+        uses = use = None
+        producer = consumer = admin = None
+        gc.collect()
+        sys.stdout.flush()
+
+    before = connections()
+    if way == "fork":
+        pid = os.fork()
+        if not pid:
+            child()
+            sys.exit(7)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    else:
+        import multiprocessing
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join()
+        status = process.exitcode
+    print("status", status)
+    producer.send(topic, b"after").result(30)
+    values = []
+    while b"after" not in values:
+        values += [record.value for record in consumer.poll(100)]
+    admin.list_topics()
+    print("values", values)
+    print("same connections", connections() == before)
+    producer.close()
+    consumer.close()
+    admin.close()
+"""
+
+
+@pytest.mark.parametrize("way", ["fork", "multiprocessing"])
+def test_a_forked_child_cannot_use_its_parents_clients_nor_harm_them(servers: str, way: str) -> None:
+    topic = new_topic(servers, 1)
+    out, err = run_script(_FORK, servers, topic, way)
+    lines = out.splitlines()
+    uses = dict(line.rsplit(" ", 1) for line in lines if "Error" in line or line.endswith("went on"))
+    assert len(uses) == 11
+    assert set(uses.values()) == {"ForkedClientError"}, uses
+    assert f"status {7 if way == 'fork' else 0}" in lines
+    assert "values [b'from the child', b'after']" in lines
+    assert "same connections True" in lines
+    assert err == ""
+
+
+def test_a_future_of_the_parent_says_in_the_child_that_it_will_never_be_done(servers: str) -> None:
+    source = """
+        import os, sys, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from kclient import KafkaProducer
+        producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000, delivery_timeout_ms=120_000)
+        future = producer.send(sys.argv[2], b"x")
+        pid = os.fork()
+        if not pid:
+            try:
+                future.result()
+            except Exception as error:
+                print(type(error).__name__, flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        producer.close()
+        print(future.result(0).offset)
+    """
+    topic = new_topic(servers, 1)
+    out, _ = run_script(source, servers, topic)
+    assert out.splitlines() == ["ForkedClientError", "0"]
+
+
+def test_a_child_forked_while_a_client_starts_in_another_thread_ends(servers: str) -> None:
+    source = """
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from kclient import KafkaProducer
+        from kclient.producer.internals import lifecycle
+
+        held, done = threading.Event(), threading.Event()
+
+        def start_or_end_a_client():
+            with lifecycle._running_lock:
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=start_or_end_a_client)
+        thread.start()
+        held.wait()
+        pid = os.fork()
+        if not pid:
+            KafkaProducer(bootstrap_servers=sys.argv[1]).close()
+            sys.exit(5)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        done.set()
+        thread.join()
+    """
+    out, _ = run_script(source, servers)
+    assert out == "5\n"
+
+
+# Forgotten clients.
+
+
+def make_producer(servers: str) -> KafkaProducer[bytes, bytes]:
+    return KafkaProducer(bootstrap_servers=servers, client_id="forgotten")
+
+
+def make_consumer(servers: str) -> KafkaConsumer[bytes, bytes]:
+    return KafkaConsumer(bootstrap_servers=servers, client_id="forgotten", group_id="forgotten")
+
+
+def make_admin(servers: str) -> KafkaAdminClient:
+    return KafkaAdminClient(bootstrap_servers=servers, client_id="forgotten")
+
+
+MAKERS = [make_producer, make_consumer, make_admin]
+MAKER_IDS = ["producer", "consumer", "admin"]
+
+
+def threads_of(name: str) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if name in thread.name]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=MAKER_IDS)
+def test_a_client_that_was_never_closed_is_warned_about_and_its_thread_ends(
+    servers: str, make: Callable[[str], Any]
+) -> None:
+    client = make(servers)
+    assert threads_of("forgotten")
+    with pytest.warns(ResourceWarning, match="forgotten.*not closed|forgotten.*never closed"):
+        del client
+    wait_until(lambda: not threads_of("forgotten"), what="the end of the thread")
+
+
+def test_a_producer_that_was_never_closed_still_delivers_what_it_has(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    producer = make_producer(servers)
+    futures = [producer.send(topic, b"%d" % i) for i in range(100)]
+    with pytest.warns(ResourceWarning):
+        del producer
+    assert [future.result(20).offset for future in futures] == list(range(100))
+
+
+# Closing.
+
+
+def open_fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_threads_and_descriptors_are_back_to_the_baseline_after_twenty_rounds(servers: str) -> None:
+    topic = new_topic(servers, 1)
+
+    def one_round() -> None:
+        with (
+            KafkaProducer(bootstrap_servers=servers) as producer,
+            KafkaConsumer(
+                bootstrap_servers=servers, group_id="rounds", auto_offset_reset="latest"
+            ) as consumer,
+            KafkaAdminClient(bootstrap_servers=servers) as admin,
+        ):
+            producer.send(topic, b"x").result(20)
+            consumer.subscribe([topic])
+            consumer.poll(0)
+            admin.list_topics()
+
+    # Connections that the broker in this process sees close a moment later are descriptors as well.
+    one_round()
+    baseline = (threading.active_count(), open_fds())
+    for _ in range(20):
+        one_round()
+    wait_until(lambda: (threading.active_count(), open_fds()) <= baseline, what=f"back to {baseline}")
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=MAKER_IDS)
+def test_closing_again_does_nothing_and_use_after_it_is_refused(
+    servers: str, make: Callable[[str], Any]
+) -> None:
+    client = make(servers)
+    client.close()
+    client.close()
+    client.close(timeout_ms=0)
+    uses: dict[type, Callable[[], object]] = {
+        KafkaProducer: lambda: client.send("t", b"x"),
+        KafkaConsumer: lambda: client.poll(0),
+        KafkaAdminClient: lambda: client.list_topics(timeout_ms=100),
+    }
+    with pytest.raises(ClientClosedError):
+        uses[type(client)]()
+
+
+@pytest.mark.heavy
+def test_every_close_is_bounded_while_the_broker_is_frozen(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        servers = broker.bootstrap_servers
+        topic = new_topic(servers, 1)
+        producer = KafkaProducer(bootstrap_servers=servers)
+        consumer = KafkaConsumer(bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest")
+        admin = KafkaAdminClient(bootstrap_servers=servers)
+        producer.send(topic, b"x").result(20)
+        consumer.subscribe([topic])
+        wait_until(lambda: len(consumer.poll(100)), 30, "a record")
+        admin.list_topics()
+        broker.pause()
+        try:
+            future = producer.send(topic, b"never answered")
+            caller_error: list[BaseException] = []
+
+            def call() -> None:
+                try:
+                    admin.list_topics()
+                except KafkaError as error:
+                    caller_error.append(error)
+
+            caller = threading.Thread(target=call)
+            caller.start()
+            took = {}
+            for client in (producer, consumer, admin):
+                started = time.monotonic()
+                client.close(timeout_ms=500)
+                took[type(client).__name__] = time.monotonic() - started
+            caller.join(10)
+        finally:
+            broker.resume()
+        assert all(seconds < 1.0 for seconds in took.values()), took
+        assert isinstance(future.exception(0), ClientClosedError)
+        assert len(caller_error) == 1
+        wait_until(lambda: not threads_of("kclient-") and not threads_of("admin-client"), what="no thread")
+
+
+def test_a_producer_closed_by_one_thread_while_others_send_leaves_no_future_open(servers: str) -> None:
+    topic = new_topic(servers, 3)
+    producer = KafkaProducer(bootstrap_servers=servers)
+    futures: list[Any] = []
+    refused: list[BaseException] = []
+    sent = threading.Event()
+
+    def send() -> None:
+        try:
+            while True:
+                futures.append(producer.send(topic, b"x"))
+                if len(futures) > 1000:
+                    sent.set()
+        except ClientClosedError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert sent.wait(20)
+    producer.close()
+    for thread in threads:
+        thread.join(20)
+    assert len(refused) == 4
+    errors = [future.exception(0) for future in futures]
+    assert errors == [None] * len(futures), "what was accepted before close is delivered"
+    assert sum(end_offsets(servers, topic).values()) == len(futures)
+
+
+def test_the_error_of_a_with_block_is_never_masked_by_closing(servers: str) -> None:
+    def fail_in(client: Any) -> None:
+        with client:
+            raise RuntimeError("the block")
+
+    for make in MAKERS:
+        with pytest.raises(RuntimeError, match="the block"):
+            fail_in(make(servers))
+
+
+# Names that do not resolve, brokers that are not there.
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=MAKER_IDS)
+def test_a_host_that_does_not_resolve_is_named_together_with_the_setting(make: Callable[[str], Any]) -> None:
+    started = time.monotonic()
+    with pytest.raises(BootstrapError, match=r"no-such-host\.invalid") as failed:
+        make("no-such-host.invalid:9092")
+    assert "bootstrap.servers" in str(failed.value)
+    assert failed.value.setting == "bootstrap.servers"
+    assert failed.value.step == "dns"
+    assert time.monotonic() - started < 30
+    assert not threads_of("forgotten")
+
+
+def test_clients_without_a_broker_fail_in_time_and_name_the_address() -> None:
+    servers = f"127.0.0.1:{closed_port()}"
+    with KafkaProducer(bootstrap_servers=servers, max_block_ms=300) as producer:
+        started = time.monotonic()
+        with pytest.raises(KafkaTimeoutError, match=servers) as failed:
+            producer.send("t", b"x")
+        assert "max.block.ms" in str(failed.value)
+        assert 0.25 < time.monotonic() - started < 1.5
+    with (
+        KafkaAdminClient(bootstrap_servers=servers) as admin,
+        pytest.raises(KafkaTimeoutError, match=servers),
+    ):
+        admin.list_topics(timeout_ms=300)
+    with KafkaConsumer(bootstrap_servers=servers) as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        started = time.monotonic()
+        assert not consumer.poll(300)
+        assert 0.25 < time.monotonic() - started < 1.5
+        with pytest.raises(KafkaTimeoutError):
+            consumer.end_offsets([TopicPartition("t", 0)], timeout_ms=300)
+
+
+# What waiting costs.
+
+_IDLE = """
+    import sys, time
+    from kclient import KafkaProducer, KafkaConsumer, KafkaAdminClient
+    servers, topic, away = sys.argv[1:]
+    producer = KafkaProducer(bootstrap_servers=servers, max_block_ms=100)
+    consumer = KafkaConsumer(bootstrap_servers=servers, group_id="idle", auto_offset_reset="latest")
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    consumer.subscribe([topic])
+    if away != "away":
+        producer.send(topic, b"x").result(30)
+        admin.list_topics()
+        while not consumer.assignment():
+            consumer.poll(100)
+    consumer.poll(300)
+    cpu, wall = time.process_time(), time.monotonic()
+    consumer.poll(2000)
+    print((time.process_time() - cpu) / (time.monotonic() - wall))
+    for client in (producer, consumer, admin):
+        client.close(timeout_ms=1000)
+"""
+
+
+@pytest.mark.parametrize("away", ["there", "away"])
+def test_waiting_clients_use_less_than_a_twentieth_of_a_core(servers: str, away: str) -> None:
+    topic = new_topic(servers, 1)
+    where = servers if away == "there" else f"127.0.0.1:{closed_port()}"
+    out, _ = run_script(_IDLE, where, topic, away)
+    assert float(out) < 0.05
