@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scenarios import new_topic
 
 from kclient import KafkaProducer, __version__
 from kclient.broker import EmbeddedKafka
