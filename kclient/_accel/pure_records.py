@@ -33,9 +33,10 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
             if raw >= 0x80:
                 byte = data[pos]
                 pos += 1
-                raw = (raw & 0x7F) | (byte & 0x7F) << 7
-                if byte >= 0x80:
-                    raw, pos = read_varint(data, pos, raw, 14)
+                if byte < 0x80:
+                    raw += (byte << 7) - 0x80
+                else:
+                    raw, pos = read_varint(data, pos, raw & 0x7F | (byte & 0x7F) << 7, 14)
             size = raw >> 1
             stop = pos + size
             if raw & 1 or stop > end:
@@ -55,30 +56,35 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
             if raw >= 0x80:
                 byte = data[pos]
                 pos += 1
-                raw = (raw & 0x7F) | (byte & 0x7F) << 7
-                if byte >= 0x80:
-                    raw, pos = read_varint(data, pos, raw, 14)
+                if byte < 0x80:
+                    raw += (byte << 7) - 0x80
+                else:
+                    raw, pos = read_varint(data, pos, raw & 0x7F | (byte & 0x7F) << 7, 14)
             offset = ~(raw >> 1) if raw & 1 else raw >> 1
 
             raw = data[pos]
             pos += 1
-            if raw >= 0x80:
-                raw, pos = read_varint(data, pos, raw & 0x7F, 7)
-            if raw & 1:
+            if raw == 1:
                 key = None
             else:
-                at = pos
-                pos += raw >> 1
-                key = data[at:pos]
+                if raw >= 0x80:
+                    raw, pos = read_varint(data, pos, raw & 0x7F, 7)
+                if raw & 1:
+                    key = None
+                else:
+                    at = pos
+                    pos += raw >> 1
+                    key = data[at:pos]
 
             raw = data[pos]
             pos += 1
             if raw >= 0x80:
                 byte = data[pos]
                 pos += 1
-                raw = (raw & 0x7F) | (byte & 0x7F) << 7
-                if byte >= 0x80:
-                    raw, pos = read_varint(data, pos, raw, 14)
+                if byte < 0x80:
+                    raw += (byte << 7) - 0x80
+                else:
+                    raw, pos = read_varint(data, pos, raw & 0x7F | (byte & 0x7F) << 7, 14)
             if raw & 1:
                 value = None
             else:
