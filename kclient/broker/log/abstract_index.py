@@ -87,8 +87,6 @@ class AbstractIndex:
         try:
             pending = bytes(self._view()[self._written : self._size])
             write_all(fd, pending, self._written)
-            # What is longer than the entries is left from before a truncation.
-            os.ftruncate(fd, self._size)
         finally:
             os.close(fd)
         self._written = self._size
@@ -102,12 +100,6 @@ class AbstractIndex:
         """Drop all entries, also those of the file, to build the index anew. Raises OSError."""
         self._replace(b"")
 
-    def close(self) -> None:
-        """Write what is only in memory and let go of the file. Raises OSError."""
-        if isinstance(self._buffer, bytearray):
-            self.write_pending()
-        self.release()
-
     def release(self) -> None:
         """Let go of the memory without writing."""
         # A mapping is not closed here but by its last reference: another thread may be looking up in it.
@@ -116,12 +108,13 @@ class AbstractIndex:
     def rename(self, path: Path) -> None:
         """Give the file another name. Raises OSError."""
         self.write_pending()
+        # For readers who come after this: they need no file any more, under whatever name.
+        self._view()
         self.path.replace(path)
         self.path = path
 
     def delete(self) -> None:
-        """Remove the file if it is there. Raises OSError."""
-        self.release()
+        """Remove the file if it is there; a reader keeps what is loaded. Raises OSError."""
         remove_if_present(self.path)
 
     def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
@@ -130,7 +123,14 @@ class AbstractIndex:
     def _view(self) -> bytearray | mmap.mmap:
         buffer = self._buffer
         if buffer is None:
-            buffer = self._map()
+            try:
+                buffer = self._map()
+            except FileNotFoundError:
+                # Renamed between our look at the path and the opening; then it was loaded before (see
+                # `rename`).
+                buffer = self._buffer
+                if buffer is None:
+                    raise
             self._buffer = buffer
         return buffer
 

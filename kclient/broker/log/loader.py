@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 import attrs
@@ -28,7 +29,6 @@ from kclient.broker.log.files import (
     TMP_SUFFIX,
     TXN_INDEX_SUFFIX,
     parse_offset_name,
-    remove_if_present,
 )
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_directory import LogDirectory
@@ -287,7 +287,5 @@ class _LogLoader:
 
 
 def remove_log_files(directory: Path) -> None:
-    """Delete a closed log's directory with all its files. Raises OSError."""
-    for path in directory.iterdir():
-        remove_if_present(path)
-    directory.rmdir()
+    """Delete a closed log's directory with everything in it. Raises OSError."""
+    shutil.rmtree(directory)

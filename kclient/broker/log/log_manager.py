@@ -25,7 +25,7 @@ from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kclient.broker.log.unified_log import UnifiedLog
-from kclient.broker.timer.scheduler import Scheduler
+from kclient.broker.timer.scheduler import ScheduledTask, Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaError, KafkaStorageError
@@ -85,6 +85,7 @@ class LogManager:
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._started = False
         self._loaded = False
+        self._tasks: list[ScheduledTask] = []
 
     @property
     def cluster_id(self) -> str | None:
@@ -214,7 +215,8 @@ class LogManager:
         with self._lock:
             if not self._loaded:
                 return
-            self._loaded = False
+            for task in self._tasks:
+                task.cancel()
             failed: set[LogDirectory] = set()
             for one in self.all_logs():
                 try:
@@ -232,6 +234,7 @@ class LogManager:
                         log_dir.clean_shutdown.write()
                     except OSError as error:
                         log_dir.fail("writing the clean shutdown marker", error)
+            self._loaded = False
             self._logs.clear()
             for log_dir in self._dirs:
                 log_dir.release()
@@ -351,7 +354,7 @@ class LogManager:
             ),
             ("producer-expiration", self._expire_producers, intervals.producer_expiration_check_ms),
         ):
-            self._scheduler.schedule(name, body, period_ms, period_ms)
+            self._tasks.append(self._scheduler.schedule(name, body, period_ms, period_ms))
         if self._own_scheduler:
             self._scheduler.startup()
 
@@ -375,6 +378,8 @@ class LogManager:
         offset: Callable[[UnifiedLog], int | None],
     ) -> None:
         with self._lock:
+            if not self._loaded:
+                return  # a task that waited for the lock while everything was closed
             for log_dir in self.live_log_dirs:
                 offsets = {
                     one.topic_partition: value

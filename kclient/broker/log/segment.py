@@ -6,7 +6,7 @@ import logging
 import random
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -295,6 +295,12 @@ class LogSegment:
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files, such as from `.log` to `.log.deleted`. Raises OSError."""
+        try:
+            # Now, for a reader may still come who has the segment pinned, and then the files have other
+            # names.
+            self._check_indexes()
+        except CorruptRecordError as error:
+            log.warning("%s: %s", self.path, error)
         for part in (self.records, self.offset_index, self.time_index, self.txn_index):
             name = part.path.name
             part.rename(part.path.with_name(name.removesuffix(old) + new))
@@ -307,26 +313,23 @@ class LogSegment:
         """The reader is done. Call under the log's lock."""
         self._pins -= 1
         if self._pins == 0 and self._close_when_unpinned:
-            self.records.close()
+            self._let_go()
 
     def close(self) -> None:
         """Write the indexes and close the file (when the last reader is done). Raises OSError."""
         try:
             if self._indexes_checked:
                 self._append_last_time_entry()
-            self.offset_index.close()
-            self.time_index.close()
+            self.write_indexes()
         finally:
             self.close_files()
 
     def close_files(self) -> None:
         """Close the file (when the last reader is done) and forget what is not written."""
-        self.offset_index.release()
-        self.time_index.release()
         if self._pins:
             self._close_when_unpinned = True
         else:
-            self.records.close()
+            self._let_go()
 
     def delete_files(self) -> None:
         """Remove all files of a closed segment. Raises OSError."""
@@ -334,6 +337,11 @@ class LogSegment:
         self.offset_index.delete()
         self.time_index.delete()
         self.txn_index.delete()
+
+    def _let_go(self) -> None:
+        self.offset_index.release()
+        self.time_index.release()
+        self.records.close()
 
     def _age_ms(self, now_or_timestamp_ms: int) -> int:
         """How old the segment is: by record time if its records have any, else by the clock."""
@@ -415,6 +423,26 @@ class LogSegment:
         if last.max_timestamp_ms > timestamp_ms or timestamp_offset > last.last_offset:
             raise CorruptIndexError(f"{self.time_index.path.name} does not match its log")
         self._bytes_since_index_entry = self.size - start
+
+
+def close_for_deletion(
+    segments: Sequence[LogSegment], snapshots: Sequence[Path | None]
+) -> Callable[[], None]:
+    """Close segments that left their log (under its lock); call the result later to remove their files.
+
+    Readers that have a segment pinned keep its file open until they are done.
+    """
+    for segment in segments:
+        segment.close_files()
+
+    def delete() -> None:
+        for segment in segments:
+            segment.delete_files()
+        for path in snapshots:
+            if path is not None:
+                remove_if_present(path)
+
+    return delete
 
 
 def _batch_size(window: memoryview, at: int) -> int:

@@ -12,7 +12,6 @@ from kclient.broker.log.checkpoints import PARTITION_METADATA, PartitionMetadata
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy, GroupCommit
 from kclient.broker.log.epoch_cache import LeaderEpochCache
-from kclient.broker.log.files import remove_if_present
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_directory import LogDirectory
@@ -30,7 +29,7 @@ from kclient.broker.log.log_types import (
 from kclient.broker.log.producer_replay import rebuild_producer_state
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.segment import LogSegment
+from kclient.broker.log.segment import LogSegment, close_for_deletion
 from kclient.broker.log.time_index import NO_TIMESTAMP
 from kclient.broker.log.validator import validate_records
 from kclient.broker.timer.scheduler import Scheduler
@@ -415,6 +414,10 @@ class UnifiedLog:
         try:
             yield
         except OSError as error:
+            if self._closed:
+                # The log was deleted meanwhile: its files have other names or are gone, and the disk is not
+                # to blame.
+                raise KafkaStorageError(f"The log of {self.topic_partition} is closed") from error
             raise self._log_dir.fail(f"{self.topic_partition}: {what}", error) from error
 
     @contextmanager
@@ -482,18 +485,7 @@ class UnifiedLog:
     def _delete_later(self, segments: Sequence[LogSegment]) -> None:
         """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""
         snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
-
-        # Readers that have a segment pinned keep its file open until they are done.
-        for segment in segments:
-            segment.close_files()
-
-        def delete() -> None:
-            for segment in segments:
-                segment.delete_files()
-            for path in snapshots:
-                if path is not None:
-                    remove_if_present(path)
-
+        delete = close_for_deletion(segments, snapshots)
         if segments:
             delay_ms = self.config.file_delete_delay_ms
             self._scheduler.schedule_once(f"delete-files-{self.topic_partition}", delete, delay_ms)

@@ -35,6 +35,8 @@ Consumers have the same limit by default, so nobody could read more anyway.
 
 _LONG_MAX = 2**63 - 1
 _SHOWN_ERRORS = 3
+# Zigzag of 6 bytes: attributes, two deltas, two sizes and the count of headers have at least one each.
+_SMALLEST_RECORD = 12
 
 
 @attrs.frozen
@@ -183,8 +185,8 @@ def _count_records(batch: RecordBatch, topic_partition: TopicPartition) -> None:
                 length = length & 0x7F | (more & 0x7F) << 7
                 if more >= 0x80:
                     length, position = read_varint(body, position, length, 14)
-            if length & 1:
-                raise InvalidRecordError(f"{topic_partition}: a record has a negative length")
+            if length & 1 or length < _SMALLEST_RECORD:
+                raise InvalidRecordError(f"{topic_partition}: a record is shorter than its own fields")
             position += length >> 1
             left -= 1
     except IndexError as error:

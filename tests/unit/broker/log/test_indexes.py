@@ -59,7 +59,7 @@ def test_the_file_has_kafkas_bytes_once_it_is_written(index: OffsetIndex, times:
 
 
 def test_an_index_is_read_again_from_its_file(index: OffsetIndex) -> None:
-    index.close()
+    index.seal()
     again = OffsetIndex(index.path, 100, 1000)
     again.validate()
     assert (again.entries, again.lookup(115)) == (3, (110, 120))

@@ -386,3 +386,34 @@ def test_a_manager_needs_a_directory(tmp_path: Path) -> None:
     manager = LogManager([tmp_path / "file"])
     with pytest.raises(KafkaStorageError, match="No log directory"):
         manager.startup()
+
+
+def test_a_log_deleted_during_its_flush_does_not_take_the_directory_offline(
+    managers: Managers, bed: LogBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = managers.start()
+    log = manager.get_or_create_log(A0)
+    append(manager, A0, bed)
+    real = os.fdatasync
+
+    def delete_meanwhile(fd: int) -> None:
+        real(fd)
+        manager.delete_log(A0)
+
+    monkeypatch.setattr(os, "fdatasync", delete_meanwhile)
+    with pytest.raises(KafkaStorageError, match="closed"):
+        log.flush()
+    assert [log_dir.offline_error for log_dir in manager.log_dirs] == [None]
+
+
+def test_background_work_after_a_shutdown_changes_nothing(managers: Managers, bed: LogBed) -> None:
+    manager = managers.start()
+    for _ in range(3):
+        append(manager, A0, bed)
+    manager.get_or_create_log(A0).delete_records_before(2)
+    manager.shutdown()
+    managers.run_due(10_000_000)
+    manager.checkpoint_log_start_offsets()
+    manager.checkpoint_recovery_points()
+    assert (managers.root / "d" / "log-start-offset-checkpoint").read_text() == "0\n1\na 0 2\n"
+    assert managers.start().get_or_create_log(A0).log_start_offset == 2

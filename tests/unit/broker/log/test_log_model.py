@@ -102,8 +102,7 @@ class LogMachine(RuleBasedStateMachine):
         self.batches = [batch for batch in self.batches if batch[0] < cut]
         self.records = [record for record in self.records if record[0] < cut]
         self.end = cut
-        if self.start > cut:
-            self.start = cut
+        self.start = min(self.start, cut)
         # The producer begins anew, as the sequences after the cut are free again or forgotten.
         self.sequence = (
             self.sequence - dropped if self.batches and self.records else self._sequence_after_cut(cut)

@@ -6,7 +6,7 @@ from log_bed import LogBed, read_all
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.producer_snapshot import read_snapshot
-from kclient.record import MemoryRecordsBuilder
+from kclient.record import MemoryRecordsBuilder, iter_batches
 
 
 def names(bed: LogBed, suffix: str) -> list[str]:
@@ -193,3 +193,24 @@ def test_a_log_is_flushed_after_so_many_records_or_so_much_time(bed: LogBed) -> 
     bed.time.advance(100)
     log.flush_if_due()
     assert log.recovery_point == 4
+
+
+def test_a_reader_that_comes_late_to_a_deleted_segment_finds_its_indexes(bed: LogBed) -> None:
+    config = LogConfig(retention_bytes=0, file_delete_delay_ms=0, index_interval_bytes=0)
+    log = bed.open(config)
+    for _ in range(5):
+        log.append_as_leader(bed.batch([b"a"]), 0)
+    log.close()
+    log = bed.open(config, clean=True)
+    segment = log._local.segments.active
+    with log._lock:
+        segment.pin()
+    assert log.delete_old_segments() == 1
+    bed.run_due()
+    assert not list(bed.directory.glob("*.deleted"))
+    found = segment.read(3, 100, segment.size, min_one_batch=True)
+    assert found is not None
+    assert next(iter(iter_batches(found[1]))).base_offset == 3
+    with log._lock:
+        segment.unpin()
+    assert log.log_dir.offline_error is None
