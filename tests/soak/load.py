@@ -17,9 +17,7 @@ class Load(threading.Thread):
     `acked` and `failed` are written on the producer's I/O thread only.
     """
 
-    def __init__(
-        self, servers: str, topic: str, name: str, *, per_s: int, padding: int = 0, **settings: object
-    ) -> None:
+    def __init__(self, servers: str, topic: str, name: str, *, per_s: int, **settings: object) -> None:
         super().__init__(name=f"load-{name}", daemon=True)
         self.label = name
         self.sent: dict[bytes, bytes] = {}
@@ -31,7 +29,6 @@ class Load(threading.Thread):
         self.error: BaseException | None = None
         self._topic = topic
         self._pause_s = 1 / per_s
-        self._padding = b"." * padding
         self._stopping = threading.Event()
         self._settings = {
             "bootstrap.servers": servers,
@@ -52,7 +49,7 @@ class Load(threading.Thread):
             self.error = error
 
     def _send(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
-        value = f"{self.label}:{number}".encode() + self._padding
+        value = f"{self.label}:{number}".encode()
         key = f"{self.label}:{number % _KEYS}".encode()
 
         def delivered(metadata: RecordMetadata, error: KafkaError | None) -> None:
