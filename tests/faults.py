@@ -116,11 +116,14 @@ class _Listener:
         """Close the port and every connection, and wait for the threads."""
         self.stopping.set()
         hang_up(self._listening)
-        self.drop_connections()
-        for thread in list(self._threads):
-            thread.join(_JOIN_S)
-            assert not thread.is_alive(), f"{thread.name} did not end"
-        self._threads.clear()
+        # Again and again, because a connection that was accepted just now starts one more thread.
+        while self._threads:
+            self.drop_connections()
+            with self._lock:
+                threads, self._threads = self._threads, []
+            for thread in threads:
+                thread.join(_JOIN_S)
+                assert not thread.is_alive(), f"{thread.name} did not end"
 
     def drop_connections(self, with_reset: bool = False) -> None:
         """Close every connection there is now; new ones are welcome."""
@@ -140,6 +143,8 @@ class _Listener:
         """Close `sock` in `stop` and `drop_connections`."""
         with self._lock:
             self._sockets.add(sock)
+        if self.stopping.is_set():
+            hang_up(sock)  # `stop` may have looked already
 
     def untrack(self, sock: socket.socket) -> None:
         """`sock` is closed."""

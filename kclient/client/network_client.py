@@ -215,7 +215,8 @@ class NetworkClient:
         if now_ms >= self._next_check_ms:
             self._handle_timed_out_connections(responses, now_ms)
             self._handle_timed_out_requests(responses, now_ms)
-            self._schedule_check()
+            deadlines = (self._states.next_setup_deadline_ms(), self._in_flight.next_deadline_ms())
+            self._next_check_ms = min((d for d in deadlines if d is not None), default=WAIT_FOR_EVENT_MS)
         return self._complete(responses)
 
     def disconnect(self, node_id: int) -> None:
@@ -272,7 +273,12 @@ class NetworkClient:
                 host=node.host,
             )
         except OSError as error:
-            self._end_connection(self._done, node.id, now_ms, DisconnectError(str(error.strerror or error)))
+            # Resolving may have blocked for so long that a backoff counted from before it is over already, and this
+            # thread would do nothing but resolve a name that is not there.
+            failed_ms = self._time.monotonic_ms()
+            self._end_connection(
+                self._done, node.id, failed_ms, DisconnectError(str(error.strerror or error))
+            )
         else:
             self._check_by(now_ms + self._states.setup_timeout_ms(node.id))
 
@@ -490,7 +496,3 @@ class NetworkClient:
 
     def _check_by(self, deadline_ms: int) -> None:
         self._next_check_ms = min(self._next_check_ms, deadline_ms)
-
-    def _schedule_check(self) -> None:
-        deadlines = (self._states.next_setup_deadline_ms(), self._in_flight.next_deadline_ms())
-        self._next_check_ms = min((d for d in deadlines if d is not None), default=WAIT_FOR_EVENT_MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -301,13 +302,21 @@ def test_throttling_keeps_one_node_quiet_and_the_others_not() -> None:
 
 
 def test_time_spent_throttled_does_not_count_against_requests_in_flight() -> None:
-    with ScriptedBroker() as broker, DrivenClient(broker.bootstrap, request_timeout_ms=200) as driven:
-        broker.answer(ApiKeys.HEARTBEAT, HeartbeatResponse(throttle_time_ms=60_000), Reply.NOTHING)
+    both_sent = threading.Event()
+
+    def throttle(header: Any, message: Any) -> HeartbeatResponse:
+        assert both_sent.wait(20)
+        return HeartbeatResponse(throttle_time_ms=60_000)
+
+    with ScriptedBroker() as broker, DrivenClient(broker.bootstrap) as driven:
+        broker.once(ApiKeys.HEARTBEAT, throttle)
+        broker.answer(ApiKeys.HEARTBEAT, Reply.NOTHING)
         driven.send(BEAT)
-        driven.send(BEAT)
+        driven.send(BEAT, timeout_ms=2000)
+        both_sent.set()
         driven.poll_until(lambda: driven.responses)
         started = now()
-        driven.poll_until(lambda: now() - started > 400)
+        driven.poll_until(lambda: now() - started > 2200)
         assert len(driven.responses) == 1
         assert driven.client.in_flight_count(0) == 1
 
@@ -392,7 +401,10 @@ def test_in_a_forked_child_the_client_refuses_work_and_leaves_the_parents_connec
 
 
 def test_an_answer_that_cannot_be_read_fails_its_request_and_ends_the_connection() -> None:
+    both_sent = threading.Event()
+
     def with_a_byte_too_many(header: Any, message: Any) -> bytes:
+        assert both_sent.wait(20)
         parts = response_buffers(
             HeartbeatResponse(), ApiKeys.HEARTBEAT, header.api_version, header.correlation_id
         )
@@ -405,6 +417,7 @@ def test_an_answer_that_cannot_be_read_fails_its_request_and_ends_the_connection
         broker.answer(ApiKeys.HEARTBEAT, Reply.NOTHING)
         driven.send(BEAT)
         driven.send(BEAT)
+        both_sent.set()
         driven.poll_until(lambda: len(driven.responses) == 2)
         broken, behind = driven.responses
         driven.responses.clear()
