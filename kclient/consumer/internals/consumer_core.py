@@ -32,10 +32,12 @@ from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import InvalidGroupIdError, KafkaError, RetriableCommitFailedError
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.time import Time
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+_AUTOMATIC_COMMIT = "the automatic commit"  # the cause of a warning that may repeat
 
 
 class ConsumerCore:
@@ -76,6 +78,7 @@ class ConsumerCore:
         self.listener: ConsumerRebalanceListener | None = None
         self._interceptors = interceptors
         self._log = log_context.logger(__name__)
+        self._warning = RepeatedWarning(self._log)
         self._auto_commit_ms = time.monotonic_ms() + config.auto_commit_interval_ms
         self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
         self._revoking: tuple[RebalanceCallback, CommitEvent | None] | None = None
@@ -307,11 +310,13 @@ class ConsumerCore:
         """Call the callbacks of the commits that are through. An error of a callback is raised."""
         while (commit := self.mailbox.next_commit()) is not None:
             if commit.error is None:
+                self._warning.clear(_AUTOMATIC_COMMIT)
                 self.committed(commit.offsets)
             elif commit.automatic:
-                self._log.warning("The automatic commit failed: %s", commit.error)
+                now_ms = self.time.monotonic_ms()
+                self._warning.warn(_AUTOMATIC_COMMIT, f"The automatic commit failed: {commit.error}", now_ms)
                 if isinstance(commit.error, RetriableCommitFailedError):
-                    soon_ms = self.time.monotonic_ms() + self.config.retry_backoff_ms
+                    soon_ms = now_ms + self.config.retry_backoff_ms
                     self._auto_commit_ms = min(self._auto_commit_ms, soon_ms)
             if commit.on_commit is not None:
                 commit.on_commit(commit.offsets, commit.error)

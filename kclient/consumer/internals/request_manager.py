@@ -125,7 +125,7 @@ class RequestSender:
         if now_ms >= waiting.deadline_ms:
             return KafkaTimeoutError(
                 f"No {waiting.api_key.name} request could be sent within {self._request_timeout_ms} ms "
-                f"(request.timeout.ms): {node or 'none of the brokers'} cannot be reached"
+                f"(request.timeout.ms): {node or 'every broker'} is out of reach"
             )
         return None
 
