@@ -15,6 +15,7 @@ from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.errors import (
     ClientClosedError,
     ConcurrentModificationError,
+    Errors,
     IllegalStateError,
     InvalidGroupIdError,
     InvalidTopicError,
@@ -275,6 +276,19 @@ class TestAutoCommit:
         rig.consumer.enforce_rebalance()
         rig.consumer.poll(500)
         assert rig.committed[T0] == 5
+
+    def test_commits_that_go_on_failing_are_warned_of_once(
+        self, make_rig: Callable[..., Any], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        rig = make_rig(group_id="g", auto_commit_interval_ms=100)
+        refused = rig.refuse_commit(Errors.GROUP_AUTHORIZATION_FAILED)
+        rig.on(ApiKeys.OFFSET_COMMIT, *[refused] * 50)
+        rig.fill(T0, 20)
+        rig.consumer.assign([T0])
+        for _ in range(10):
+            rig.consumer.poll(1000)
+        assert len(rig.sent(ApiKeys.OFFSET_COMMIT)) > 3
+        assert sum("automatic commit" in line.getMessage() for line in caplog.records) == 1
 
 
 class TestArguments:
