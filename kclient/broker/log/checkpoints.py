@@ -74,8 +74,13 @@ class OffsetCheckpoint:
     path: Path
 
     def read(self) -> dict[TopicPartition, int]:
-        """All offsets; empty if the file is missing. Raises `MalformedCheckpointError`."""
-        offsets = {}
+        """All offsets; none if the file is missing, or empty, as Kafka makes it.
+
+        Raises `MalformedCheckpointError`.
+        """
+        offsets: dict[TopicPartition, int] = {}
+        if _read_text(self.path) == "":
+            return offsets
         for entry in CheckpointFile(self.path).read():
             try:
                 topic, partition, offset = entry[0], int(entry[1]), int(entry[2])

@@ -89,6 +89,7 @@ class UnifiedLog:
         self._last_flush_ms = time.monotonic_ms()
         self._group_commit = GroupCommit(self._sync_data)
         self._appender = LogAppender(local, producer_state, epochs, time, self._flush_soon)
+        self._flush_scheduled = False
         self._closed = False
 
     def __repr__(self) -> str:
@@ -443,11 +444,15 @@ class UnifiedLog:
             raise KafkaStorageError(f"The log of {self.topic_partition} is closed")
 
     def _flush_soon(self) -> None:
-        # A segment that was rolled is flushed in the background, which moves the recovery point past it.
-        self._scheduler.schedule_once(f"flush-{self.topic_partition}", self._flush_if_open)
+        # A segment that was rolled is flushed in the background, which moves the recovery point past it. One
+        # flush does for all segments rolled until it begins.
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._scheduler.schedule_once(f"flush-{self.topic_partition}", self._flush_if_open)
 
     def _flush_if_open(self) -> None:
         with self._lock:
+            self._flush_scheduled = False
             usable = not self._closed and self._log_dir.offline_error is None
         if usable:
             self.flush()

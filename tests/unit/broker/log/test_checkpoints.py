@@ -38,6 +38,11 @@ def test_offsets_are_kept_in_kafkas_format(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
+def test_a_new_and_empty_checkpoint_of_kafka_holds_no_offsets(tmp_path: Path) -> None:
+    (tmp_path / "c").touch()
+    assert OffsetCheckpoint(tmp_path / "c").read() == {}
+
+
 def test_a_write_that_fails_leaves_the_old_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = OffsetCheckpoint(tmp_path / "c")
     checkpoint.write({TP: 1})
@@ -53,7 +58,7 @@ def test_a_write_that_fails_leaves_the_old_contents(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "0\nx\n", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na b c\n"]
+    "text", ["\n", "0", "0\nx\n", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na b c\n"]
 )
 def test_a_malformed_checkpoint_is_recognised(tmp_path: Path, text: str) -> None:
     path = tmp_path / "c"
@@ -62,7 +67,7 @@ def test_a_malformed_checkpoint_is_recognised(tmp_path: Path, text: str) -> None
         OffsetCheckpoint(path).read()
 
 
-@pytest.mark.parametrize("text", ["0\n1\n5\n", "0\n2\n1 5\n1 6\n", "0\n2\n1 5\n2 5\n", "0\n1\na 1\n"])
+@pytest.mark.parametrize("text", ["", "0\n1\n5\n", "0\n2\n1 5\n1 6\n", "0\n2\n1 5\n2 5\n", "0\n1\na 1\n"])
 def test_epochs_out_of_order_are_recognised(tmp_path: Path, text: str) -> None:
     path = tmp_path / "c"
     path.write_text(text)

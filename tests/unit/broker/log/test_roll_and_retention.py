@@ -214,3 +214,17 @@ def test_a_reader_that_comes_late_to_a_deleted_segment_finds_its_indexes(bed: Lo
     with log._lock:
         segment.unpin()
     assert log.log_dir.offline_error is None
+
+
+def test_many_rolls_before_the_background_flush_cost_one(bed: LogBed) -> None:
+    log = bed.open()
+    for _ in range(5):
+        log.append_as_leader(bed.batch(), 0)
+        log.roll()
+    assert len(bed.scheduler.timer._ready) == 1
+    bed.run_due()
+    assert log.recovery_point == 5
+    log.append_as_leader(bed.batch(), 0)
+    log.roll()
+    bed.run_due()
+    assert log.recovery_point == 6
