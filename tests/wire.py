@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -74,9 +75,9 @@ class Wire:
         return bytes(parts)
 
 
-def batch(*values: bytes, **options: Any) -> bytes:
-    """A record batch as a producer sends it."""
+def batch(*values: bytes, first_ms: int | None = None, **options: Any) -> bytes:
+    """A record batch as a producer sends it, with timestamps a millisecond apart from `first_ms` (now) on."""
     builder = MemoryRecordsBuilder(**options)
     for number, value in enumerate(values):
-        builder.append(1_700_000_000_000 + number, None, value)
+        builder.append((int(time.time() * 1000) if first_ms is None else first_ms) + number, None, value)
     return builder.close()

@@ -1,4 +1,4 @@
-"""Other Kafka clients against the embedded broker, as black boxes: topics, idempotent produce, groups, commits, resume."""
+"""Other Kafka clients against the embedded broker, as black boxes: produce, groups, commits, resume."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from kclient.broker.embedded import EmbeddedKafka
 
 pytestmark = [

@@ -48,11 +48,12 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     if context.error_code:
         return FetchResponse(error_code=context.error_code)
     committed = request.isolation_level == _READ_COMMITTED
+    max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
     params = FetchParams(
         FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK,
         request.max_wait_ms,
-        request.min_bytes,
-        min(request.max_bytes, call.broker.config.fetch_max_bytes),
+        min(request.min_bytes, max_bytes),
+        max_bytes,
     )
 
     def answer(results: Sequence[PartitionFetched]) -> None:

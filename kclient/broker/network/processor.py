@@ -19,6 +19,7 @@ from kclient.utils.time import Time
 
 _POLL_MS = 300
 _QUEUE_WAIT_S = 0.3
+_PAUSE_S = 0.1
 _DRAIN_MS = 1000  # at shutdown: how long responses that are ready may take to reach the sockets
 
 
@@ -96,7 +97,13 @@ class Processor:
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                self._step(_POLL_MS)
+                try:
+                    self._step(_POLL_MS)
+                except Exception:
+                    # A fault of ours, met while serving one connection, must not end the service of all others. The
+                    # pause keeps a fault that stays from taking up the processor and the log.
+                    self._log.exception("Processor %d met an unexpected error and goes on", self.id)
+                    self._stop.wait(_PAUSE_S)
             self._drain()
         finally:
             self._close()
@@ -135,7 +142,16 @@ class Processor:
             if connection_id not in self._hosts:
                 continue  # it went away while its request was handled
             if response.action is ResponseAction.SEND:
-                self._selector.send(connection_id, NetworkSend(response.buffers))
+                try:
+                    self._selector.send(connection_id, NetworkSend(response.buffers))
+                except (
+                    KafkaError
+                ) as error:  # answered twice, or gone: either way there is no going on with it
+                    self._log.warning(
+                        "Closing connection %s, which cannot be answered: %s", connection_id, error
+                    )
+                    self._selector.close_channel(connection_id)
+                    self._forget(connection_id, None)
             elif response.action is ResponseAction.NOTHING:
                 self._next_request(connection_id)
             else:

@@ -10,31 +10,32 @@ from kclient.broker.replica.partition import Partition
 
 
 class DelayedFetch(DelayedOperation):
-    """Completes when `missing_bytes` more have been appended to what it reads, when a partition went away or
-    was cut below its offset, or when max.wait is over. The answer then reads again.
+    """Completes when `missing_bytes` more have been appended to what it reads, when a partition went away or was cut
+    below its offset, or when the time is over. `on_enough` then reads again.
 
-    Bytes are counted as they are appended, so that looking costs no I/O however often an append makes it
-    look.
+    Bytes are counted as they are appended, so that looking costs no I/O however often an append makes it look.
     """
 
-    __slots__ = ("_answer", "_appended_before", "_fetches", "_is_current", "_missing_bytes", "_params")
+    __slots__ = ("_appended_before", "_fetches", "_is_current", "_missing_bytes", "_on_enough", "_params")
 
     def __init__(
         self,
         params: FetchParams,
         fetches: Sequence[tuple[Partition, PartitionFetch]],
-        missing_bytes: int,
         appended_before: Mapping[Partition, int],
+        *,
+        delay_ms: int,
+        missing_bytes: int,
         is_current: Callable[[Partition], bool],
-        answer: Callable[[], None],
+        on_enough: Callable[[], None],
     ) -> None:
-        super().__init__(params.max_wait_ms)
+        super().__init__(delay_ms)
         self._params = params
         self._fetches = fetches
-        self._missing_bytes = missing_bytes
         self._appended_before = appended_before
+        self._missing_bytes = missing_bytes
         self._is_current = is_current
-        self._answer = answer
+        self._on_enough = on_enough
 
     def try_complete(self) -> bool:
         available = 0
@@ -48,4 +49,4 @@ class DelayedFetch(DelayedOperation):
         return available >= self._missing_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        self._answer()
+        self._on_enough()

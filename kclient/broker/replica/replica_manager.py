@@ -39,6 +39,7 @@ class ReplicaManager:
 
     def __init__(self, log_manager: LogManager, time: Time, log_context: LogContext) -> None:
         self.log_manager = log_manager
+        self._time = time
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -130,31 +131,7 @@ class ReplicaManager:
         answer: Callable[[Sequence[PartitionFetched]], None],
     ) -> None:
         """Read from several partitions and answer when there are `min_bytes`, or an error, or `max_wait_ms` is over."""
-        partitions = {fetch.tp: self._partitions.get(fetch.tp) for fetch in fetches}
-        # Before reading: what is appended in between is then counted rather than missed.
-        before = {
-            partition: partition.appended_bytes for partition in partitions.values() if partition is not None
-        }
-        fetched = self._read(params, fetches)
-        size = sum(len(result.records) for result in fetched)
-        if (
-            params.max_wait_ms <= 0
-            or not fetches
-            or size >= params.min_bytes
-            or any(result.error is not None or result.diverging_epoch is not None for result in fetched)
-        ):
-            answer(fetched)
-            return
-        watched = [(partition, fetch) for fetch in fetches if (partition := partitions[fetch.tp]) is not None]
-        operation = DelayedFetch(
-            params,
-            watched,
-            params.min_bytes - size,
-            before,
-            lambda partition: self._partitions.get(partition.tp) is partition,
-            lambda: answer(self._read(params, fetches)),
-        )
-        self._fetch_purgatory.try_complete_else_watch(operation, [fetch.tp for fetch in fetches])
+        self._fetch(params, fetches, answer, self._time.monotonic_ms() + params.max_wait_ms)
 
     def delete_records(self, tp: TopicPartition, before_offset: int) -> int:
         """Delete the records of `tp` below an offset; returns the new start of its log. Raises KafkaError."""
@@ -166,6 +143,41 @@ class ReplicaManager:
         """Complete no more by time; requests still waiting are dropped with their connections. Idempotent."""
         self._fetch_purgatory.shutdown()
         self._produce_purgatory.shutdown()
+
+    def _fetch(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        answer: Callable[[Sequence[PartitionFetched]], None],
+        deadline_ms: int,
+    ) -> None:
+        partitions = {fetch.tp: self._partitions.get(fetch.tp) for fetch in fetches}
+        # Before reading: what is appended meanwhile is rather counted twice than missed. A wait that ends too early
+        # for that comes back here and goes on.
+        before = {
+            partition: partition.appended_bytes for partition in partitions.values() if partition is not None
+        }
+        fetched = self._read(params, fetches)
+        size = sum(len(result.records) for result in fetched)
+        remaining_ms = deadline_ms - self._time.monotonic_ms()
+        if (
+            remaining_ms <= 0
+            or not fetches
+            or size >= params.min_bytes
+            or any(result.error is not None or result.diverging_epoch is not None for result in fetched)
+        ):
+            answer(fetched)
+            return
+        operation = DelayedFetch(
+            params,
+            [(partition, fetch) for fetch in fetches if (partition := partitions[fetch.tp]) is not None],
+            before,
+            delay_ms=remaining_ms,
+            missing_bytes=params.min_bytes - size,
+            is_current=lambda partition: self._partitions.get(partition.tp) is partition,
+            on_enough=lambda: self._fetch(params, fetches, answer, deadline_ms),
+        )
+        self._fetch_purgatory.try_complete_else_watch(operation, [fetch.tp for fetch in fetches])
 
     def _changed(self, tp: TopicPartition) -> None:
         self._produce_purgatory.check_and_complete(tp)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from kclient.broker.embedded import EmbeddedKafka
 from wire import Wire
+
+from kclient.broker.embedded import EmbeddedKafka
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import struct
 
 import pytest
+from wire import Wire, batch
+
 from kclient.broker.apis.registry import handles, served_apis
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from kclient.protocol.messages.delete_topics import DeleteTopicState, DeleteTopicsRequest
+from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -39,7 +41,6 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.registry import request_class
 from kclient.protocol.schema import Message
-from wire import Wire, batch
 
 ERROR_35 = 35
 INVALID_REQUEST = 42

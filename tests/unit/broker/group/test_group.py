@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kclient.broker.group.group import VALID_PREVIOUS, Group, GroupState
 from kclient.broker.group.member import Member
 from kclient.errors import FencedInstanceIdError, IllegalStateError, UnknownMemberIdError
