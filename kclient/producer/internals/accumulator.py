@@ -43,7 +43,6 @@ class AccumulatorSettings:
     linger_ms: int
     max_request_size: int
     max_block_ms: int
-    delivery_timeout_ms: int
     adaptive_partitioning: bool
 
 
@@ -281,11 +280,6 @@ class RecordAccumulator:
     def must_send_all(self) -> bool:
         """Whether batches go out without lingering: someone flushes or waits for memory, or the end has come."""
         return self._flushes > 0 or self._closed or self.pool.waiting > 0
-
-    @property
-    def has_queued(self) -> bool:
-        """Whether any batch waits to be sent."""
-        return bool(self._active)
 
     def take(self, batch: ProducerBatch) -> None:
         """Take `batch`, which must be closed for appending, out of its queue. I/O thread."""

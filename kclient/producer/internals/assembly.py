@@ -104,7 +104,6 @@ def build_producer(
             linger_ms=config.linger_ms,
             max_request_size=config.max_request_size,
             max_block_ms=config.max_block_ms,
-            delivery_timeout_ms=config.delivery_timeout_ms,
             adaptive_partitioning=config.partitioner_adaptive_partitioning_enable,
         ),
         metadata=metadata,

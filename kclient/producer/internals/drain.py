@@ -118,7 +118,7 @@ class Drainer:
             expected = self._expected_size(batch)
             if drained and size + expected > self._max_request_size:
                 break
-            if self._take(batch, now_ms):
+            if self._take(batch):
                 size += batch.builder.size
                 drained.append(batch)
         return drained
@@ -128,7 +128,7 @@ class Drainer:
             return batch.builder.size
         return int(batch.builder.uncompressed_size * self._accumulator.compressor.ratio(batch.tp.topic))
 
-    def _take(self, batch: ProducerBatch, now_ms: int) -> bool:
+    def _take(self, batch: ProducerBatch) -> bool:
         # Closed for appending before anything is counted or numbered.
         body = batch.builder.body()
         compressed = None
@@ -145,7 +145,6 @@ class Drainer:
         if not batch.sealed:
             batch.seal(compressor.attributes, compressed)
         batch.transition_to(BatchState.IN_FLIGHT)
-        batch.drained_ms = now_ms
         batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
         batch.queue.muted = self._mute
         return True

@@ -160,7 +160,7 @@ class ProduceResponseHandler:
 
     def _succeed(self, batch: ProducerBatch, answer: _Answer) -> None:
         if self._transactions is not None:
-            for other in self._transactions.on_success(batch, answer.base_offset):
+            for other in self._transactions.on_success(batch):
                 # Its own answer was lost with the connection, and with it the offset.
                 self._accumulator.take(other)
                 self._finish(other, -1, -1)

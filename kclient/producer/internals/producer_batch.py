@@ -64,7 +64,6 @@ class ProducerBatch:
     state: BatchState = BatchState.QUEUED
     attempts: int = 0
     queued_ms: int = attrs.field(default=attrs.Factory(lambda self: self.created_ms, takes_self=True))
-    drained_ms: int = -1
     retry_at_ms: int = -1
     leader_epoch: int | None = None
     """The epoch of the leader that the last attempt went to."""

@@ -199,7 +199,7 @@ class TransactionManager:
 
     # What came of it.
 
-    def on_success(self, batch: ProducerBatch, base_offset: int) -> list[ProducerBatch]:
+    def on_success(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """The broker has `batch`, even if its sender was told that the time was up.
 
         Returns the queued batches that this proves to be written as well.
@@ -208,7 +208,7 @@ class TransactionManager:
         written = entry.written_before(batch)
         for other in written:
             entry.forget(other)
-        entry.acked(batch, base_offset)
+        entry.acked(batch)
         entry.forget(batch)
         return written
 

@@ -48,7 +48,6 @@ class PartitionSequences:
     identity: ProducerIdAndEpoch = ProducerIdAndEpoch()
     next_sequence: int = 0
     last_acked_sequence: int = NO_SEQUENCE
-    last_acked_offset: int = -1
     in_flight: list[ProducerBatch] = attrs.Factory(list)
     """Batches with a sequence and without an outcome, by sequence: on the wire, or queued to be sent again."""
     on_wire: int = 0
@@ -105,13 +104,11 @@ class PartitionSequences:
         if batch in self.in_flight:
             self.in_flight.remove(batch)
 
-    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
+    def acked(self, batch: ProducerBatch) -> None:
         """The broker has `batch`."""
         last = batch.last_sequence
         if self.last_acked_sequence == NO_SEQUENCE or sequence_precedes(self.last_acked_sequence, last):
             self.last_acked_sequence = last
-        if base_offset >= 0:
-            self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.builder.count - 1)
 
     def open_gap(self, sequence: int) -> None:
         """Nothing from `sequence` on is with the broker."""
