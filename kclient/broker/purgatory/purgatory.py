@@ -54,9 +54,8 @@ class DelayedOperationPurgatory(Generic[Op]):
 
     @property
     def watched(self) -> int:
-        """Entries on the watch lists:
-
-        an operation counts once per key, completed ones until they are purged.
+        """Entries on the watch lists: an operation counts once per key, completed ones until they are
+        purged.
         """
         with self._lock:
             return sum(map(len, self._watchers.values()))
@@ -67,9 +66,8 @@ class DelayedOperationPurgatory(Generic[Op]):
         return len(self._timer)
 
     def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable]) -> bool:
-        """Complete `operation` at once if it can be;
-
-        otherwise watch it under `keys`. Returns whether it is complete.
+        """Complete `operation` at once if it can be; otherwise watch it under `keys`. Returns whether it is
+        complete.
 
         Between a failed try and the entry on the last watch list an event may pass unseen: another thread
         changes the state after our try and checks a key before our operation is on its list. So there is a
@@ -87,9 +85,8 @@ class DelayedOperationPurgatory(Generic[Op]):
         return operation.is_completed()
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Something about `key` changed:
-
-        try the operations that watch it. Returns how many this call completed.
+        """Something about `key` changed: try the operations that watch it. Returns how many this call
+        completed.
         """
         with self._lock:
             watched = self._watchers.get(key)
@@ -147,9 +144,8 @@ class DelayedOperationPurgatory(Generic[Op]):
         return purged
 
     def shutdown(self) -> None:
-        """Stop the reaper and drop the timers;
-
-        operations still watched are never completed by time. Idempotent.
+        """Stop the reaper and drop the timers; operations still watched are never completed by time.
+        Idempotent.
         """
         self._stop.set()
         self._timer.close()

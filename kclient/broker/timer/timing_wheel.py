@@ -1,6 +1,5 @@
-"""The hierarchical timing wheel:
-
-adding and cancelling a timer cost the same whether there are ten or a million.
+"""The hierarchical timing wheel: adding and cancelling a timer cost the same whether there are ten or a
+million.
 
 A wheel of `size` buckets, each `tick_ms` wide, covers `tick_ms * size` ahead of its clock. What lies further
 goes to an overflow wheel whose tick is the whole span of this one, made when first needed; when the clock
