@@ -51,7 +51,7 @@ def test_a_task_runs_at_its_time_and_not_before(timer: SystemTimer, time: MockTi
 
 def test_tasks_run_in_order_of_their_times_over_all_levels(timer: SystemTimer, time: MockTime) -> None:
     notes: list[object] = []
-    delays = list(range(0, 20)) + [20, 399, 400, 401, 7999, 8000, 160_001, 5_000_000]
+    delays = [*range(20), 20, 399, 400, 401, 7999, 8000, 160_001, 5_000_000]
     shuffled = delays.copy()
     random.Random(7).shuffle(shuffled)
     for delay_ms in shuffled:
