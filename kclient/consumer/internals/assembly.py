@@ -81,7 +81,7 @@ def build_consumer(
     metrics = ConsumerMetrics(
         time, client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
     )
-    buffer = FetchBuffer(time)
+    buffer = FetchBuffer(time, config.fetch_max_bytes)
     mailbox = Mailbox(buffer)
     sender = RequestSender(client, config.request_timeout_ms)
     managers: list[RequestManager] = []

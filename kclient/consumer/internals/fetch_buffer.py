@@ -15,10 +15,16 @@ MAX_FETCHES_PER_PARTITION = 2
 
 
 class FetchBuffer:
-    """The completed fetches of each partition, in order. Thread-safe."""
+    """The completed fetches of each partition, in order. Thread-safe.
 
-    def __init__(self, time: Time) -> None:
+    A partition without data may always be fetched; one with data only while there are less than `max_bytes_ahead`
+    in the whole buffer, so that many partitions do not add up to much memory.
+    """
+
+    def __init__(self, time: Time, max_bytes_ahead: int = 2**31 - 1) -> None:
         self._time = time
+        self._max_bytes_ahead = max_bytes_ahead
+        self._bytes = 0
         # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
         self._condition = threading.Condition(threading.RLock())
         self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
@@ -36,6 +42,7 @@ class FetchBuffer:
                     chain = self._chains[fetch.tp] = deque()
                     self._turns.append(fetch.tp)
                 chain.append(fetch)
+                self._bytes += fetch.size
             self._signal()
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
@@ -44,7 +51,7 @@ class FetchBuffer:
             chain = self._chains.get(tp)
             if not chain:
                 return position
-            if len(chain) >= MAX_FETCHES_PER_PARTITION:
+            if len(chain) >= MAX_FETCHES_PER_PARTITION or self._bytes >= self._max_bytes_ahead:
                 return None
             # None too behind data whose end is not known: it will fail when it is read.
             return chain[-1].end_offset
@@ -69,6 +76,7 @@ class FetchBuffer:
             if chain is None or chain[0] is not fetch:
                 return
             chain.popleft()
+            self._bytes -= fetch.size
             self._turns.remove(fetch.tp)
             if chain:
                 self._turns.append(fetch.tp)
@@ -78,8 +86,10 @@ class FetchBuffer:
     def discard(self, tp: TopicPartition) -> bool:
         """Drop all data of `tp`; returns whether there was any."""
         with self._condition:
-            if self._chains.pop(tp, None) is None:
+            chain = self._chains.pop(tp, None)
+            if chain is None:
                 return False
+            self._bytes -= sum(fetch.size for fetch in chain)
             self._turns.remove(tp)
             return True
 
@@ -87,8 +97,7 @@ class FetchBuffer:
         """Drop the data of all but `partitions`."""
         with self._condition:
             for tp in [tp for tp in self._turns if tp not in partitions]:
-                del self._chains[tp]
-                self._turns.remove(tp)
+                self.discard(tp)
 
     def put_first(self, tp: TopicPartition) -> None:
         """Read `tp` before the others the next time."""

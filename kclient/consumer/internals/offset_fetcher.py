@@ -212,7 +212,10 @@ class OffsetFetcher:
             if not answer.error.retriable:
                 self._fail((tp,), answer.error)
         elif answer.offset >= 0:
-            position = self.position_at(tp, answer.offset, answer.leader_epoch)
+            if answer.leader_epoch is not None:
+                self._metadata.update_last_seen_epoch_if_newer(tp, answer.leader_epoch)
+            # No epoch goes into the position: nothing was read before it that could have been truncated.
+            position = FetchPosition(answer.offset, None, self._metadata.leader_and_epoch(tp))
             self._subscriptions.finish_reset(tp, asked, position)
             self._on_change()
         elif asked.duration_ms is not None:
