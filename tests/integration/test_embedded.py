@@ -18,6 +18,7 @@ from wire import Wire, batch
 
 from kclient.broker import embedded
 from kclient.broker.embedded import EmbeddedKafka, resolve
+from kclient.broker.metadata.topics import TopicStore
 from kclient.errors import ConfigError, ForkedClientError, IllegalStateError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -212,6 +213,22 @@ def test_partitions_that_another_broker_wrote_are_adopted(tmp_path: Path) -> Non
         found = topics(wire)["copied"]
         assert (found.topic_id, len(found.partitions)) == (topic_id, 2)
         assert values(wire, "copied") == [b"v"]
+
+
+def test_a_topic_whose_deletion_a_crash_interrupted_does_not_come_back(tmp_path: Path) -> None:
+    with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        create(wire, "doomed", 2)
+        create(wire, "kept")
+    # The journal knows of the deletion, the directories do not yet.
+    store = TopicStore(tmp_path)
+    store.start(store.topics.values())
+    store.delete(store.topics["doomed"])
+    store.close()
+    with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        assert set(topics(wire)) == {"kept"}
+        assert not (tmp_path / "doomed-0").exists()
+        create(wire, "doomed")
+        assert values(wire, "doomed") == []
 
 
 def test_a_second_broker_on_a_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
