@@ -434,7 +434,7 @@ class FaultProxy(_Listener):
         return self._add(Fault.SWALLOW, api, on_response, 0, times)
 
     def corrupt(self, api: ApiKeys | None, at: int, *, times: int = 1, on_response: bool = True) -> Rule:
-        """Turn round the bits of byte `at` of a frame (0 is the first after the length)."""
+        """Turn round the bits of byte `at` (0 is the first after the length) of frames that have it."""
         return self._add(Fault.CORRUPT, api, on_response, at, times)
 
     def duplicate(self, api: ApiKeys | None, *, times: int = 1, on_response: bool = True) -> Rule:
@@ -530,7 +530,10 @@ class _Link:
                 self._blackholed.set()
             case Fault.CORRUPT:
                 spoilt = bytearray(whole)
-                spoilt[4 + rule.amount] ^= 0xFF
+                if 4 + rule.amount < len(spoilt):
+                    spoilt[4 + rule.amount] ^= 0xFF
+                else:
+                    rule.hits -= 1  # it is not long enough; spoil a later one
                 to.sendall(spoilt)
             case Fault.DUPLICATE:
                 to.sendall(whole + whole)
