@@ -55,7 +55,7 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> None:
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,
             protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
-            reason=f"({request.reason})" if request.reason else "",
+            reason=f"({request.reason[:255]!r})" if request.reason else "",
             requires_known_id=call.version >= 4,
             can_skip_assignment=call.version >= 9,
         ),
