@@ -37,8 +37,8 @@ def produce(job: Job) -> Measured:
             send = producer.send
             futures = [send(topic, values[i % 1000]) for i in range(job.records)]
             producer.flush()
-            for future in futures:
-                future.result(0)
+            if any(future.exception(0) for future in futures):
+                raise RuntimeError("kclient did not deliver everything")
     return Measured(job.records, watch.seconds, watch.cpu_seconds)
 
 
