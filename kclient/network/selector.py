@@ -331,8 +331,6 @@ class Selector:
             self.connected.append(channel.id)
 
     def _read(self, channel: KafkaChannel) -> None:
-        if channel.id in self.completed_receives:
-            return
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive

@@ -14,10 +14,11 @@ from faults import closed_port, reset
 
 from kclient.errors import DisconnectError, ForkedClientError, IllegalStateError, InvalidReceiveError
 from kclient.network import _selectors
-from kclient.network.channel import ChannelState
+from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
+from kclient.network.transport import PlaintextTransport
 from kclient.testing.mock_time import MockTime
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -240,6 +241,58 @@ def test_the_longest_idle_connections_are_closed_and_busy_ones_are_not(server: s
         assert "connections.max.idle.ms" in str(selector.disconnected["idle"])
         assert idle.recv(1) == b""
         assert selector.is_channel_ready("busy")
+    selector.close()
+
+
+class Greedy(PlaintextTransport):
+    """Takes all there is from the socket, as TLS does, so that no event tells of what it still holds."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.held = bytearray()
+
+    @property
+    def has_buffered_bytes(self) -> bool:  # type: ignore[override]
+        return bool(self.held)
+
+    def recv_into(self, buffer: memoryview) -> int:
+        try:
+            self.held += self.sock.recv(1 << 16)
+        except BlockingIOError:
+            pass
+        count = min(len(buffer), len(self.held))
+        buffer[:count] = self.held[:count]
+        del self.held[:count]
+        return count
+
+
+class GreedyBuilder(PlaintextChannelBuilder):
+    def build(
+        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+    ) -> KafkaChannel:
+        return KafkaChannel(channel_id, Greedy(sock), max_receive_bytes)
+
+
+@pytest.mark.parametrize("mute_between", [False, True])
+def test_frames_that_a_transport_holds_come_one_a_poll_and_without_waiting(
+    server: socket.socket, mute_between: bool
+) -> None:
+    selector = Selector(max_receive_bytes=1000, connections_max_idle_ms=-1, channel_builder=GreedyBuilder())
+    with connect(selector, server) as peer:
+        peer.sendall(b"".join(frame(bytes([number])) for number in range(20)))
+        poll_until(selector, lambda: selector.completed_receives)
+        seen = [bytes(selector.completed_receives["0"].payload)]
+        while len(seen) < 20:
+            if mute_between:
+                selector.mute("0")
+                selector.poll(0)
+                assert not selector.completed_receives
+                selector.unmute("0")
+            started = SYSTEM_TIME.monotonic_ms()
+            selector.poll(60_000)
+            assert SYSTEM_TIME.monotonic_ms() - started < 30_000
+            seen += [bytes(receive.payload) for receive in selector.completed_receives.values()]
+        assert seen == [bytes([number]) for number in range(20)]
     selector.close()
 
 
