@@ -67,10 +67,10 @@ SYSTEM_TIME = SystemTime()
 class Timer:
     """A deadline that several blocking steps share. Used by one thread."""
 
-    __slots__ = ("_deadline_ms", "_time", "timeout_ms")
+    __slots__ = ("_deadline_ms", "time", "timeout_ms")
 
     def __init__(self, time: Time, timeout_ms: int) -> None:
-        self._time = time
+        self.time = time
         self.timeout_ms = timeout_ms
         self._deadline_ms = time.monotonic_ms() + max(timeout_ms, 0)
 
@@ -81,21 +81,21 @@ class Timer:
 
     def now_ms(self) -> int:
         """The current monotonic time of the clock behind this timer."""
-        return self._time.monotonic_ms()
+        return self.time.monotonic_ms()
 
     def remaining_ms(self) -> int:
         """Milliseconds left, never negative."""
-        return max(self._deadline_ms - self._time.monotonic_ms(), 0)
+        return max(self._deadline_ms - self.time.monotonic_ms(), 0)
 
     def elapsed_ms(self) -> int:
         """Milliseconds since the timer was made or last reset."""
-        return self._time.monotonic_ms() - (self._deadline_ms - max(self.timeout_ms, 0))
+        return self.time.monotonic_ms() - (self._deadline_ms - max(self.timeout_ms, 0))
 
     def is_expired(self) -> bool:
         """True once the deadline has come."""
-        return self._time.monotonic_ms() >= self._deadline_ms
+        return self.time.monotonic_ms() >= self._deadline_ms
 
     def reset(self, timeout_ms: int) -> None:
         """Start again with `timeout_ms` from now."""
         self.timeout_ms = timeout_ms
-        self._deadline_ms = self._time.monotonic_ms() + max(timeout_ms, 0)
+        self._deadline_ms = self.time.monotonic_ms() + max(timeout_ms, 0)
