@@ -104,8 +104,12 @@ class Member(threading.Thread):
         try:
             with KafkaConsumer(self._settings) as consumer:
                 consumer.subscribe([self._topic])
-                while not self._stopping.is_set():
-                    self.records.extend(consumer.poll(100))
+                idle = False
+                # The last poll finds nothing: closing commits what the polls before the last one returned.
+                while not (idle and self._stopping.is_set()):
+                    records = consumer.poll(100)
+                    idle = not records
+                    self.records.extend(records)
                     self.assignment = set(consumer.assignment())
             self.assignment = set()
         except BaseException as error:

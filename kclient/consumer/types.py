@@ -81,7 +81,9 @@ class ConsumerRecords(Generic[K, V]):
         """The records of one partition, or of all partitions of a topic."""
         if isinstance(where, TopicPartition):
             return list(self._by_partition.get(where, ()))
-        return [record for tp, records in self._by_partition.items() if tp.topic == where for record in records]
+        return [
+            record for tp, records in self._by_partition.items() if tp.topic == where for record in records
+        ]
 
     def next_offsets(self) -> dict[TopicPartition, int]:
         """Where each partition is read on after these records: what to commit once they are processed (KIP-1094)."""

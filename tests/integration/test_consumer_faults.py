@@ -95,7 +95,9 @@ def assert_in_order(records: list[ConsumerRecord[bytes, bytes]]) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "reset", "blackhole", "swallow", "drip", "duplicate"])
 @pytest.mark.parametrize("on_response", [False, True])
-def test_fetches_that_fail_on_their_way_cost_and_double_no_record(net: Net, fault: str, on_response: bool) -> None:
+def test_fetches_that_fail_on_their_way_cost_and_double_no_record(
+    net: Net, fault: str, on_response: bool
+) -> None:
     topic = fill(net)
     amount = {"cut": (30,), "reset": (30,), "drip": (20_000,)}.get(fault, ())
     with net.consumer() as consumer:
@@ -217,7 +219,8 @@ def test_members_that_come_and_go_leave_no_record_unread(net: Net) -> None:
 
     now = time.monotonic()
     threads = [
-        threading.Thread(target=member, args=(number, now + end)) for number, end in ((0, 30.0), (1, 1.5), (2, 30.0))
+        threading.Thread(target=member, args=(number, now + end))
+        for number, end in ((0, 30.0), (1, 1.5), (2, 30.0))
     ]
     for thread in threads:
         thread.start()

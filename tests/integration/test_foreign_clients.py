@@ -111,7 +111,8 @@ class KafkaPython:
         producer = KafkaProducer(**self.base, enable_idempotence=True)
         try:
             futures = [
-                producer.send(topic, b"value-%d" % number, key=b"%d" % (number % 7)) for number in range(first, last)
+                producer.send(topic, b"value-%d" % number, key=b"%d" % (number % 7))
+                for number in range(first, last)
             ]
             for future in futures:
                 future.get(timeout=DEADLINE_S)
@@ -207,11 +208,15 @@ def test_a_client_reads_back_all_that_it_wrote_and_its_group_resumes_after_a_res
 
     scripts.produce("orders", RECORDS, 2 * RECORDS)
     resumed = scripts.consume("orders", "readers", RECORDS)
-    assert sorted(resumed) == sorted(expected(RECORDS, 2 * RECORDS)), "committed records came again, or new ones not"
+    assert sorted(resumed) == sorted(expected(RECORDS, 2 * RECORDS)), (
+        "committed records came again, or new ones not"
+    )
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_reads_every_codec_of_another_one_that_produces(kafka: EmbeddedKafka, client: type[Any]) -> None:
+def test_a_client_reads_every_codec_of_another_one_that_produces(
+    kafka: EmbeddedKafka, client: type[Any]
+) -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
     codecs = ["gzip", "snappy", "lz4", "zstd"]
     for codec in codecs:
@@ -222,7 +227,9 @@ def test_a_client_reads_every_codec_of_another_one_that_produces(kafka: Embedded
             producer.produce("mixed", b"%s-%d" % (codec.encode(), number) * 20)
         assert producer.flush(DEADLINE_S) == 0
     values = client(kafka.bootstrap_servers).consume("mixed", "readers", 200)
-    assert sorted(values) == sorted(b"%s-%d" % (codec.encode(), n) * 20 for codec in codecs for n in range(50))
+    assert sorted(values) == sorted(
+        b"%s-%d" % (codec.encode(), n) * 20 for codec in codecs for n in range(50)
+    )
 
 
 @needs("confluent_kafka")

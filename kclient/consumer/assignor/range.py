@@ -48,7 +48,17 @@ class RangeAssignor(ConsumerPartitionAssignor):
 class _TopicShare:
     """What is left of one topic and how much more of it each member may get."""
 
-    __slots__ = ("_assigned", "_base", "_counts", "_extras", "_open", "_topic", "rack_aware", "racks", "racks_of")
+    __slots__ = (
+        "_assigned",
+        "_base",
+        "_counts",
+        "_extras",
+        "_open",
+        "_topic",
+        "rack_aware",
+        "racks",
+        "racks_of",
+    )
 
     def __init__(
         self,

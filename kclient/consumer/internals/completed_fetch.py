@@ -90,7 +90,17 @@ class CompletedFetch:
     alone. It holds a slice of the whole answer's buffer, which lives as long as any partition's slice of it.
     """
 
-    __slots__ = ("_chunk", "_data", "_reader", "_settings", "aborted", "end_offset", "error", "fetch_offset", "tp")
+    __slots__ = (
+        "_chunk",
+        "_data",
+        "_reader",
+        "_settings",
+        "aborted",
+        "end_offset",
+        "error",
+        "fetch_offset",
+        "tp",
+    )
 
     def __init__(
         self,

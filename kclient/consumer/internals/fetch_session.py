@@ -155,7 +155,9 @@ class FetchSession:
             self._epoch = INITIAL_EPOCH
             return None
         found = self._resolve(response, version)
-        complete = self._epoch != INITIAL_EPOCH or (found is not None and found.keys() == self._partitions.keys())
+        complete = self._epoch != INITIAL_EPOCH or (
+            found is not None and found.keys() == self._partitions.keys()
+        )
         if found is None or not complete or not found.keys() <= self._partitions.keys():
             self._log.info(
                 "Broker %d answered fetch session %d (epoch %d) for other partitions than asked; starting a new one",

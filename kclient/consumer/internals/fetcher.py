@@ -157,7 +157,9 @@ class Fetcher:
         self._send(node, session.build(partitions), partitions, now_ms)
         return NEVER
 
-    def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> None:
+    def _unreachable(
+        self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int
+    ) -> None:
         error = self._client.authentication_error(node)
         if error is not None:
             self._buffer.add(

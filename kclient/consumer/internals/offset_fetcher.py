@@ -424,9 +424,7 @@ class OffsetFetcher:
                     self._finish_validation(tp, position, end)
 
         self._busy.update(positions)
-        self._sender.send(
-            node, ApiKeys.OFFSET_FOR_LEADER_EPOCH, lambda _version: request, on_reply, now_ms
-        )
+        self._sender.send(node, ApiKeys.OFFSET_FOR_LEADER_EPOCH, lambda _version: request, on_reply, now_ms)
 
     def _read_epochs(
         self, response: offset_for_leader_epoch.OffsetForLeaderEpochResponse

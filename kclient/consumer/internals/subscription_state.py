@@ -286,7 +286,9 @@ class SubscriptionState(TopicSubscription):
                 state.await_reset(self.default_reset)
             return True
 
-    def finish_validation(self, tp: TopicPartition, validated: FetchPosition, diverged: FetchPosition | None) -> bool:
+    def finish_validation(
+        self, tp: TopicPartition, validated: FetchPosition, diverged: FetchPosition | None
+    ) -> bool:
         """A broker confirmed `validated`, or names in `diverged` where the log differs from what was read.
 
         Returns False if the partition is somewhere else by now.

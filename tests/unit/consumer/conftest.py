@@ -45,7 +45,9 @@ class PumpTime(MockTime):
         self.round_ms = 10
         self.pump: Callable[[], None] = lambda: None
 
-    def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int) -> bool:
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int
+    ) -> bool:
         deadline_ms = self.monotonic_ms() + timeout_ms
         while not predicate() and self.monotonic_ms() < deadline_ms:
             condition.release()
@@ -254,7 +256,9 @@ class Rig:
         return offset_commit.OffsetCommitResponseTopic(
             name=topic.name,
             partitions=[
-                offset_commit.OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code)
+                offset_commit.OffsetCommitResponsePartition(
+                    partition_index=p.partition_index, error_code=code
+                )
                 for p in topic.partitions
             ],
         )
@@ -380,5 +384,3 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     """A consumer in a group, without auto-commit."""
     return make_rig(group_id="g", enable_auto_commit=False)
-
-

@@ -71,7 +71,9 @@ def test_partitions_that_were_given_up_are_dropped(buffer: FetchBuffer) -> None:
     assert buffer.first(A) is None
 
 
-def test_a_wait_ends_with_a_signal_given_since_the_last_look_and_not_with_old_data(buffer: FetchBuffer) -> None:
+def test_a_wait_ends_with_a_signal_given_since_the_last_look_and_not_with_old_data(
+    buffer: FetchBuffer,
+) -> None:
     time = MockTime(auto_tick_ms=1)
     buffer = FetchBuffer(time)
     buffer.add([fetched(A, 0)])

@@ -21,7 +21,9 @@ IDS = {"a": Uuid(b"a" * 16), "b": Uuid(b"b" * 16)}
 
 
 def wanted(**offsets: int) -> dict[TopicPartition, WantedPartition]:
-    return {tp: WantedPartition(offsets[tp.topic], IDS[tp.topic], 1000) for tp in (A, B) if tp.topic in offsets}
+    return {
+        tp: WantedPartition(offsets[tp.topic], IDS[tp.topic], 1000) for tp in (A, B) if tp.topic in offsets
+    }
 
 
 def answer(*partitions: TopicPartition, session_id: int = 7, error_code: int = 0) -> FetchResponse:

@@ -26,7 +26,9 @@ def batch(base_offset: int, count: int, **settings: Any) -> bytes:
 
 
 def data(records: bytes, **fields: Any) -> Any:
-    return fetch.PartitionData(partition_index=0, high_watermark=100, last_stable_offset=100, records=records, **fields)
+    return fetch.PartitionData(
+        partition_index=0, high_watermark=100, last_stable_offset=100, records=records, **fields
+    )
 
 
 def serve(rig: Any, *answers: Any) -> None:
@@ -182,7 +184,9 @@ class TestContents:
             rig.consumer.poll(1000)
 
     def test_the_position_passes_batches_whose_records_were_compacted_away(self, rig: Any) -> None:
-        empty = MemoryRecordsBuilder(base_offset=3, partition_leader_epoch=5).empty_batch(9, 1_700_000_000_000)
+        empty = MemoryRecordsBuilder(base_offset=3, partition_leader_epoch=5).empty_batch(
+            9, 1_700_000_000_000
+        )
         serve(rig, data(batch(0, 3) + empty))
         rig.consumer.assign([T0])
         rig.consumer.seek(T0, 0)
@@ -195,7 +199,9 @@ class TestContents:
         rig = make_rig(isolation_level="read_committed")
 
         def of(producer: int, base: int, count: int) -> bytes:
-            return batch(base, count, producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True)
+            return batch(
+                base, count, producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True
+            )
 
         def marker(producer: int, base: int, kind: ControlRecordType) -> bytes:
             return EndTransactionMarker(kind, 0).batch(base, 1_700_000_000_000, 5, producer, 0)
@@ -243,7 +249,9 @@ class TestTruncation:
     def ends(self, rig: Any, epoch: int, end: int) -> None:
         result = offset_for_leader_epoch.OffsetForLeaderTopicResult(
             topic="t",
-            partitions=[offset_for_leader_epoch.EpochEndOffset(partition=0, leader_epoch=epoch, end_offset=end)],
+            partitions=[
+                offset_for_leader_epoch.EpochEndOffset(partition=0, leader_epoch=epoch, end_offset=end)
+            ],
         )
         rig.on(
             ApiKeys.OFFSET_FOR_LEADER_EPOCH,

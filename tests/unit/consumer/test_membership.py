@@ -33,7 +33,9 @@ T0, T1, U0, U1 = (TopicPartition(topic, number) for topic in "tu" for number in 
 class Told(ConsumerRebalanceListener):
     """Writes down what it hears, and does what a test wants of it."""
 
-    def __init__(self, revoked: Callable[[], Any] = lambda: None, assigned: Callable[[], Any] = lambda: None) -> None:
+    def __init__(
+        self, revoked: Callable[[], Any] = lambda: None, assigned: Callable[[], Any] = lambda: None
+    ) -> None:
         self.calls: list[tuple[str, list[TopicPartition]]] = []
         self.revoked = revoked
         self.assigned = assigned
@@ -113,7 +115,9 @@ class TestJoining:
         sent = {a.member_id: a.assignment for a in rig.sent(ApiKeys.SYNC_GROUP)[0].assignments}
         assert group_protocol.decode_assignment(sent["m-2"]).partitions == (U0, U1)
 
-    def test_a_member_with_a_malformed_subscription_does_not_keep_the_others_from_theirs(self, rig: Any) -> None:
+    def test_a_member_with_a_malformed_subscription_does_not_keep_the_others_from_theirs(
+        self, rig: Any
+    ) -> None:
         for garbage in (b"", b"\0", b"\0\1\xff\xff\xff\xff", b"\xff\xff\0\0"):
             rig.members.append(join_group.JoinGroupResponseMember(member_id=repr(garbage), metadata=garbage))
         rig.join()

@@ -345,4 +345,3 @@ def _offset(partition: Any) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         partition.committed_offset, partition.metadata or "", None if epoch < 0 else epoch
     )
-

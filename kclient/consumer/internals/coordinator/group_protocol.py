@@ -26,7 +26,8 @@ def encode_subscription(subscription: Subscription) -> bytes:
                 topics=sorted(subscription.topics),
                 user_data=subscription.user_data,
                 owned_partitions=_group_by_topic(
-                    sorted(subscription.owned_partitions), consumer_protocol.ConsumerProtocolSubscriptionTopicPartition
+                    sorted(subscription.owned_partitions),
+                    consumer_protocol.ConsumerProtocolSubscriptionTopicPartition,
                 ),
                 generation_id=subscription.generation_id,
                 rack_id=subscription.rack_id,

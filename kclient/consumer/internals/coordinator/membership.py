@@ -285,9 +285,7 @@ class Membership:
         return heartbeat.wait_ms(now_ms)
 
     def _leave_stuck(self, now_ms: int) -> None:
-        cause = (
-            "poll() was not called for max.poll.interval.ms; raise it, lower max.poll.records, or process faster"
-        )
+        cause = "poll() was not called for max.poll.interval.ms; raise it, lower max.poll.records, or process faster"
         self.leave(cause, CompletableFuture(), now_ms)
         self._lost = True
         self._log.warning("Left the group: %s", cause)
