@@ -297,12 +297,10 @@ class LogManager:
             if log_dir.offline_error is None:
                 raise
             return
-        log.info(
-            "Opened %d logs in %s after %s shutdown",
-            sum(one.log_dir is log_dir for one in self._logs.values()),
-            log_dir.path,
-            "a clean" if clean else "an unclean",
-        )
+        count = sum(one.log_dir is log_dir for one in self._logs.values())
+        if count:
+            kind = "a clean" if clean else "an unclean"
+            log.info("Opened %d logs in %s after %s shutdown", count, log_dir.path, kind)
 
     def _create_log(self, topic_partition: TopicPartition, config: LogConfig) -> UnifiedLog:
         live = self.live_log_dirs
@@ -326,7 +324,7 @@ class LogManager:
             made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
         except OSError as error:
             raise log_dir.fail(f"making the log of {topic_partition}", error) from error
-        log.info("%s: made a log in %s", topic_partition, log_dir.path)
+        log.debug("%s: made a log in %s", topic_partition, log_dir.path)
         return made
 
     def _abandon(self) -> None:
