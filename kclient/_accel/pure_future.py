@@ -51,12 +51,20 @@ class BatchResult:
         "done",
         "error",
         "log_append_time_ms",
+        "log_prefix",
         "metadata_factory",
         "partition",
         "topic",
     )
 
-    def __init__(self, topic: str, partition: int, metadata_factory: MetadataFactory | None = None) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        metadata_factory: MetadataFactory | None = None,
+        log_prefix: str = "",
+    ) -> None:
+        self.log_prefix = log_prefix
         self.topic = topic
         self.partition = partition
         self.metadata_factory: MetadataFactory = metadata_factory or _plain_metadata
@@ -193,7 +201,7 @@ class BatchResult:
             else:
                 callback(future)
         except Exception:
-            log.exception("A callback for %s-%d raised", self.topic, self.partition)
+            log.exception("%sA callback for %s-%d raised", self.log_prefix, self.topic, self.partition)
 
 
 class Future:

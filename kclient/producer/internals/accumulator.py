@@ -64,8 +64,10 @@ class RecordAccumulator:
         availability: NodeAvailability,
         wakeup: SenderWakeup,
         time: Time,
+        log_prefix: str = "",
     ) -> None:
         self.settings = settings
+        self._log_prefix = log_prefix
         self.pool = pool
         self.compressor = compressor
         self.incomplete = IncompleteBatches(time)
@@ -236,7 +238,7 @@ class RecordAccumulator:
         tp = queue.tp
         now_ms = self._time.monotonic_ms()
         limit = self._batch_limit(tp.topic) if self.settings.batch_size else 0
-        result = BatchResult(tp.topic, tp.partition, record_metadata)
+        result = BatchResult(tp.topic, tp.partition, record_metadata, self._log_prefix)
         builder = BatchBuilder(tp.topic, tp.partition, limit, result, now_ms)
         try:
             # The first record always fits.
@@ -319,7 +321,9 @@ class RecordAccumulator:
         self.compressor.reset(tp.topic)
         # Half, at most: where the broker's limit is below batch.size, this gets there in a few steps.
         limit = min(max(self.settings.batch_size, 1), max(batch.builder.uncompressed_size // 2, 1))
-        builders = batch.builder.split(limit, lambda: BatchResult(tp.topic, tp.partition, record_metadata))
+        builders = batch.builder.split(
+            limit, lambda: BatchResult(tp.topic, tp.partition, record_metadata, self._log_prefix)
+        )
         batch.transition_to(BatchState.SPLIT)
         share, rest = divmod(batch.charge, len(builders))
         parts = [

@@ -112,6 +112,7 @@ def build_producer(
         availability=availability,
         wakeup=wakeup,
         time=time,
+        log_prefix=log_context.prefix,
     )
     transactions = TransactionManager(backoff, log_context) if config.enable_idempotence else None
     responses = ProduceResponseHandler(

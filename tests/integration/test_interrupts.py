@@ -1,0 +1,426 @@
+"""Signals, wakeups, second threads and unruly callbacks: what reaches a client from the side."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import signal
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from helpers import wait_until
+from interrupts import Storm, interrupted_at
+from scenarios import new_topic, produce, read_all
+
+from kclient.broker.embedded import EmbeddedKafka
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
+from kclient.errors import (
+    ClientClosedError,
+    ConcurrentModificationError,
+    IllegalStateError,
+    KafkaError,
+    WakeupError,
+)
+from kclient.producer import KafkaProducer, RecordMetadata
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
+def reader(servers: str, topic: str, partitions: int = 1, **settings: object) -> KafkaConsumer[bytes, bytes]:
+    """A consumer of all of a topic, without the help of a group."""
+    consumer = KafkaConsumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"g-{uuid.uuid4().hex[:8]}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **settings,
+        }
+    )
+    consumer.assign([TopicPartition(topic, i) for i in range(partitions)])
+    return consumer
+
+
+def offsets_by_partition(records: list[Any]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for record in records:
+        found[record.partition].append(record.offset)
+    return found
+
+
+# Ctrl-C.
+
+
+def test_a_storm_of_interrupts_during_poll_skips_and_repeats_no_record(servers: str) -> None:
+    topic = new_topic(servers, 2)
+    produce(servers, topic, 2000)
+    records: list[Any] = []
+    with (
+        reader(servers, topic, 2, **{"max.poll.records": 7, "fetch.max.bytes": 3000}) as consumer,
+        Storm(KafkaConsumer.poll) as storm,
+    ):
+        deadline = time.monotonic() + 60
+        while len(records) < 2000:
+            assert time.monotonic() < deadline, f"{len(records)} records"
+            try:
+                found = consumer.poll(1000)
+            except KeyboardInterrupt:
+                continue
+            records.extend(found)
+    assert storm.raised > 10
+    for offsets in offsets_by_partition(records).values():
+        assert offsets == list(range(len(offsets)))
+
+
+def test_an_interrupt_ends_a_poll_that_waits_at_once(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    with reader(servers, topic) as consumer, Storm(KafkaConsumer.poll):
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll(60_000)
+        assert time.monotonic() - started < 5
+
+
+def test_an_interrupt_at_any_moment_of_a_commit_leaves_a_consumer_that_can_commit(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    tp = TopicPartition(topic, 0)
+    with reader(servers, topic) as consumer:
+        done = False
+        for line in itertools.count(1):
+            try:
+                interrupted_at(line, consumer.commit_sync, {tp: line})
+                done = True
+            except KeyboardInterrupt:
+                pass
+            if done or line % 20 == 0:
+                consumer.commit_sync({tp: line})
+                committed = consumer.committed([tp])[tp]
+                assert committed is not None
+                assert committed.offset == line
+            if done:
+                break
+
+
+def test_interrupts_of_flush_and_of_waiting_for_a_future_lose_no_record(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=5) as producer:
+        producer.send(topic, b"first").result(20)
+        with Storm(KafkaProducer.flush, type(producer.send(topic, b"second")).result) as storm:
+            futures: list[Any] = []
+            deadline = time.monotonic() + 30
+            while storm.raised < 40:
+                assert time.monotonic() < deadline
+                futures.append(producer.send(topic, b"%d" % len(futures)))
+                for wait in (producer.flush, futures[-1].result):
+                    try:
+                        wait()
+                    except KeyboardInterrupt:
+                        pass
+        producer.flush()
+        assert [future.result(0).offset for future in futures] == list(range(2, len(futures) + 2))
+
+
+def test_a_signal_handler_that_raises_comes_out_of_poll_and_one_that_does_not_ends_nothing(
+    servers: str,
+) -> None:
+    topic = new_topic(servers, 1)
+
+    class HandlerError(Exception):
+        pass
+
+    calls = 0
+
+    def handle(_number: int, _frame: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 3:
+            raise HandlerError
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        with reader(servers, topic) as consumer:
+            with pytest.raises(HandlerError):
+                consumer.poll(60_000)
+            assert calls == 4
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            produce(servers, topic, 1)
+            assert len(consumer.poll(20_000)) == 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# wakeup().
+
+
+def test_a_wakeup_before_poll_is_raised_by_the_next_poll_exactly_once(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    produce(servers, topic, 5)
+    with reader(servers, topic) as consumer:
+        consumer.wakeup()
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            consumer.poll(20_000)
+        assert len(consumer.poll(20_000)) == 5
+
+
+def test_a_wakeup_from_another_thread_ends_a_poll_that_waits_exactly_once(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    with reader(servers, topic) as consumer:
+        consumer.poll(0)
+        for _ in range(20):
+            waker = threading.Thread(target=consumer.wakeup)
+            waker.start()
+            started = time.monotonic()
+            with pytest.raises(WakeupError):
+                consumer.poll(30_000)
+            assert time.monotonic() - started < 5
+            waker.join()
+            consumer.poll(0)
+
+
+def test_a_wakeup_ends_calls_other_than_poll(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    tp = TopicPartition(topic, 0)
+    calls: list[Callable[[KafkaConsumer[bytes, bytes]], object]] = [
+        lambda consumer: consumer.commit_sync({tp: 1}),
+        lambda consumer: consumer.end_offsets([tp]),
+        lambda consumer: consumer.committed([tp]),
+        lambda consumer: consumer.position(tp),
+        next,
+    ]
+    for call in calls:
+        with reader(servers, topic) as consumer:
+            consumer.wakeup()
+            with pytest.raises(WakeupError):
+                call(consumer)
+
+
+def test_a_wakeup_by_a_signal_handler_is_never_lost_and_never_locks_up(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    with reader(servers, topic) as consumer:
+        asked = 0
+
+        def handle(_number: int, _frame: object) -> None:
+            nonlocal asked
+            asked += 1
+            consumer.wakeup()
+
+        before = signal.signal(signal.SIGUSR1, handle)
+        main = threading.get_ident()
+        caught = 0
+        try:
+            for _ in range(200):
+                seen = asked
+                killer = threading.Thread(target=signal.pthread_kill, args=(main, signal.SIGUSR1))
+                killer.start()
+                started = time.monotonic()
+                with pytest.raises(WakeupError):
+                    consumer.poll(20_000)
+                caught += 1
+                assert time.monotonic() - started < 5
+                killer.join()
+                assert asked == seen + 1
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        consumer.poll(0)
+        assert caught == asked
+
+
+# Threads.
+
+
+def test_a_second_thread_is_refused_while_one_polls(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    with reader(servers, topic) as consumer:
+        polling, errors = threading.Event(), []
+
+        def poll() -> None:
+            polling.set()
+            with pytest.raises(WakeupError):
+                consumer.poll(30_000)
+
+        first = threading.Thread(target=poll)
+        first.start()
+        polling.wait()
+
+        def refused() -> bool:
+            try:
+                consumer.assignment()
+            except ConcurrentModificationError:
+                return True
+            return False
+
+        wait_until(refused, what="the first thread in poll()")
+        uses: list[Callable[[], object]] = [
+            lambda: consumer.poll(0),
+            lambda: next(consumer),
+            consumer.commit_sync,
+            lambda: consumer.seek(TopicPartition(topic, 0), 0),
+            consumer.close,
+        ]
+        for use in uses:
+            try:
+                use()
+            except KafkaError as error:
+                errors.append(type(error))
+        consumer.wakeup()
+        first.join(10)
+        assert errors == [ConcurrentModificationError] * len(uses)
+        produce(servers, topic, 3)
+        assert len(consumer.poll(20_000)) == 3
+
+
+def test_sixteen_threads_on_one_producer_lose_nothing_and_keep_the_order_of_each(servers: str) -> None:
+    topic = new_topic(servers, 3)
+    each = 500
+    results: dict[int, list[Any]] = {}
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=1, batch_size=2000) as producer:
+
+        def send(thread: int) -> None:
+            results[thread] = [
+                producer.send(topic, b"%d:%d" % (thread, i), key=b"%d" % thread) for i in range(each)
+            ]
+
+        threads = [threading.Thread(target=send, args=(i,)) for i in range(16)]
+        for worker in threads:
+            worker.start()
+        for worker in threads:
+            worker.join()
+        producer.flush()
+    last: dict[bytes, int] = {}
+    records = read_all(servers, topic)
+    assert len(records) == 16 * each
+    for record in records:
+        assert record.value is not None
+        name, _, count = record.value.partition(b":")
+        assert int(count) == last.get(name, -1) + 1
+        last[name] = int(count)
+    by_place = {(record.partition, record.offset): record.value for record in records}
+    for number, futures in results.items():
+        places = [(future.result(0).partition, future.result(0).offset) for future in futures]
+        assert [by_place[place] for place in places] == [b"%d:%d" % (number, i) for i in range(each)]
+
+
+# Callbacks.
+
+
+def test_a_callback_that_raises_is_logged_and_the_others_run(
+    servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic(servers, 1)
+    seen: list[int] = []
+
+    def on_delivery(metadata: RecordMetadata, error: KafkaError | None) -> None:
+        assert error is None
+        seen.append(metadata.offset)
+        if metadata.offset % 2:
+            raise RuntimeError("a callback")
+
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=10) as producer:
+        for _ in range(10):
+            producer.send(topic, b"x", on_delivery=on_delivery)
+        producer.flush()
+        assert seen == list(range(10))
+        producer.send(topic, b"x").result(20)
+    assert caplog.text.count("RuntimeError: a callback") == 5
+
+
+def test_a_callback_may_send_and_close_but_not_flush(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    producer = KafkaProducer(bootstrap_servers=servers)
+    sent: list[Any] = []
+    errors: list[BaseException] = []
+    closed = threading.Event()
+
+    def first(_metadata: RecordMetadata, _error: KafkaError | None) -> None:
+        sent.append(producer.send(topic, b"from a callback", on_delivery=second))
+        try:
+            producer.flush()
+        except IllegalStateError as error:
+            errors.append(error)
+
+    def second(_metadata: RecordMetadata, _error: KafkaError | None) -> None:
+        producer.close()
+        closed.set()
+
+    producer.send(topic, b"x", on_delivery=first).result(20)
+    assert closed.wait(20)
+    assert len(errors) == 1
+    assert "callback" in str(errors[0])
+    assert sent[0].result(20).offset == 1
+    with pytest.raises(ClientClosedError):
+        producer.send(topic, b"late")
+    producer.close()
+    wait_until(lambda: not producer._core.io_thread.alive, what="the end of the I/O thread")
+
+
+def test_a_callback_is_called_exactly_once_for_each_record_also_when_the_producer_is_closed_at_once(
+    servers: str,
+) -> None:
+    topic = new_topic(servers, 1)
+    calls: dict[int, list[KafkaError | None]] = defaultdict(list)
+
+    def note(number: int, _metadata: RecordMetadata, error: KafkaError | None) -> None:
+        calls[number].append(error)
+
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=60_000, delivery_timeout_ms=120_000)
+    futures = [producer.send(topic, b"x", on_delivery=functools.partial(note, i)) for i in range(50)]
+    producer.close(timeout_ms=0)
+    assert {len(found) for found in calls.values()} == {1}
+    assert len(calls) == 50
+    assert [calls[i][0] for i in range(50)] == [future.exception(0) for future in futures]
+
+
+def test_a_rebalance_listener_that_raises_comes_out_of_poll_and_the_consumer_goes_on(servers: str) -> None:
+    topic = new_topic(servers, 2)
+    produce(servers, topic, 10)
+
+    class Listener(ConsumerRebalanceListener):
+        calls = 0
+
+        def on_partitions_assigned(self, partitions: Any) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                raise ValueError("a listener")
+
+    with KafkaConsumer(
+        bootstrap_servers=servers, group_id=f"g-{uuid.uuid4()}", auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.subscribe([topic], Listener())
+        with pytest.raises(ValueError, match="a listener"):
+            consumer.poll(30_000)
+        assert len(consumer.assignment()) == 2
+        found = 0
+        while found < 10:
+            found += len(consumer.poll(10_000))
+
+
+def test_a_listener_may_not_poll_nor_close(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    errors: list[BaseException] = []
+
+    with KafkaConsumer(bootstrap_servers=servers, group_id=f"g-{uuid.uuid4()}") as consumer:
+
+        class Listener(ConsumerRebalanceListener):
+            def on_partitions_assigned(self, partitions: Any) -> None:
+                for use in (lambda: consumer.poll(0), consumer.close):
+                    try:
+                        use()
+                    except IllegalStateError as error:
+                        errors.append(error)
+
+        consumer.subscribe([topic], Listener())
+        wait_until(lambda: consumer.poll(100) or consumer.assignment(), 30)
+    assert len(errors) == 2

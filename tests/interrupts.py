@@ -1,0 +1,92 @@
+"""Interrupting calls: by signals at random moments, and wherever one can come."""
+
+from __future__ import annotations
+
+import dis
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Self, TypeVar
+
+import kclient
+
+R = TypeVar("R")
+_CHECKED = frozenset({"CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD", "RESUME"})
+_PACKAGE = str(Path(kclient.__file__).parent)
+
+
+class Storm:
+    """Sends this thread SIGUSR1 again and again; the handler raises KeyboardInterrupt inside of `functions` only.
+
+    Outside of them the test's own bookkeeping would be what is interrupted. `raised` counts.
+    """
+
+    def __init__(self, *functions: Callable[..., Any], pause_s: float = 0.002) -> None:
+        self._codes: set[CodeType] = {function.__code__ for function in functions}
+        self._pause_s = pause_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._blow, args=(threading.get_ident(),), name="storm")
+        self.raised = 0
+
+    def _blow(self, target: int) -> None:
+        while not self._over.wait(self._pause_s):
+            signal.pthread_kill(target, signal.SIGUSR1)
+
+    def _handle(self, _number: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code in self._codes:
+                self.raised += 1
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGUSR1, self._handle)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        signal.signal(signal.SIGUSR1, self._before)
+
+
+def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **named: Any) -> R:
+    """Call `function`, with a KeyboardInterrupt at the `point`-th moment at which a signal could raise one in kclient.
+
+    That is where the interpreter looks for signals: at the beginning of functions, after calls of functions that are
+    not Python's own, and where loops begin again. Anywhere else, such as between the end of a `with` block's body
+    and the release of its lock, nothing can happen.
+    """
+    left = point
+
+    def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return None
+        frame.f_trace_lines = False
+        frame.f_trace_opcodes = True
+        code = frame.f_code.co_code
+        previous = ""
+
+        def on_opcode(frame: FrameType, event: str, _argument: Any) -> Any:
+            nonlocal left, previous
+            if event == "opcode":
+                if previous in _CHECKED:
+                    left -= 1
+                    if not left:
+                        raise KeyboardInterrupt
+                previous = dis.opname[code[frame.f_lasti]]
+            return on_opcode
+
+        return on_opcode
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return function(*arguments, **named)
+    finally:
+        sys.settrace(before)
