@@ -138,9 +138,13 @@ def test_closing_a_channel_lets_go_of_the_buffers_it_was_writing() -> None:
         channel = KafkaChannel("0", PlaintextTransport(ours), 10)
         channel.finish_connect()
         batch = bytearray(8 << 20)
-        channel.set_send(NetworkSend([memoryview(batch)]))
+        send = NetworkSend(
+            [memoryview(batch)]
+        )  # who sent it may hold on to it for longer than the channel does
+        channel.set_send(send)
         assert channel.write() is None
         channel.close()
         channel.close()
         batch.append(1)  # BufferError while the view is held
+        assert not send.completed
         assert channel.state is ChannelState.LOCAL_CLOSE

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from kclient.network.idle import IdleExpiry
+
+
+def test_the_longest_idle_expire_first_whatever_order_they_came_in() -> None:
+    idle = IdleExpiry(100)
+    for channel_id in ("a", "b", "c"):
+        idle.touch(channel_id, 0)
+    idle.touch("a", 50)
+    assert idle.expired(100) == []
+    assert idle.expired(101) == ["b", "c"]
+    assert idle.expired(151) == ["b", "c", "a"]
+    idle.remove("b")
+    idle.remove("b")
+    assert idle.expired(151) == ["c", "a"]
+
+
+def test_nothing_expires_without_a_limit() -> None:
+    idle = IdleExpiry(-1)
+    idle.touch("a", 0)
+    assert idle.expired(1 << 60) == []
