@@ -94,15 +94,6 @@ class ConnectionStates:
             return True
         return node.state in _OVER and now_ms - node.last_attempt_ms >= node.reconnect_delay_ms
 
-    def is_backing_off(self, node_id: int, now_ms: int) -> bool:
-        """True if there is no connection and it is too early for a new attempt."""
-        node = self._nodes.get(node_id)
-        return (
-            node is not None
-            and node.state in _OVER
-            and now_ms - node.last_attempt_ms < node.reconnect_delay_ms
-        )
-
     def connection_delay_ms(self, node_id: int, now_ms: int) -> int:
         """How long until something can change: the wait before the next attempt, or the rest of this one."""
         node = self._nodes.get(node_id)

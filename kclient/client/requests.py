@@ -83,8 +83,3 @@ class ClientResponse:
         failure = self.failure()
         if failure is not None:
             raise failure
-
-    def on_complete(self) -> None:
-        """Run the request's callback."""
-        if self.request.on_complete is not None:
-            self.request.on_complete(self)
