@@ -63,6 +63,7 @@ def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **na
     and the release of its lock, nothing can happen.
     """
     left = point
+    returned = False  # from a function of Python's own since the last opcode
 
     def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
@@ -73,12 +74,15 @@ def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **na
         previous = ""
 
         def on_opcode(frame: FrameType, event: str, _argument: Any) -> Any:
-            nonlocal left, previous
+            nonlocal left, previous, returned
+            if event == "return":
+                returned = True
             if event == "opcode":
-                if previous in _CHECKED:
+                if previous in _CHECKED and not returned:
                     left -= 1
                     if not left:
                         raise KeyboardInterrupt
+                returned = False
                 previous = dis.opname[code[frame.f_lasti]]
             return on_opcode
 

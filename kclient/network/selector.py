@@ -178,6 +178,9 @@ class Selector:
                 self._wake_sender.send(b"\0")
             except BlockingIOError:
                 pass  # full of earlier wakeups: it will wake
+            except BaseException:
+                self._woken = False  # a Ctrl-C: the next wakeup must not think that this one has done it
+                raise
 
     def channel(self, channel_id: str) -> KafkaChannel | None:
         """The channel with this id, None if there is none."""

@@ -138,14 +138,15 @@ class RecordAccumulator:
                     growth = self._possible_growth(queue)
                     needed = growth or max(self._batch_limit(topic.topic), size)
                     if reserved >= needed or (not reserved and self.pool.try_allocate(needed)):
-                        # From here on the memory is the batch's.
-                        charge, reserved = max(needed, reserved), 0
+                        reserved = max(needed, reserved)
                         if growth:
-                            self._grow(queue.batches[-1], charge)
+                            self._grow(queue.batches[-1], reserved)
+                            reserved = 0
                             continue
                         batch, future = self._start_batch(
-                            queue, charge, timestamp_ms, key, value, headers, callback
+                            queue, reserved, timestamp_ms, key, value, headers, callback
                         )
+                        reserved = 0  # from here on the memory is the batch's
                         break
                 if reserved:
                     # What was waited for is too little by now: another batch is open, or compression got worse.
@@ -240,20 +241,26 @@ class RecordAccumulator:
         limit = self._batch_limit(tp.topic) if self.settings.batch_size else 0
         result = BatchResult(tp.topic, tp.partition, record_metadata, self._log_prefix)
         builder = BatchBuilder(tp.topic, tp.partition, limit, result, now_ms)
-        try:
-            # The first record always fits.
-            future = cast(KafkaFuture[Any], builder.append(timestamp_ms, key, value, headers, callback))
-        except BaseException:
-            self.pool.release(charge)
-            raise
+        # The first record always fits.
+        future = cast(KafkaFuture[Any], builder.append(timestamp_ms, key, value, headers, callback))
         batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, charge)
         if queue.open is not None:
             self._retire(queue, queue.open)
-        queue.open = builder
-        queue.batches.append(batch)
-        self._active.setdefault(queue)
-        self.incomplete.add(batch)
-        return batch, future
+        try:
+            queue.open = builder
+            queue.batches.append(batch)
+            self._active.setdefault(queue)
+            self.incomplete.add(batch)
+            return batch, future
+        except BaseException:
+            # A Ctrl-C: all of it or nothing.
+            queue.open = None
+            if queue.batches and queue.batches[-1] is batch:
+                queue.batches.pop()
+            if not queue.batches:
+                self._active.pop(queue, None)
+            self.incomplete.remove(batch)
+            raise
 
     def _announce(self, batch: ProducerBatch) -> None:
         queue = batch.queue

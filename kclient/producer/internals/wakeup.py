@@ -55,4 +55,8 @@ class SenderWakeup:
         """End the poll, or make the next one short, whatever the reason."""
         if not self._woken:
             self._woken = True
-            self._wakeup()
+            try:
+                self._wakeup()
+            except BaseException:
+                self._woken = False  # a Ctrl-C: the next wakeup must not think that this one has done it
+                raise
