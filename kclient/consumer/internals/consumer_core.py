@@ -196,7 +196,8 @@ class ConsumerCore:
         for tp, before in list(self._before_last_poll.items()):
             self.collector.take_back(tp, before)
             self._before_last_poll.pop(tp, None)
-        self._refill()
+        # Always: what was interrupted may have made room in the buffer and not told the I/O thread yet.
+        self.network.wakeup()
 
     def _refill(self) -> None:
         """Have the I/O thread fetch again if there is room in the buffer."""
