@@ -71,19 +71,28 @@ def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **na
         frame.f_trace_lines = False
         frame.f_trace_opcodes = True
         code = frame.f_code.co_code
+        handlers = dis._parse_exception_table(frame.f_code)  # type: ignore[attr-defined]
         previous = ""
+        previous_handler: int | None = None
+
+        def handler_of(offset: int) -> int | None:
+            return next((entry.target for entry in handlers if entry.start <= offset < entry.end), None)
 
         def on_opcode(frame: FrameType, event: str, _argument: Any) -> Any:
-            nonlocal left, previous, returned
+            nonlocal left, previous, previous_handler, returned
             if event == "return":
                 returned = True
             if event == "opcode":
-                if previous in _CHECKED and not returned:
+                # A signal is seen at the end of the call; here, one opcode later, is the same place only where the
+                # same handler would catch it: not behind the last call in the body of a `with`.
+                handler = handler_of(frame.f_lasti)
+                if previous in _CHECKED and not returned and handler == previous_handler:
                     left -= 1
                     if not left:
                         raise KeyboardInterrupt
                 returned = False
                 previous = dis.opname[code[frame.f_lasti]]
+                previous_handler = handler
             return on_opcode
 
         return on_opcode

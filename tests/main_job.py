@@ -6,17 +6,8 @@ import uuid
 from collections import Counter
 
 import pytest
-from helpers import wait_until
-from scenarios import (
-    Member,
-    assert_read_back,
-    end_offsets,
-    new_topic,
-    partitions_of,
-    produce,
-    read_all,
-)
 
+from helpers import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -28,6 +19,15 @@ from kclient.errors import (
     UnknownTopicOrPartitionError,
 )
 from kclient.producer import KafkaProducer
+from scenarios import (
+    Member,
+    assert_read_back,
+    end_offsets,
+    new_topic,
+    partitions_of,
+    produce,
+    read_all,
+)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import kafka  # type: ignore[import-untyped]
-
 from benchmarks.case import (
     BATCH_BYTES,
     FETCH_BYTES,

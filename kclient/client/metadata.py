@@ -298,7 +298,7 @@ class Metadata:
         when the timer is over, and ClientClosedError. Errors of single topics are left to
         `raise_error_for_topic`.
         """
-        with self._changed:
+        with self._lock:
 
             def over() -> bool:
                 failed = self._closed or self._fatal is not None or self._refused is not None

@@ -53,11 +53,13 @@ class KafkaFuture(abc.ABC, Generic[T]):
 class CompletableFuture(KafkaFuture[T]):
     """A `KafkaFuture` completed by calling `complete` or `fail`; the first call wins. Thread-safe."""
 
-    __slots__ = ("_callbacks", "_condition", "_done", "_error", "_generation", "_value")
+    __slots__ = ("_callbacks", "_condition", "_done", "_error", "_generation", "_lock", "_value")
 
     def __init__(self) -> None:
         # Reentrant: a signal handler may fail the future that its own thread is about to wait for.
-        self._condition = threading.Condition(threading.RLock())
+        # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._done = False
         self._value: T | None = None
         self._generation = fork.generation
@@ -100,7 +102,7 @@ class CompletableFuture(KafkaFuture[T]):
         return self._error
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        with self._condition:
+        with self._lock:
             if not self._done:
                 self._callbacks.append(callback)
                 return
@@ -123,7 +125,7 @@ class CompletableFuture(KafkaFuture[T]):
         return chained
 
     def _finish(self, value: T | None, error: BaseException | None) -> bool:
-        with self._condition:
+        with self._lock:
             if self._done:
                 return False
             self._value = value
@@ -149,7 +151,7 @@ class CompletableFuture(KafkaFuture[T]):
             raise ForkedClientError(
                 "The operation belongs to the parent process; its outcome is told only there."
             )
-        with self._condition:
+        with self._lock:
             if not self._condition.wait_for(lambda: self._done, timeout):
                 raise KafkaTimeoutError(
                     f"The operation did not finish within {timeout} s; it goes on in the background"

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenarios import new_topic
 
 from kclient import KafkaProducer, __version__
 from kclient.broker import EmbeddedKafka
 from kclient.cli.main import COMMANDS, main
+from scenarios import new_topic
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient.compress import CompressionType, DecompressionError, compress, decompress
 
 pytestmark = pytest.mark.golden

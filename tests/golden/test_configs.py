@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers import golden_table
 
+from helpers import golden_table
 from kclient.admin.config import AdminConfig
 from kclient.config import REQUIRED, ConfigKey, definition_of
 from kclient.config.declare import Config

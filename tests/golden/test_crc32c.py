@@ -6,8 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient._accel import crc32c
 from kclient._accel.pure_hash import hardware_crc32c, portable_crc32c
 from kclient._accel.varint import read_varint, read_varlong, zigzag, zigzag_size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers import golden_table
 
 import kclient.errors
+from helpers import golden_table
 from kclient.errors import ApiError, Errors, KafkaError
 
 pytestmark = pytest.mark.golden

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient.protocol import ApiKeys
 from kclient.protocol.header import (
     parse_request,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers import golden_lines, golden_table
 
+from helpers import golden_lines, golden_table
 from kclient.common.uuid import Uuid
 from kclient.protocol import ApiKeys, decode, encode
 from kclient.protocol.registry import message_class

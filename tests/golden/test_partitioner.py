@@ -6,8 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient._accel import murmur2
 from kclient.broker.group.group_store import java_abs, java_hash
 

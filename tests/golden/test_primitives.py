@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient._accel.varint import read_varint, read_varlong, zigzag
 from kclient.common.uuid import Uuid
 from kclient.errors import SchemaError

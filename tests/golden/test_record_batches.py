@@ -6,8 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from helpers import golden_lines
 
+from helpers import golden_lines
 from kclient._accel import BatchBuilder, BatchResult, RecordReader
 from kclient.compress import CompressionType, compress
 from kclient.consumer.types import ConsumerRecord

@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import pytest
+
 from faults import Reply, ScriptedBroker
 from helpers import wait_until
-
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (

@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 import pytest
+
 from faults import FaultProxy, closed_port
 from helpers import wait_until
-from scenarios import new_topic, produce
-
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, ConsumerRecord, KafkaConsumer
 from kclient.errors import CorruptRecordError, KafkaTimeoutError, WakeupError
 from kclient.protocol.api_keys import ApiKeys
+from scenarios import new_topic, produce
 
 COUNT = 600
 
@@ -249,6 +249,8 @@ def test_a_signal_handler_may_wake_the_consumer_it_interrupts(net: Net) -> None:
         assert not consumer.poll(50)  # each wakeup was raised once
 
 
+# A signal's handler may also run inside a weak reference's callback, where Python can only report what it raises.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_handler_that_raises_ends_a_poll_and_loses_no_record(net: Net) -> None:
     topic = fill(net)
 
@@ -273,7 +275,8 @@ def test_a_handler_that_raises_ends_a_poll_and_loses_no_record(net: Net) -> None
             while len(records) < count:
                 assert time.monotonic() < deadline
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, 0.0005 + (alarms % 50) * 0.0002)
+                    if alarms < 150:  # on a busy machine every poll could be ended before it has anything
+                        signal.setitimer(signal.ITIMER_REAL, 0.0005 + (alarms % 50) * 0.0002)
                     polled = consumer.poll(5)
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 except AlarmError:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import wait_until
-from wire import Wire, batch
 
+from helpers import wait_until
 from kclient.broker import embedded
 from kclient.broker.embedded import EmbeddedKafka, resolve
 from kclient.broker.metadata.topics import TopicStore
@@ -36,6 +35,7 @@ from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.record.memory_records import iter_batches
+from wire import Wire, batch
 
 OFFSETS = {"offsets_topic_num_partitions": 2}
 

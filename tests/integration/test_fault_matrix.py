@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import FaultProxy, Reply, ScriptedBroker
-from scenarios import new_topic, read_all
 
+from faults import FaultProxy, Reply, ScriptedBroker
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -24,6 +23,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from scenarios import new_topic, read_all
 
 
 @pytest.fixture(scope="module")

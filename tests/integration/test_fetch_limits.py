@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from scenarios import new_topic, read_all
 
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.producer import KafkaProducer
+from scenarios import new_topic, read_all
 
 
 @pytest.fixture(scope="module")

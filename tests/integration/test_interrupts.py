@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from helpers import wait_until
 from interrupts import Storm, interrupted_at
-from scenarios import end_offsets, new_topic, produce, read_all
-
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
@@ -28,6 +27,7 @@ from kclient.errors import (
     WakeupError,
 )
 from kclient.producer import KafkaProducer, RecordMetadata
+from scenarios import end_offsets, new_topic, produce, read_all
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,26 @@ def test_an_interrupt_at_any_moment_of_poll_skips_and_repeats_no_record(servers:
     assert interrupts > 100
     for offsets in offsets_by_partition(records).values():
         assert offsets == list(range(len(offsets)))
+
+
+def test_an_interrupt_at_any_moment_of_iteration_skips_and_repeats_no_record(servers: str) -> None:
+    topic = new_topic(servers, 1)
+    produce(servers, topic, 5)
+    offsets: list[int] = []
+    interrupts = 0
+    with reader(servers, topic, **{"fetch.max.wait.ms": 5}) as consumer:
+        for expected in range(5):
+            for moment in itertools.count(1):
+                try:
+                    record = interrupted_at(moment, next, consumer)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                    continue
+                offsets.append(record.offset)
+                break
+            assert consumer.position(TopicPartition(topic, 0)) == expected + 1
+    assert offsets == list(range(5))
+    assert interrupts > 100
 
 
 def test_an_interrupt_at_any_moment_of_send_leaves_a_producer_that_works_and_holds_no_memory(

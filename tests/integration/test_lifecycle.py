@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from broker_process import BrokerProcess
 from faults import closed_port
 from helpers import wait_until
-from scenarios import end_offsets, new_topic, read_all
-
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BootstrapError, ClientClosedError, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer
+from scenarios import end_offsets, new_topic, read_all
 
 
 @pytest.fixture(scope="module")

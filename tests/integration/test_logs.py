@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from broker_process import BrokerProcess
 from helpers import wait_until
-from scenarios import new_topic
-
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
+from scenarios import new_topic
 
 
 @pytest.fixture(scope="module")

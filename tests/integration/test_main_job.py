@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from kclient.broker.embedded import EmbeddedKafka
 from main_job import *  # noqa: F403
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
 from broker_process import BrokerProcess
 from helpers import wait_until
-from scenarios import new_topic
-
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BufferExhaustedError
 from kclient.producer import KafkaProducer
+from scenarios import new_topic
 
 pytestmark = pytest.mark.heavy
 

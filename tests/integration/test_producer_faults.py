@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from faults import FaultProxy, Reply, ScriptedBroker, cluster_of
 from helpers import wait_until
-from producer_model import FakeBroker
-
 from kclient.errors import ErrorCode, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
@@ -30,6 +29,7 @@ from kclient.protocol.messages.produce import (
 )
 from kclient.record import iter_batches
 from kclient.utils.futures import KafkaFuture
+from producer_model import FakeBroker
 
 
 class Cluster:

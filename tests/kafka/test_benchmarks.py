@@ -8,8 +8,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from real_kafka import RealKafka
 from rich.console import Console
+
+from real_kafka import RealKafka
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from main_job import *  # noqa: F403
 from real_kafka import RealKafka
 

@@ -6,12 +6,12 @@ import threading
 from collections import Counter
 
 import pytest
-from helpers import wait_until
-from real_kafka import RealKafka
-from scenarios import Member, new_topic, read_all
 
+from helpers import wait_until
 from kclient.errors import KafkaError
 from kclient.producer import KafkaProducer, RecordMetadata
+from real_kafka import RealKafka
+from scenarios import Member, new_topic, read_all
 
 
 class Load(threading.Thread):

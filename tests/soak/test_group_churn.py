@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from broker_process import BrokerProcess
 from checker import check_log
 from churn import MemberProcess, check_owners, check_reads, handed_out, owners_now, ownerships, seen
-from helpers import wait_until
 from load import Load
-from scenarios import new_topic, read_all
 
+from broker_process import BrokerProcess
+from helpers import wait_until
 from kclient.admin import KafkaAdminClient
+from scenarios import new_topic, read_all
 
 _MEMBERS = 5
 _PARTITIONS = 6

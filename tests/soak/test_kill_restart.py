@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from broker_process import BrokerProcess
 from checker import check_log, check_reader
-from helpers import wait_until
 from load import Load
+
+from broker_process import BrokerProcess
+from helpers import wait_until
 from scenarios import Member, new_topic, read_all
 
 

@@ -25,17 +25,34 @@ class FetchBuffer:
         self._time = time
         self._max_bytes_ahead = max_bytes_ahead
         self._bytes = 0
-        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
-        self._condition = threading.Condition(threading.RLock())
+        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here. Held by its own
+        # name: entering a Condition is a function of Python's, in which a Ctrl-C would leave the lock held for ever.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._turns: deque[TopicPartition] = deque()
         self._signals = 0
+        self._torn = False
+
+    def _mend(self) -> None:
+        """Make chains, turns and bytes agree again, if a Ctrl-C ended a change of them halfway.
+
+        A chain without a turn would never be read, and its partition never fetched again. The lock is held.
+        """
+        if not self._torn:
+            return
+        self._chains = {tp: chain for tp, chain in self._chains.items() if chain}
+        turns = [tp for tp in self._turns if tp in self._chains]
+        self._turns = deque([*turns, *(tp for tp in self._chains if tp not in turns)])
+        self._bytes = sum(fetch.size for chain in self._chains.values() for fetch in chain)
+        self._torn = False
 
     # The I/O thread's side.
 
     def add(self, fetches: Iterable[CompletedFetch]) -> None:
         """Append to the partitions' chains and wake the application."""
-        with self._condition:
+        with self._lock:
+            self._mend()
             for fetch in fetches:
                 chain = self._chains.get(fetch.tp)
                 if chain is None:
@@ -47,7 +64,8 @@ class FetchBuffer:
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
         """Where to fetch `tp` next if it stands at `position`; None if enough is buffered."""
-        with self._condition:
+        with self._lock:
+            self._mend()
             chain = self._chains.get(tp)
             if not chain:
                 return position
@@ -60,21 +78,23 @@ class FetchBuffer:
 
     def turns(self) -> list[TopicPartition]:
         """The partitions that have data; the one to read first is in front."""
-        with self._condition:
+        with self._lock:
+            self._mend()
             return list(self._turns)
 
     def first(self, tp: TopicPartition) -> CompletedFetch | None:
         """The fetch of `tp` to read now."""
-        with self._condition:
+        with self._lock:
             chain = self._chains.get(tp)
             return chain[0] if chain else None
 
     def pop(self, fetch: CompletedFetch) -> None:
         """`fetch` is used up; its partition goes behind the others. Nothing happens if it was discarded already."""
-        with self._condition:
+        with self._lock:
             chain = self._chains.get(fetch.tp)
-            if chain is None or chain[0] is not fetch:
+            if not chain or chain[0] is not fetch:
                 return
+            self._torn = True
             chain.popleft()
             self._bytes -= fetch.size
             self._turns.remove(fetch.tp)
@@ -82,21 +102,24 @@ class FetchBuffer:
                 self._turns.append(fetch.tp)
             else:
                 del self._chains[fetch.tp]
+            self._torn = False
 
     def discard(self, tp: TopicPartition) -> bool:
         """Drop all data of `tp`; returns whether there was any."""
-        with self._condition:
-            chain = self._chains.pop(tp, None)
-            if chain is None:
+        with self._lock:
+            self._mend()
+            if tp not in self._chains:
                 return False
-            self._bytes -= sum(fetch.size for fetch in chain)
+            self._torn = True
+            self._bytes -= sum(fetch.size for fetch in self._chains.pop(tp))
             self._turns.remove(tp)
+            self._torn = False
             return True
 
     def retain(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the data of all but `partitions`."""
-        with self._condition:
-            for tp in [tp for tp in self._turns if tp not in partitions]:
+        with self._lock:
+            for tp in [tp for tp in self._chains if tp not in partitions]:
                 self.discard(tp)
 
     def put_first(self, tp: TopicPartition) -> None:
@@ -108,13 +131,16 @@ class FetchBuffer:
         self._move(tp, to_front=False)
 
     def _move(self, tp: TopicPartition, *, to_front: bool) -> None:
-        with self._condition:
+        with self._lock:
+            self._mend()
             if tp in self._chains:
+                self._torn = True
                 self._turns.remove(tp)
                 if to_front:
                     self._turns.appendleft(tp)
                 else:
                     self._turns.append(tp)
+                self._torn = False
 
     # Waiting.
 
@@ -128,12 +154,12 @@ class FetchBuffer:
 
         Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
         """
-        with self._condition:
+        with self._lock:
             self._time.wait_for(self._condition, lambda: self._signals != seen, timer.remaining_ms())
 
     def wakeup(self) -> None:
         """Signal that there is something to look at other than data."""
-        with self._condition:
+        with self._lock:
             self._signal()
 
     def _signal(self) -> None:

@@ -33,6 +33,7 @@ class BufferPool:
         "_available",
         "_closed",
         "_condition",
+        "_lock",
         "_on_wait",
         "_time",
         "_wait_sensor",
@@ -48,7 +49,9 @@ class BufferPool:
         self._time = time
         self._wait_sensor = wait_sensor
         self._waiters: deque[_Waiter] = deque()
-        self._condition = threading.Condition(threading.Lock())
+        # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._closed = False
 
     @property
@@ -63,7 +66,7 @@ class BufferPool:
 
     def try_allocate(self, size: int) -> bool:
         """Take `size` bytes if they are there and nobody waits for any."""
-        with self._condition:
+        with self._lock:
             if self._waiters or size > self._available:
                 return False
             self._available -= size
@@ -77,7 +80,7 @@ class BufferPool:
         """
         started_ms = timer.now_ms()
         waiter = _Waiter(size)
-        with self._condition:
+        with self._lock:
             self._waiters.append(waiter)
             self._grant()
             try:
@@ -109,13 +112,13 @@ class BufferPool:
 
     def release(self, size: int) -> None:
         """Give back `size` bytes."""
-        with self._condition:
+        with self._lock:
             self._available += size
             self._grant()
 
     def close(self) -> None:
         """Let nobody wait any more."""
-        with self._condition:
+        with self._lock:
             self._closed = True
             self._condition.notify_all()
 

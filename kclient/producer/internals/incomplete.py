@@ -12,11 +12,13 @@ from kclient.utils.time import Time, Timer
 class IncompleteBatches:
     """What flush waits for and what expires. Thread-safe."""
 
-    __slots__ = ("_batches", "_condition", "_last_number", "_time")
+    __slots__ = ("_batches", "_condition", "_last_number", "_lock", "_time")
 
     def __init__(self, time: Time) -> None:
         self._time = time
-        self._condition = threading.Condition(threading.Lock())
+        # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
         self._last_number = 0
 
@@ -30,12 +32,12 @@ class IncompleteBatches:
 
     def add(self, batch: ProducerBatch) -> None:
         """A new batch."""
-        with self._condition:
+        with self._lock:
             self._batches[batch] = None
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """`batch` was split: its parts, which have its number, take its place."""
-        with self._condition:
+        with self._lock:
             del self._batches[batch]
             # Rare enough to sort; that the first is the oldest is what makes all other looks at it cheap.
             ordered = sorted([*parts, *self._batches], key=lambda each: each.number)
@@ -43,18 +45,18 @@ class IncompleteBatches:
 
     def remove(self, batch: ProducerBatch) -> None:
         """The outcome is known, and whoever wanted to know was told."""
-        with self._condition:
+        with self._lock:
             self._batches.pop(batch, None)
             self._condition.notify_all()
 
     def oldest(self) -> ProducerBatch | None:
         """The batch that expires first."""
-        with self._condition:
+        with self._lock:
             return next(iter(self._batches), None)
 
     def snapshot(self) -> list[ProducerBatch]:
         """All of them."""
-        with self._condition:
+        with self._lock:
             return list(self._batches)
 
     def record_count(self) -> int:
@@ -64,7 +66,7 @@ class IncompleteBatches:
     def await_all_until_now(self, timer: Timer | None) -> bool:
         """Wait until every batch made so far has its outcome; False if `timer` expired before that."""
         target = self._last_number
-        with self._condition:
+        with self._lock:
             if timer is None:
                 self._condition.wait_for(lambda: self._settled(target))
                 return True

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from wire import Wire
 
 from kclient.broker.embedded import EmbeddedKafka
+from wire import Wire
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import threading
 from typing import Any
 
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node

@@ -8,9 +8,9 @@ import threading
 from typing import Any
 
 import pytest
+
 from clients import DrivenClient
 from faults import Reply, ScriptedBroker, closed_port, cluster_of
-
 from kclient.client.requests import ClientResponse
 from kclient.errors import (
     BootstrapError,

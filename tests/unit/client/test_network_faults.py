@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from clients import DrivenClient, Settings
 from faults import FaultProxy, Reply, ScriptedBroker, cluster_of, hang_up, read_frame
 from helpers import wait_until
-
 from kclient.client import assembly
 from kclient.client.metadata import Metadata
 from kclient.common.node import Node

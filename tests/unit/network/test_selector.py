@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from faults import closed_port, reset
 
+from faults import closed_port, reset
 from kclient.errors import DisconnectError, ForkedClientError, IllegalStateError, InvalidReceiveError
 from kclient.network import _selectors
 from kclient.network.channel import ChannelState, KafkaChannel

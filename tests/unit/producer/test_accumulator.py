@@ -4,10 +4,10 @@ import itertools
 import threading
 
 import pytest
-from helpers import wait_until
-from producer_model import ProducerModel
 
+from helpers import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError, RecordTooLargeError
+from producer_model import ProducerModel
 
 
 def model(topics: dict[str, int] | None = None, **settings: object) -> ProducerModel:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
 from kclient.producer.internals.buffer_pool import BufferPool

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from producer_model import ProducerModel, sequences
 
 from kclient.errors import ErrorCode, KafkaTimeoutError, OutOfOrderSequenceError
 from kclient.producer.internals.transactions.sequences import sequence_precedes
 from kclient.producer.internals.transactions.state import State
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
+from producer_model import ProducerModel, sequences
 
 
 def model(**settings: object) -> ProducerModel:

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from faults import ScriptedBroker, closed_port
 from helpers import wait_until
-from producer_model import FakeBroker
-
 from kclient.errors import (
     ClientClosedError,
     ConfigError,
@@ -35,6 +34,7 @@ from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.record import iter_batches
 from kclient.serialization import StringSerializer
 from kclient.utils.futures import KafkaFuture
+from producer_model import FakeBroker
 
 
 class Server:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from producer_model import ProducerModel, sequences
 
 from kclient.errors import (
     ClientClosedError,
@@ -26,6 +25,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from producer_model import ProducerModel, sequences
 
 
 def model(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.testing.mock_time import MockTime
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from wire import Wire
 
 from kclient.common.uuid import Uuid
 from kclient.protocol.messages import alter_configs as replaced
@@ -22,6 +21,7 @@ from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire import Wire
 
 UNKNOWN_TOPIC, INVALID_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS, INVALID_FACTOR, INVALID_ASSIGNMENT = (
     3,

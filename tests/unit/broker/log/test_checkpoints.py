@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from log_bed import TP
 
 from kclient.broker.log.checkpoints import (
     CleanShutdownMarker,
@@ -26,6 +25,7 @@ from kclient.broker.log.files import (
 )
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from log_bed import TP
 
 
 def test_offsets_are_kept_in_kafkas_format(tmp_path: Path) -> None:

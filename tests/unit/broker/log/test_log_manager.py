@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from log_bed import LogBed, read_all
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
@@ -25,6 +24,7 @@ from kclient.errors import (
     KafkaStorageError,
 )
 from kclient.testing.mock_time import MockTime
+from log_bed import LogBed, read_all
 
 A0 = TopicPartition("a", 0)
 A1 = TopicPartition("a", 1)

@@ -12,12 +12,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from helpers import wait_until
-from log_bed import TP, LogBed, read_all
 
+from helpers import wait_until
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy, GroupCommit
 from kclient.errors import Errors, KafkaStorageError
+from log_bed import TP, LogBed, read_all
 
 
 class Disk:

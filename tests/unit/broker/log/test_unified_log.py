@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 
 import pytest
-from log_bed import TP, LogBed, read_all
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_types import FetchIsolation
@@ -35,6 +34,7 @@ from kclient.record import (
     TimestampType,
     iter_batches,
 )
+from log_bed import TP, LogBed, read_all
 
 
 def marker(bed: LogBed, pid: int, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 1) -> bytes:

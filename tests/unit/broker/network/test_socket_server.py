@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
 from kclient.errors import ConfigError

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.broker.purgatory import DelayedOperation, DelayedOperationPurgatory
 from kclient.testing.mock_time import MockTime
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from wire import batch
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
@@ -18,6 +17,7 @@ from kclient.common.uuid import Uuid
 from kclient.errors import UnknownTopicOrPartitionError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
+from wire import batch
 
 TP = TopicPartition("t", 0)
 LONG_MS = 60_000

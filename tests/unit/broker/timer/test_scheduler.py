@@ -6,8 +6,8 @@ import logging
 import threading
 
 import pytest
-from helpers import wait_until
 
+from helpers import wait_until
 from kclient.broker.timer import Scheduler
 from kclient.testing.mock_time import MockTime
 
