@@ -6,6 +6,7 @@ read, and errors are builtin ones.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 
 LegacyRecord = tuple[int, int, int, bytes | None, bytes | None]
@@ -49,6 +50,7 @@ class Hooks:
 
     __slots__ = (
         "corrupt_error",
+        "data_errors",
         "decompress",
         "forked_error",
         "invalid_error",
@@ -64,6 +66,13 @@ class Hooks:
         """(one whole batch, check its CRC, most bytes) -> its records."""
         self.corrupt_error: Callable[[str], BaseException] = ValueError
         """A batch that is not what was written: bad checksum, impossible sizes."""
+        self.data_errors: tuple[type[BaseException], ...] = (
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            struct.error,
+        )
+        """What the data can be the cause of. Anything else, such as what a signal's handler raises, only interrupts."""
         self.invalid_error: Callable[[str], BaseException] = ValueError
         """A batch whose contents are malformed."""
         self.undecodable_error: Callable[..., BaseException] = _undecodable

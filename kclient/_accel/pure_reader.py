@@ -130,7 +130,7 @@ class RecordReader:
                     self._ended = True
                     break
                 self._read_batch(out, max_records)
-        except Exception as error:
+        except hooks.data_errors as error:
             self._error = error
             if not out:
                 raise

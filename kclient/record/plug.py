@@ -11,6 +11,7 @@ from kclient.errors import (
     CorruptRecordError,
     ForkedClientError,
     InvalidRecordError,
+    KafkaError,
     KafkaTimeoutError,
     RecordDeserializationError,
 )
@@ -60,6 +61,7 @@ def plug_in() -> None:
     hooks.decompress = _decompress
     hooks.read_legacy = _read_legacy
     hooks.corrupt_error = CorruptRecordError
+    hooks.data_errors = (*hooks.data_errors, KafkaError)
     hooks.invalid_error = InvalidRecordError
     hooks.undecodable_error = _undecodable
     hooks.forked_error = ForkedClientError

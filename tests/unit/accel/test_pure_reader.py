@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 import pytest
 
-from kclient._accel import pure_reader
+from kclient._accel import hooks, pure_reader
 from kclient.compress import CompressionType, DecompressionLimitError
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import CorruptRecordError, InvalidRecordError, RecordDeserializationError
@@ -223,6 +223,27 @@ def test_an_interrupted_read_loses_and_repeats_nothing() -> None:
         except KeyboardInterrupt:
             continue
     assert found == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_what_a_signal_handler_raises_inside_a_read_is_not_taken_for_an_error_of_the_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class AlarmError(Exception):
+        pass
+
+    alarms = iter([True])
+    decompress = hooks.decompress
+
+    def interrupted(codec: int, data: memoryview, max_bytes: int) -> Any:
+        if next(alarms, False):
+            raise AlarmError
+        return decompress(codec, data, max_bytes)
+
+    monkeypatch.setattr(hooks, "decompress", interrupted)
+    source = reader(batch(0, [b"a", b"b"], compression=CompressionType.GZIP))
+    with pytest.raises(AlarmError):
+        source.read(10)
+    assert values(source.read(10)) == [b"a", b"b"]
 
 
 def transactional(base_offset: int, producer_id: int, found: list[bytes]) -> bytes:
