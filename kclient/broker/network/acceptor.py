@@ -66,6 +66,12 @@ class Acceptor:
             self._wake_sender.send(b"\0")
         if self._thread.is_alive():
             self._thread.join()
+        for listener in self._listeners:
+            try:
+                # A child that was forked a moment ago may not have closed its copies yet: this ends them all.
+                listener.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # closed before, or a system that knows this for connections only
         self.close_sockets()
 
     def close_sockets(self) -> None:
