@@ -89,7 +89,9 @@ def test_a_producer_whose_broker_does_not_answer_holds_buffer_memory_and_gives_i
                 broker.resume()
             # It is full: not of air, and not of more than it may.
             assert sent * size > buffer_memory // 2
-            assert full < buffer_memory + _SLACK
+            # A compressed batch in flight is held with the records it was made from, which a split would need.
+            limit = buffer_memory * (1 if codec == "none" else 2) + _SLACK
+            assert full < limit
             assert memory.peak < 2 * buffer_memory + _SLACK
             producer.flush()
             producer.send(topic, value).result(30)
@@ -98,7 +100,7 @@ def test_a_producer_whose_broker_does_not_answer_holds_buffer_memory_and_gives_i
             broker.pause()
             try:
                 _send_until_exhausted(producer, topic, value)
-                assert memory.now < buffer_memory + _SLACK
+                assert memory.now < limit
             finally:
                 broker.resume()
             producer.flush()
