@@ -14,6 +14,13 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import KafkaFuture
 
+COORDINATOR_MOVED = (
+    Errors.COORDINATOR_LOAD_IN_PROGRESS,
+    Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_COORDINATOR,
+)
+"""Codes after which a group's coordinator is looked up again."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -39,6 +39,27 @@ _IDLE_POLL_MS = 60_000
 _GROUP = 0  # FindCoordinator's key type
 
 
+def coordinator_request(group_id: str) -> Callable[[int], FindCoordinatorRequest]:
+    """Builds the request for a group's coordinator, which names several keys from version 4 on (KIP-699)."""
+
+    def build(version: int) -> FindCoordinatorRequest:
+        if version >= 4:
+            return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group_id])
+        return FindCoordinatorRequest(key=group_id, key_type=_GROUP)
+
+    return build
+
+
+def coordinator_of(message: Any) -> Any:
+    """The answer to `coordinator_request`: node, host, port and error are in the message or in its only entry."""
+    return message.coordinators[0] if message.coordinators else message
+
+
+def _coordinator_error(message: Any) -> KafkaError | None:
+    there = coordinator_of(message)
+    return Errors.for_code(there.error_code, there.error_message)
+
+
 class Role(Enum):
     """Which broker a call goes to."""
 
@@ -234,28 +255,20 @@ class AdminDriver:
             return
         self._lookups.add(group_id)
 
-        def build(version: int) -> FindCoordinatorRequest:
-            if version >= 4:
-                return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group_id])
-            return FindCoordinatorRequest(key=group_id, key_type=_GROUP)
-
-        def answer(message: Any) -> Any:
-            return message.coordinators[0] if message.coordinators else message
-
         lookup = Call(
             ApiKeys.FIND_COORDINATOR,
-            build,
+            coordinator_request(group_id),
             Target(),
             deadline_ms,
             CompletableFuture(),
-            lambda message: Errors.for_code(answer(message).error_code, answer(message).error_message),
+            _coordinator_error,
         )
 
         def found(done: CompletableFuture[Any]) -> None:
             self._lookups.discard(group_id)
             error = done.exception(0)
             if error is None:
-                there = answer(done.result(0))
+                there = coordinator_of(done.result(0))
                 self._coordinators[group_id] = Node(there.node_id, there.host, there.port)
                 return
             for call in [c for c in self._waiting if c.target.group_id == group_id]:

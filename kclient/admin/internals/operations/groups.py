@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kclient.admin.internals.context import OperationContext, retry_on_codes, settle
-from kclient.admin.internals.driver import Role, Target
+from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, retry_on_codes, settle
+from kclient.admin.internals.driver import Role, Target, coordinator_of, coordinator_request
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
@@ -17,11 +17,8 @@ from kclient.protocol.codec import decode_versioned
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from kclient.protocol.messages.delete_groups import DeleteGroupsRequest
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
-from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.list_groups import ListGroupsRequest
 from kclient.protocol.messages.metadata import MetadataRequest
-
-_MOVED = (Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR)
 
 
 def list_groups(
@@ -39,7 +36,7 @@ def list_groups(
             types_filter=list(types) if version >= 5 else [],
         )
 
-    retry = retry_on_codes(lambda message: [message.error_code], *_MOVED)
+    retry = retry_on_codes(lambda message: [message.error_code], *COORDINATOR_MOVED)
     brokers = [broker.node_id for broker in metadata.brokers]
     answers = yield [
         context.call(ApiKeys.LIST_GROUPS, build, Target(Role.NODE, node_id=node_id), retry)
@@ -64,7 +61,7 @@ def describe_groups(
     context: OperationContext, group_ids: Sequence[str]
 ) -> Operation[dict[str, GroupDescription]]:
     """DescribeGroups at each group's coordinator."""
-    retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *_MOVED)
+    retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *COORDINATOR_MOVED)
     answers = yield [
         context.call(
             ApiKeys.DESCRIBE_GROUPS,
@@ -75,7 +72,9 @@ def describe_groups(
         for group_id in group_ids
     ]
     # Where each group's coordinator is, for the description; a lookup of its own, as the driver's may be older.
-    places = yield [context.call(ApiKeys.FIND_COORDINATOR, _find(group_id)) for group_id in group_ids]
+    places = yield [
+        context.call(ApiKeys.FIND_COORDINATOR, coordinator_request(group_id)) for group_id in group_ids
+    ]
     results: dict[str, GroupDescription] = {}
     errors: dict[str, KafkaError] = {}
     for group_id, answer, place in zip(group_ids, answers, places, strict=True):
@@ -91,19 +90,10 @@ def describe_groups(
     return settle(results, errors, "Describing groups")
 
 
-def _find(group_id: str) -> Any:
-    def build(version: int) -> FindCoordinatorRequest:
-        if version >= 4:
-            return FindCoordinatorRequest(coordinator_keys=[group_id])
-        return FindCoordinatorRequest(key=group_id)
-
-    return build
-
-
 def _description(group: Any, place: Any) -> GroupDescription:
     coordinator = Node(-1, "", -1)
     if not isinstance(place, KafkaError):
-        there = place.coordinators[0] if place.coordinators else place
+        there = coordinator_of(place)
         coordinator = Node(there.node_id, there.host, there.port)
     members = [
         MemberDescription(
@@ -141,7 +131,9 @@ def _assignment(data: bytes) -> tuple[TopicPartition, ...]:
 
 def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operation[dict[str, None]]:
     """DeleteGroups at each group's coordinator."""
-    retry = retry_on_codes(lambda message: [result.error_code for result in message.results], *_MOVED)
+    retry = retry_on_codes(
+        lambda message: [result.error_code for result in message.results], *COORDINATOR_MOVED
+    )
     answers = yield [
         context.call(
             ApiKeys.DELETE_GROUPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kclient.admin.internals.context import OperationContext, settle
+from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, settle
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.operations.topics import topic_request
 from kclient.admin.internals.steps import Operation
@@ -20,12 +20,6 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
-)
-
-_COORDINATOR_MOVED = (
-    Errors.COORDINATOR_LOAD_IN_PROGRESS,
-    Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.NOT_COORDINATOR,
 )
 
 
@@ -158,7 +152,7 @@ def list_consumer_group_offsets(
 
     def moved(message: Any) -> KafkaError | None:
         code = body(message).error_code
-        return Errors.for_code(code) if code in _COORDINATOR_MOVED else None
+        return Errors.for_code(code) if code in COORDINATOR_MOVED else None
 
     (answer,) = yield [
         # Version 9 is the last that names topics; later ones name them by id.
