@@ -26,14 +26,9 @@ from kclient.consumer.internals.arguments import (
 from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.events import (
-    CommitEvent,
-    FetchCommittedEvent,
-    ListOffsetsEvent,
-    RejoinEvent,
-    TopicMetadataEvent,
-)
+from kclient.consumer.internals.events import CommitEvent, RejoinEvent
 from kclient.consumer.internals.fetch_collector import Portion
+from kclient.consumer.internals.lookups import Lookups
 from kclient.consumer.internals.mailbox import OnCommit
 from kclient.consumer.internals.partition_state import (
     EARLIEST,
@@ -44,13 +39,9 @@ from kclient.consumer.internals.partition_state import (
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
-from kclient.errors import (
-    IllegalStateError,
-    KafkaTimeoutError,
-)
+from kclient.errors import IllegalStateError
 from kclient.metrics import MetricName
 from kclient.serialization import Deserializer
-from kclient.utils.time import Timer
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +55,6 @@ DeserializerLike: TypeAlias = Deserializer[K1] | Callable[[bytes], K1]
 OffsetLike: TypeAlias = int | OffsetAndMetadata
 
 _CLOSE_TIMEOUT_MS = 30_000
-_FOR_EVER_MS = 2**31 - 1
 
 
 class KafkaConsumer(Generic[K, V]):
@@ -137,6 +127,7 @@ class KafkaConsumer(Generic[K, V]):
         self._core = core
         self._use = SingleUser("This KafkaConsumer")
         self._calls = BlockingCalls(core)
+        self._lookups = Lookups(core, self._calls)
         self._current: Portion | None = None
 
     # Subscribing and assigning.
@@ -207,26 +198,12 @@ class KafkaConsumer(Generic[K, V]):
                 self._current = None  # what iteration has left over is still in the buffer
                 self._core.begin_poll(timer.now_ms())
                 begun = True
-                return self._poll(timer)
+                return self._calls.wait_for_records(timer)
         except BaseException:
             # A Ctrl-C may come when the positions have moved, and before the caller has the records.
             if begun:
                 self._core.take_back()
             raise
-
-    def _poll(self, timer: Timer) -> ConsumerRecords[K, V]:
-        core = self._core
-        core.metrics.polled(timer.now_ms())
-        while True:
-            seen = core.buffer.signals
-            portions = self._calls.advance()
-            if portions:
-                records = core.hand_out(portions)
-                if records is not None:
-                    return records
-            if timer.is_expired():
-                return ConsumerRecords({})
-            core.buffer.wait(seen, timer)
 
     def __iter__(self) -> Self:
         return self
@@ -251,32 +228,14 @@ class KafkaConsumer(Generic[K, V]):
                 if self._current is not None and not core.busy and not core.wakeup.pending:
                     record = core.hand_out_one(self._current)
                 if record is None:
-                    record = self._wait_for_next(now_ms)
+                    self._current = None
+                    self._current, record = self._calls.wait_for_one(now_ms)
             return record
         except BaseException:
             if begun:
                 self._current = None
                 core.take_back()
             raise
-
-    def _wait_for_next(self, now_ms: int) -> ConsumerRecord[K, V]:
-        self._calls.check_can_poll()
-        core = self._core
-        timer = core.time.timer(_FOR_EVER_MS)
-        core.metrics.polled(now_ms)
-        while True:
-            self._current = None
-            seen = core.buffer.signals
-            for portion in self._calls.advance():
-                record = core.hand_out_one(portion)
-                if record is not None:
-                    core.metrics.consumed(len(portion.records))
-                    self._current = portion
-                    return record
-            # A thread that waits inside poll() is alive, however long there is nothing to read.
-            timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
-            core.buffer.wait(seen, timer)
-            core.begin_poll(core.time.monotonic_ms())
 
     # Committing.
 
@@ -290,16 +249,8 @@ class KafkaConsumer(Generic[K, V]):
         authorization errors, WakeupError, InvalidGroupIdError without group.id.
         """
         with self._use:
-            core = self._core
             self._calls.need_group("commit_sync()")
-            timer = self._calls.timer(timeout_ms)
-            event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), True)
-            core.submit(event)
-            try:
-                self._calls.wait(event, timer, "The offsets were not committed")
-            finally:
-                core.tell_commits()  # commits made before this one are through as well
-            core.committed(event.offsets)
+            self._calls.commit(self._to_commit(offsets), self._calls.timer(timeout_ms))
 
     def commit_async(
         self,
@@ -327,10 +278,7 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             self._calls.need_group("committed()")
             timer = self._calls.timer(timeout_ms)
-            wanted = checked_partitions(partitions)
-            event = FetchCommittedEvent(timer.deadline_ms, frozenset(wanted))
-            found = self._calls.submit(event, timer, "The committed offsets were not found")
-            return {tp: found[tp] for tp in wanted}
+            return self._lookups.committed(checked_partitions(partitions), timer)
 
     def _to_commit(
         self, offsets: Mapping[TopicPartition, OffsetLike] | None
@@ -369,20 +317,8 @@ class KafkaConsumer(Generic[K, V]):
         that keep it from having one.
         """
         with self._use:
-            core = self._core
             timer = self._calls.timer(timeout_ms)
-            checked_partition(tp)
-            while True:
-                seen = core.buffer.signals
-                position = core.subscriptions.position(tp)
-                if position is not None:
-                    return position.offset
-                core.wakeup.raise_if_pending()
-                core.mailbox.raise_error()
-                core.subscriptions.raise_error()
-                if timer.is_expired():
-                    raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
-                core.buffer.wait(seen, timer)
+            return self._lookups.position(checked_partition(tp), timer)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return nothing from these until `resume`. What is fetched already is kept."""
@@ -404,37 +340,25 @@ class KafkaConsumer(Generic[K, V]):
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition, assigned or not."""
-        return self._ends(partitions, EARLIEST, timeout_ms)
+        with self._use:
+            timer = self._calls.timer(timeout_ms)
+            return self._lookups.ends(checked_partitions(partitions), EARLIEST, timer)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
-        return self._ends(partitions, LATEST, timeout_ms)
-
-    def _ends(
-        self, partitions: Iterable[TopicPartition], which: int, timeout_ms: int | None
-    ) -> dict[TopicPartition, int]:
-        wanted = checked_partitions(partitions)
-        found = self._list_offsets(dict.fromkeys(wanted, which), timeout_ms)
-        return {tp: offset.offset for tp, offset in found.items() if offset is not None}
+        with self._use:
+            timer = self._calls.timer(timeout_ms)
+            return self._lookups.ends(checked_partitions(partitions), LATEST, timer)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
-        return self._list_offsets(checked_timestamps(timestamps), timeout_ms)
-
-    def _list_offsets(
-        self, timestamps: dict[TopicPartition, int], timeout_ms: int | None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         with self._use:
-            if not timestamps:
-                return {}
             timer = self._calls.timer(timeout_ms)
-            event = ListOffsetsEvent(timer.deadline_ms, timestamps)
-            found = self._calls.submit(event, timer, "The offsets were not found")
-            return {tp: found[tp] for tp in timestamps}
+            return self._lookups.offsets(checked_timestamps(timestamps), timer)
 
     def current_lag(self, tp: TopicPartition) -> int | None:
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
@@ -448,15 +372,12 @@ class KafkaConsumer(Generic[K, V]):
         """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            event = TopicMetadataEvent(timer.deadline_ms, (checked_topic(topic),))
-            return list(self._calls.submit(event, timer, f"Topic {topic} was not found").get(topic, ()))
+            return self._lookups.partitions_of(checked_topic(topic), timer)
 
     def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            event = TopicMetadataEvent(timer.deadline_ms, None)
-            return dict(self._calls.submit(event, timer, "The topics were not found"))
+            return self._lookups.topics(self._calls.timer(timeout_ms))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """The consumer's place in its group, for transactions (KIP-447)."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.events import AnyEvent, LeaveGroupEvent, RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.events import (
+    AnyEvent,
+    CommitEvent,
+    LeaveGroupEvent,
+    RebalanceCallback,
+    RebalanceKind,
+)
 from kclient.consumer.internals.fetch_collector import Portion
+from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.time import Timer
 
@@ -17,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _GRACE_MS = 250
 """How much later than the deadline the I/O thread may say why something did not happen in time."""
+_FOR_EVER_MS = 2**31 - 1
 
 
 class BlockingCalls:
@@ -42,7 +52,51 @@ class BlockingCalls:
         if self._core.subscriptions.has_nothing():
             raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
 
-    # Leaving.
+    def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
+        """What can be handed out, as soon as there is any; no records when `timer` has expired."""
+        core = self._core
+        core.metrics.polled(timer.now_ms())
+        while True:
+            seen = core.buffer.signals
+            portions = self.advance()
+            if portions:
+                records = core.hand_out(portions)
+                if records is not None:
+                    return records
+            if timer.is_expired():
+                return ConsumerRecords({})
+            core.buffer.wait(seen, timer)
+
+    def wait_for_one(self, now_ms: int) -> tuple[Portion, ConsumerRecord[Any, Any]]:
+        """The next record, and the portion whose others come after it; waits as long as it takes."""
+        self.check_can_poll()
+        core = self._core
+        timer = core.time.timer(_FOR_EVER_MS)
+        core.metrics.polled(now_ms)
+        while True:
+            seen = core.buffer.signals
+            for portion in self.advance():
+                record = core.hand_out_one(portion)
+                if record is not None:
+                    core.metrics.consumed(len(portion.records))
+                    return portion, record
+            # A thread that waits inside poll() is alive, however long there is nothing to read.
+            timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
+            core.buffer.wait(seen, timer)
+            core.begin_poll(core.time.monotonic_ms())
+
+    # Committing and leaving.
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timer: Timer) -> None:
+        """Commit `offsets` and wait until that is done."""
+        core = self._core
+        event = CommitEvent(timer.deadline_ms, offsets, True)
+        core.submit(event)
+        try:
+            self.wait(event, timer, "The offsets were not committed")
+        finally:
+            core.tell_commits()  # commits made before this one are through as well
+        core.committed(event.offsets)
 
     def _commit_what_is_processed(self, timer: Timer) -> None:
         core = self._core
