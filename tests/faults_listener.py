@@ -62,6 +62,7 @@ class Listener:
     """Accepts on a loopback port and serves each connection on a thread of its own."""
 
     def __init__(self, name: str, port: int = 0) -> None:
+        self.host = "127.0.0.1"  # another one of the loopback's addresses for a broker that moves
         self._name = name
         self._wanted_port = port
         self._lock = threading.Lock()
@@ -74,19 +75,19 @@ class Listener:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port to connect to."""
-        return "127.0.0.1", self.port
+        return self.host, self.port
 
     @property
     def bootstrap(self) -> str:
         """The address as bootstrap.servers wants it."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def start(self) -> None:
         """Listen; `port` is known afterwards."""
         self.stopping.clear()
         self._listening = socket.socket()
         self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listening.bind(("127.0.0.1", self._wanted_port))
+        self._listening.bind((self.host, self._wanted_port))
         self._listening.listen(64)
         # Known from now on, also after a stop and a new start: clients keep the address.
         self.port = self._wanted_port = self._listening.getsockname()[1]

@@ -31,7 +31,8 @@ class Rule:
     """Spoils frames of `api` (None: any) in one direction, `times` times (negative: always).
 
     `amount` is milliseconds (DELAY), bytes a second (DRIP), how many bytes pass, length included (CUT, RESET), or the
-    position of the byte to turn round (CORRUPT). `hits` counts.
+    position of the byte to turn round (CORRUPT). `hits` counts, `frame_bytes` is the size of the last frame that was
+    hit, length included.
     """
 
     fault: Fault
@@ -40,6 +41,7 @@ class Rule:
     amount: int
     times: int
     hits: int = 0
+    frame_bytes: int = 0
 
 
 class FaultProxy(Listener):
@@ -161,6 +163,7 @@ class _Link:
         if rule is None:
             to.sendall(whole)
             return True
+        rule.frame_bytes = len(whole)
         match rule.fault:
             case Fault.DELAY:
                 self._proxy.stopping.wait(rule.amount / 1000)

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, Reply, ScriptedBroker, cluster_of
+from faults import FaultProxy, ScriptedBroker, cluster_of
+from faults_cluster import ProxiedCluster
 from helpers import wait_until
-from kclient.errors import ErrorCode, KafkaError, KafkaTimeoutError
+from kclient.errors import ErrorCode, KafkaTimeoutError
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
@@ -28,88 +29,16 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import iter_batches
-from kclient.utils.futures import KafkaFuture
 from producer_model import FakeBroker
 
 
-class Cluster:
-    """A broker with logs behind a proxy, and a producer's bookkeeping."""
-
-    def __init__(self, broker: ScriptedBroker, proxy: FaultProxy) -> None:
-        self.broker = broker
-        self.proxy = proxy
-        self.logs = FakeBroker()
-        self.lock = threading.Lock()
-        broker.on(
-            ApiKeys.INIT_PRODUCER_ID, lambda h, m: InitProducerIdResponse(producer_id=1, producer_epoch=0)
-        )
-        broker.on(ApiKeys.PRODUCE, lambda h, m: self.produce(m))
-        broker.on(ApiKeys.METADATA, self.metadata)
-        self.sent: list[tuple[bytes, KafkaFuture[Any]]] = []
-        self.told: dict[bytes, int] = {}
-
-    def produce(self, message: Any) -> Any:
-        # A connection that broke and the one after it may be served at the same time, as in a real broker.
-        with self.lock:
-            return (
-                self.logs.produce(message) if message.acks else (self.logs.produce(message), Reply.NOTHING)[1]
-            )
-
-    def metadata(self, header: Any, message: Any) -> Any:
-        answer = self.broker._answer_metadata(header, message)
-        for broker in answer.brokers:
-            broker.port = self.proxy.port
-        return answer
-
-    def producer(self, **settings: Any) -> KafkaProducer[bytes, bytes]:
-        defaults: dict[str, Any] = {
-            "linger_ms": 0,
-            "retry_backoff_ms": 5,
-            "retry_backoff_max_ms": 20,
-            "reconnect_backoff_ms": 5,
-            "reconnect_backoff_max_ms": 20,
-            "request_timeout_ms": 500,
-            "delivery_timeout_ms": 20_000,
-        }
-        return KafkaProducer(bootstrap_servers=self.proxy.bootstrap, **{**defaults, **settings})
-
-    def send(self, producer: KafkaProducer[bytes, bytes], count: int = 1, size: int = 0) -> None:
-        for _ in range(count):
-            value = b"%06d" % len(self.sent) + b"." * size
-            future = producer.send("t", value, partition=0, on_delivery=self.callback(value))
-            self.sent.append((value, future))
-
-    def callback(self, value: bytes) -> Any:
-        def told(metadata: Any, error: Any) -> None:
-            self.told[value] = self.told.get(value, 0) + 1
-
-        return told
-
-    def check(self, *, all_delivered: bool = True, once: bool = True) -> None:
-        """The standing invariants."""
-        values = self.logs.log("t").values
-        for value, future in self.sent:
-            assert future.done()
-            assert self.told[value] == 1
-            error = future.exception(0)
-            if all_delivered:
-                assert error is None, error
-            if error is None and future.result(0).offset >= 0:
-                assert values[future.result(0).offset] == value
-            elif error is not None:
-                assert isinstance(error, KafkaError)
-        if once:
-            assert values == sorted(set(values), key=lambda value: value or b"")
-        assert self.broker.errors == []
-
-
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[ProxiedCluster]:
     with ScriptedBroker(topics={"t": 1}) as broker, FaultProxy(broker.address) as proxy:
-        yield Cluster(broker, proxy)
+        yield ProxiedCluster(broker, proxy)
 
 
-def test_an_answer_that_is_swallowed_makes_no_second_copy(cluster: Cluster) -> None:
+def test_an_answer_that_is_swallowed_makes_no_second_copy(cluster: ProxiedCluster) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
         producer.flush()
@@ -120,7 +49,7 @@ def test_an_answer_that_is_swallowed_makes_no_second_copy(cluster: Cluster) -> N
 
 
 def test_without_idempotence_a_swallowed_answer_may_make_a_second_copy_but_loses_nothing(
-    cluster: Cluster,
+    cluster: ProxiedCluster,
 ) -> None:
     with cluster.producer(enable_idempotence=False) as producer:
         cluster.proxy.swallow(ApiKeys.PRODUCE)
@@ -133,7 +62,7 @@ def test_without_idempotence_a_swallowed_answer_may_make_a_second_copy_but_loses
 @pytest.mark.parametrize("on_response", [False, True])
 @pytest.mark.parametrize("cut_with", ["cut", "reset"])
 def test_a_connection_that_breaks_at_any_byte_loses_and_repeats_nothing(
-    cluster: Cluster, cut_with: str, on_response: bool
+    cluster: ProxiedCluster, cut_with: str, on_response: bool
 ) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
@@ -147,7 +76,7 @@ def test_a_connection_that_breaks_at_any_byte_loses_and_repeats_nothing(
 
 
 def test_a_silent_broker_is_given_up_after_request_timeout_and_its_late_answer_ignored(
-    cluster: Cluster,
+    cluster: ProxiedCluster,
 ) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
@@ -160,7 +89,7 @@ def test_a_silent_broker_is_given_up_after_request_timeout_and_its_late_answer_i
     cluster.check()
 
 
-def test_a_corrupt_answer_closes_the_connection_and_is_tried_again(cluster: Cluster) -> None:
+def test_a_corrupt_answer_closes_the_connection_and_is_tried_again(cluster: ProxiedCluster) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
         producer.flush()
@@ -170,7 +99,7 @@ def test_a_corrupt_answer_closes_the_connection_and_is_tried_again(cluster: Clus
     cluster.check()
 
 
-def test_a_broker_that_goes_and_comes_back_gets_everything_once_and_in_order(cluster: Cluster) -> None:
+def test_a_broker_that_goes_and_comes_back_gets_everything_once_and_in_order(cluster: ProxiedCluster) -> None:
     with cluster.producer() as producer:
         for _ in range(3):
             cluster.send(producer, 200, size=100)
@@ -183,7 +112,7 @@ def test_a_broker_that_goes_and_comes_back_gets_everything_once_and_in_order(clu
     assert len(cluster.logs.log("t").values) == 1800
 
 
-def test_acks_0_is_done_when_written_and_fails_when_it_cannot_be_written(cluster: Cluster) -> None:
+def test_acks_0_is_done_when_written_and_fails_when_it_cannot_be_written(cluster: ProxiedCluster) -> None:
     with cluster.producer(acks="0") as producer:
         cluster.send(producer, 5)
         producer.flush()
@@ -192,7 +121,7 @@ def test_acks_0_is_done_when_written_and_fails_when_it_cannot_be_written(cluster
         cluster.check()
 
 
-def test_records_expire_when_the_broker_is_gone_and_say_what_happened(cluster: Cluster) -> None:
+def test_records_expire_when_the_broker_is_gone_and_say_what_happened(cluster: ProxiedCluster) -> None:
     with cluster.producer(request_timeout_ms=100, delivery_timeout_ms=400) as producer:
         cluster.send(producer)
         producer.flush()
@@ -209,7 +138,7 @@ def test_records_expire_when_the_broker_is_gone_and_say_what_happened(cluster: C
     cluster.check(all_delivered=False)
 
 
-def test_batches_that_expire_in_flight_are_never_overwritten_by_others(cluster: Cluster) -> None:
+def test_batches_that_expire_in_flight_are_never_overwritten_by_others(cluster: ProxiedCluster) -> None:
     # CVE-2026-35554: the memory of an expired batch is used for others while the request may still be written.
     seen: list[bytes | None] = []
     topics: set[str] = set()
@@ -297,7 +226,7 @@ RETRIABLE = [
 
 
 @pytest.mark.parametrize("code", RETRIABLE, ids=lambda code: code.name)
-def test_every_passing_error_is_tried_again(cluster: Cluster, code: ErrorCode) -> None:
+def test_every_passing_error_is_tried_again(cluster: ProxiedCluster, code: ErrorCode) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
         producer.flush()
@@ -321,7 +250,7 @@ FINAL = [
 
 @pytest.mark.parametrize("code", FINAL, ids=lambda code: code.name)
 def test_every_final_error_fails_the_batch_at_once_and_the_producer_goes_on(
-    cluster: Cluster, code: ErrorCode
+    cluster: ProxiedCluster, code: ErrorCode
 ) -> None:
     with cluster.producer() as producer:
         cluster.send(producer)
@@ -336,7 +265,7 @@ def test_every_final_error_fails_the_batch_at_once_and_the_producer_goes_on(
     assert len(cluster.logs.log("t").values) == 4
 
 
-def test_a_waiting_producer_uses_no_cpu_and_sends_few_requests(cluster: Cluster) -> None:
+def test_a_waiting_producer_uses_no_cpu_and_sends_few_requests(cluster: ProxiedCluster) -> None:
     with cluster.producer(retry_backoff_ms=100, retry_backoff_max_ms=100) as producer:
         cluster.send(producer)
         producer.flush()
@@ -350,7 +279,7 @@ def test_a_waiting_producer_uses_no_cpu_and_sends_few_requests(cluster: Cluster)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_network_faults_lose_and_repeat_nothing(cluster: Cluster, seed: int) -> None:
+def test_random_network_faults_lose_and_repeat_nothing(cluster: ProxiedCluster, seed: int) -> None:
     rng = random.Random(seed)
     proxy = cluster.proxy
     with cluster.producer(batch_size=rng.choice([0, 500, 16_384]), request_timeout_ms=150) as producer:
