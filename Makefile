@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
+# What the native body is built from: installed again when one of them changes.
+NATIVE := $(wildcard kclient/_accel/*.pyx kclient/_accel/*.pxd kclient/_accel/*.h)
 
 .PHONY: help demo test check unit soak bench docs build clean python-ok
 
@@ -37,6 +39,7 @@ build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 
 clean:  ## remove the environment and everything generated
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
+	rm -f kclient/_accel/*.c kclient/_accel/*.so
 
 python-ok:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \
@@ -51,12 +54,12 @@ $(VENV)/bin/python:
 	@echo "==> creating $(VENV) with $$($(PYTHON) -V)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	@echo "==> installing kclient and what it needs into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-dev: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	@echo "==> installing kclient, its test tools and the other Kafka clients it is tested against into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@touch $@ $(VENV)/.installed

@@ -121,6 +121,7 @@ class KafkaProducer(Generic[K, V]):
         self._plain = (
             not core.interceptors and core.partitioner is None and core.config.value_serializer is None
         )
+        self._plain_keys = core.config.key_serializer is None and not self._ignore_keys
 
     @overload
     def send(
@@ -159,23 +160,28 @@ class KafkaProducer(Generic[K, V]):
         SerializationError, RecordTooLargeError; KafkaTimeoutError and BufferExhaustedError when max.block.ms is over,
         ClientClosedError after `close`.
         """
-        # The usual case first: nothing to serialize or to choose, the topic known, room in the open batch.
+        # The usual cases first: nothing to serialize or to choose, the topic known, room in the open batch.
         if (
             self._plain
-            and key is None
             and type(value) is bytes
             and type(topic) is str
             and partition is None
             and timestamp_ms is None
             and not headers
-            and on_delivery is None
             and not self._guard.forked
         ):
+            plain_key: Any = key
+            told: Any = on_delivery
             queues = self._topics.get(topic)
-            if queues is not None and queues.sticky_queue is not None:
-                builder = queues.sticky_queue.open
-                if builder is not None:
-                    future: Any = builder.append(None, None, value, None)
+            if queues is not None:
+                if key is None:
+                    queue = queues.sticky_queue
+                elif self._plain_keys and type(key) is bytes and queues.partition_count:
+                    queue = queues.queues.get(partition_for_key(plain_key, queues.partition_count))
+                else:
+                    queue = None
+                if queue is not None and queue.open is not None and (told is None or callable(told)):
+                    future: Any = queue.open.append(None, plain_key, value, None, told)
                     if future is not None:
                         return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
