@@ -21,6 +21,7 @@ class Settings:
     """The settings of `build_network_client`, with waits short enough for tests."""
 
     bootstrap_servers: Sequence[str]
+    client_id: str = "driven"
     client_dns_lookup: str = "use_all_dns_ips"
     connections_max_idle_ms: int = -1
     kclient_receive_max_bytes: int = 104_857_600
@@ -34,6 +35,9 @@ class Settings:
     socket_connection_setup_timeout_max_ms: int = 20_000
     socket_connection_setup_timeout_ms: int = 10_000
 
+    def log_context(self) -> LogContext:
+        return LogContext(f"[{self.client_id}] ")
+
 
 class DrivenClient:
     """Client and metadata, polled until something came true; nothing runs by itself."""
@@ -43,9 +47,7 @@ class DrivenClient:
         self.client = build_network_client(
             Settings(list(servers), **settings),
             metadata=self.metadata,
-            client_id="driven",
             max_in_flight=max_in_flight,
-            log_context=LogContext("[driven] "),
         )
         self.responses: list[ClientResponse] = []
 

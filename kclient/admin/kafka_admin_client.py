@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -30,12 +29,10 @@ from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Timer
 
 R = TypeVar("R")
 
-_ids = itertools.count(1)
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
@@ -60,9 +57,9 @@ class KafkaAdminClient:
 
     def __init__(self, config: Mapping[str, object] | str | Path | None = None, **settings: object) -> None:
         self._config = AdminConfig.parse(config, settings)
-        self._client_id = self._config.client_id or f"adminclient-{next(_ids)}"
+        self._client_id = self._config.client_id
         self._time = SYSTEM_TIME
-        log_context = LogContext(f"[AdminClient clientId={self._client_id}] ")
+        log_context = self._config.log_context()
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         metadata = _BrokersAlone(
             retry_backoff_ms=self._config.retry_backoff_ms,
@@ -74,9 +71,7 @@ class KafkaAdminClient:
         network_client = build_network_client(
             self._config,
             metadata=metadata,
-            client_id=self._client_id,
             time=self._time,
-            log_context=log_context,
             max_in_flight=5,
         )
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")

@@ -19,10 +19,13 @@ from kclient.utils.time import SYSTEM_TIME, Time
 class ConnectionSettings(Protocol):
     """The settings that every client has and that matter here; `kclient.config` declares them."""
 
+    def log_context(self) -> LogContext: ...
     @property
     def bootstrap_servers(self) -> Sequence[str]: ...
     @property
     def client_dns_lookup(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
     @property
     def connections_max_idle_ms(self) -> int: ...
     @property
@@ -51,12 +54,10 @@ def build_network_client(
     config: ConnectionSettings,
     *,
     metadata: Metadata,
-    client_id: str,
     max_in_flight: int,
     request_timeout_ms: int | None = None,
     channel_builder: ChannelBuilder | None = None,
     time: Time = SYSTEM_TIME,
-    log_context: LogContext | None = None,
 ) -> NetworkClient:
     """A NetworkClient for `config`; `metadata` begins with the bootstrap servers and belongs to the client.
 
@@ -65,8 +66,11 @@ def build_network_client(
     embedded broker raises that does not start.
     """
 
+    log_context = config.log_context()
+
     def addresses() -> list[tuple[str, int]]:
-        found = validate_resolvable(expand_servers(config.bootstrap_servers), config.client_dns_lookup)
+        servers = expand_servers(config.bootstrap_servers)
+        found = validate_resolvable(servers, config.client_dns_lookup, log_context)
         return [(address.host, address.port) for address in found]
 
     metadata.bootstrap(addresses())
@@ -101,7 +105,7 @@ def build_network_client(
         metadata_updater=updater,
         connection_states=states,
         max_in_flight=max_in_flight,
-        client_id=client_id,
+        client_id=config.client_id,
         request_timeout_ms=timeout_ms,
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,

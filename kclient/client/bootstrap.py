@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
-import logging
 import re
 import socket
 from collections.abc import Callable, Sequence
@@ -18,8 +17,7 @@ from typing import Any, cast
 import attrs
 
 from kclient.errors import BootstrapError, ConfigError
-
-log = logging.getLogger(__name__)
+from kclient.utils.log_context import LogContext
 
 SETTING = "bootstrap.servers"
 _RESOLVERS = {"embedded": "kclient.broker.embedded:resolve"}
@@ -88,7 +86,9 @@ def resolve_host(host: str) -> list[str]:
     return list(dict.fromkeys(_addrinfo(host)))
 
 
-def validate_resolvable(addresses: Sequence[BootstrapAddress], lookup: str) -> list[BootstrapAddress]:
+def validate_resolvable(
+    addresses: Sequence[BootstrapAddress], lookup: str, log_context: LogContext
+) -> list[BootstrapAddress]:
     """Check that at least one name resolves now; names are resolved again whenever they are connected to.
 
     With `lookup` = resolve_canonical_bootstrap_servers_only every name is replaced by the canonical names of
@@ -117,6 +117,7 @@ def validate_resolvable(addresses: Sequence[BootstrapAddress], lookup: str) -> l
             step="dns",
             setting=SETTING,
         )
+    log = log_context.logger(__name__)
     for failure in failures:
         log.warning("%s: a host name does not resolve now (%s)", SETTING, failure)
     return list(usable)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import attrs
 
 from kclient.config.config_def import REQUIRED, Importance, Support
-from kclient.config.declare import setting
+from kclient.config.declare import definition_of, setting
 from kclient.config.sasl_configs import SaslConfig
 from kclient.config.validators import NoDuplicates, at_least, one_of
 from kclient.config.values import Type
 from kclient.errors import ConfigError
+from kclient.utils.log_context import LogContext, shared_logger
 
-_log = logging.getLogger(__name__)
+_log = shared_logger(__name__)
+
+_numbers: dict[str, Iterator[int]] = {}
+"""For each role, the numbers of the clients that have no client.id."""
 
 NO_BOOTSTRAP_SERVERS = (
     "bootstrap.servers is not set: name one or more brokers as host:port, or use embedded://NAME for a "
@@ -25,6 +30,9 @@ NO_BOOTSTRAP_SERVERS = (
 @attrs.frozen(kw_only=True)
 class ClientConfig(SaslConfig):
     """How a client finds brokers, connects, waits and retries."""
+
+    _identity: ClassVar[Mapping[str, str]] = {"client.id": "clientId"}
+    """The settings that say which client it is, and what they are called in its log lines, as in Java's."""
 
     bootstrap_servers: list[str] = setting(
         "bootstrap.servers",
@@ -251,6 +259,33 @@ class ClientConfig(SaslConfig):
         validator=NoDuplicates(),
         support=Support.LATER,
     )
+
+    def log_context(self) -> LogContext:
+        """How the client's lines begin."""
+        return self._log_context({name: getattr(self, name.replace(".", "_")) for name in self._identity})
+
+    @classmethod
+    def introduce(cls, given: dict[str, object]) -> LogContext:
+        """The client by its client.id, which is made up if there is none."""
+        definition = definition_of(cls)
+        identity = {name: definition[name].parse(given[name]) for name in cls._identity if name in given}
+        if not identity.get("client.id"):
+            role = cls._role().lower()
+            places = [identity.get(name) or "none" for name in cls._identity if name != "client.id"]
+            number = next(_numbers.setdefault(role, itertools.count(1)))
+            given["client.id"] = identity["client.id"] = "-".join([role, *places, str(number)])
+        return cls._log_context(identity)
+
+    @classmethod
+    def _log_context(cls, identity: Mapping[str, Any]) -> LogContext:
+        known = ", ".join(
+            f"{label}={identity[name]}" for name, label in cls._identity.items() if identity.get(name)
+        )
+        return LogContext(f"[{cls._role()} {known}] ")
+
+    @classmethod
+    def _role(cls) -> str:
+        return cls.client.title().replace(" ", "")
 
     @classmethod
     def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -15,8 +14,9 @@ from kclient.config.java_names import java_alias
 from kclient.config.validators import Validator
 from kclient.config.values import Type, parse_value
 from kclient.errors import ConfigError
+from kclient.utils.log_context import shared_logger
 
-_log = logging.getLogger(__name__)
+_log = shared_logger(__name__)
 
 
 class Importance(Enum):

@@ -20,6 +20,7 @@ from kclient.config.properties import load_properties
 from kclient.config.validators import Validator
 from kclient.config.values import Type
 from kclient.errors import ConfigError
+from kclient.utils.log_context import LogContext, shared_logger
 
 _METADATA = "kclient.config.key"
 
@@ -81,6 +82,7 @@ class Config:
         super().__init_subclass__(**kwargs)
         if cls.client:
             _config_classes[cls.client] = cls
+            shared_logger(cls.__module__)  # what the class's own rules warn of is said for the client as well
 
     @classmethod
     def parse(
@@ -95,6 +97,11 @@ class Config:
         setting that is missing or not implemented yet.
         """
         return from_mapping(cls, config, settings)
+
+    @classmethod
+    def introduce(cls, given: dict[str, object]) -> LogContext:  # noqa: ARG003 - for those that have an identity
+        """Whose settings these are, as warnings about them say; may put an identity into `given`."""
+        return LogContext()
 
     @classmethod
     def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
@@ -129,8 +136,10 @@ def from_mapping(
             if name in given:
                 raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
             given[name] = value
-    values = definition.parse(given)
-    cls.adjust(values, frozenset(given))
+    names = frozenset(given)
+    with cls.introduce(given).speaking():
+        values = definition.parse(given)
+        cls.adjust(values, names)
     return cls(**{name.replace(".", "_"): value for name, value in values.items()})
 
 

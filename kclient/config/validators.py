@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 import attrs
 
 from kclient.config.durations import parse_duration_ms
+from kclient.utils.log_context import shared_logger
 
-_log = logging.getLogger(__name__)
+_log = shared_logger(__name__)
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _NAME_LENGTH = 249

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -12,8 +12,9 @@ from kclient.config.client_configs import ClientConfig
 from kclient.config.durations import parse_duration_ms
 from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
 from kclient.errors import ConfigError
+from kclient.utils.log_context import shared_logger
 
-_log = logging.getLogger(__name__)
+_log = shared_logger(__name__)
 
 _ASSIGNORS_TO_COME = frozenset({"sticky", "cooperative-sticky"})
 _ANSWER_OVERHEAD_BYTES = 1_048_576
@@ -27,6 +28,7 @@ class ConsumerConfig(ClientConfig):
     """
 
     client: ClassVar[str] = "consumer"
+    _identity: ClassVar[Mapping[str, str]] = {"client.id": "clientId", "group.id": "groupId"}
 
     client_id: str = vary(ClientConfig, "client.id", importance=Importance.LOW)
     key_deserializer: object | None = setting(

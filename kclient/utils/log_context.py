@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+_speaker: ContextVar[str] = ContextVar("kclient.speaker", default="")
 
 
 class _PrefixAdapter(logging.LoggerAdapter[logging.Logger]):
@@ -14,6 +18,28 @@ class _PrefixAdapter(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[str, MutableMapping[str, Any]]:
         return f"{self._prefix}{msg}", kwargs
+
+
+class _SpeakerFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        prefix = _speaker.get()
+        if prefix:
+            # Only a line with arguments is %-formatted later.
+            record.msg = f"{prefix.replace('%', '%%') if record.args else prefix}{record.msg}"
+        return True
+
+
+_SPEAKER = _SpeakerFilter("kclient.speaker")
+
+
+def shared_logger(name: str) -> logging.Logger:
+    """The logger called `name`, for code that works for any client and is told of none, such as settings.
+
+    Its lines begin with the prefix of the context whose `speaking` block they come from, if any. Thread-safe.
+    """
+    logger = logging.getLogger(name)
+    logger.addFilter(_SPEAKER)  # the same one again changes nothing
+    return logger
 
 
 class LogContext:
@@ -27,6 +53,15 @@ class LogContext:
     def logger(self, name: str) -> _PrefixAdapter:
         """The logger called `name` (normally the module's `__name__`) with this context's prefix."""
         return _PrefixAdapter(logging.getLogger(name), self.prefix)
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """While it lasts, what this thread logs with a `shared_logger` begins with this context's prefix."""
+        token = _speaker.set(self.prefix)
+        try:
+            yield
+        finally:
+            _speaker.reset(token)
 
 
 Logger = _PrefixAdapter

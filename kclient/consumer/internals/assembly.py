@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
@@ -37,8 +35,6 @@ from kclient.utils.time import SYSTEM_TIME, Time
 _MAX_IN_FLIGHT = 100
 """Requests to one broker at a time; fetches are limited to one anyway."""
 
-_numbers = itertools.count(1)
-
 
 def build_consumer(
     config: ConsumerConfig, *, time: Time = SYSTEM_TIME, client: KafkaClient | None = None, start: bool = True
@@ -53,9 +49,7 @@ def build_consumer(
     interceptors = _make_interceptors(config.interceptor_classes)
     decode = _decode_settings(config)
     reset = AutoOffsetReset(config.auto_offset_reset.partition(":")[0], config.auto_offset_reset_duration_ms)
-    client_id = config.client_id or f"consumer-{config.group_id or 'none'}-{next(_numbers)}"
-    group = "" if config.group_id is None else f", groupId={config.group_id}"
-    log_context = LogContext(f"[Consumer clientId={client_id}{group}] ")
+    log_context = config.log_context()
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
     subscriptions = SubscriptionState(reset, log_context)
@@ -73,13 +67,11 @@ def build_consumer(
         client = build_network_client(
             config,
             metadata=metadata,
-            client_id=client_id,
             max_in_flight=_MAX_IN_FLIGHT,
             time=time,
-            log_context=log_context,
         )
     metrics = ConsumerMetrics(
-        time, client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
+        time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
     )
     buffer = FetchBuffer(time, config.fetch_max_bytes)
     mailbox = Mailbox(buffer)
@@ -154,7 +146,7 @@ def build_consumer(
         lambda: subscriptions.max_lag(decode.read_committed),
     )
     network = NetworkThread(
-        name=f"kclient-consumer-{client_id}",
+        name=f"kclient-consumer-{config.client_id}",
         sender=sender,
         managers=managers,
         fetcher=fetcher,
@@ -165,7 +157,7 @@ def build_consumer(
     )
     core = ConsumerCore(
         config=config,
-        client_id=client_id,
+        client_id=config.client_id,
         subscriptions=subscriptions,
         metadata=metadata,
         buffer=buffer,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import attrs
 
 from kclient._accel import Future
@@ -28,12 +26,9 @@ from kclient.serialization import SerializeFunction, as_serializer
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.futures import KafkaFuture
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
 KafkaFuture.register(Future)
-
-_numbers = itertools.count(1)
 
 
 @attrs.frozen(eq=False)
@@ -70,13 +65,12 @@ def build_producer(
     key_serializer = as_serializer(config.key_serializer, "key")
     value_serializer = as_serializer(config.value_serializer, "value")
     made_interceptors = make_interceptors(config.interceptor_classes)
-    client_id = config.client_id or f"producer-{next(_numbers)}"
-    log_context = LogContext(f"[Producer clientId={client_id}] ")
+    log_context = config.log_context()
     interceptors = ProducerInterceptors(made_interceptors, log_context)
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
     metrics = ProducerMetrics(
-        time, client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
+        time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
     )
     metadata = ProducerMetadata(
         retry_backoff_ms=config.retry_backoff_ms,
@@ -90,11 +84,9 @@ def build_producer(
         client = build_network_client(
             config,
             metadata=metadata,
-            client_id=client_id,
             max_in_flight=config.max_in_flight_requests_per_connection,
             request_timeout_ms=config.request_timeout_ms,
             time=time,
-            log_context=log_context,
         )
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)
@@ -152,7 +144,7 @@ def build_producer(
     guard = ForkGuard("This KafkaProducer")
     _add_gauges(metrics, accumulator, client)
     io_thread = IoThread(
-        f"kclient-producer-{client_id}",
+        f"kclient-producer-{config.client_id}",
         sender,
         accumulator,
         failed_records=lambda: responses.failed_records,
@@ -162,7 +154,7 @@ def build_producer(
         io_thread.start()
     return ProducerCore(
         config=config,
-        client_id=client_id,
+        client_id=config.client_id,
         client=client,
         metadata=metadata,
         accumulator=accumulator,

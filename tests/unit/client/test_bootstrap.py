@@ -10,6 +10,9 @@ import pytest
 from kclient.client import bootstrap
 from kclient.client.bootstrap import BootstrapAddress, expand_servers, parse_address, validate_resolvable
 from kclient.errors import BootstrapError, ConfigError
+from kclient.utils.log_context import LogContext
+
+IDENTITY = LogContext("[Producer clientId=p] ")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_no_name_that_resolves_is_an_error_that_names_host_step_and_setting(
     with pytest.raises(
         BootstrapError, match=r"nowhere: Name or service not known.*check the names"
     ) as caught:
-        validate_resolvable([BootstrapAddress("nowhere", 9092)], "use_all_dns_ips")
+        validate_resolvable([BootstrapAddress("nowhere", 9092)], "use_all_dns_ips", IDENTITY)
     error = caught.value
     assert (error.host, error.port, error.step, error.setting) == (
         "nowhere",
@@ -116,8 +119,10 @@ def test_a_name_that_does_not_resolve_beside_one_that_does_is_kept_and_warned_of
     dns["here"] = ["10.0.0.1"]
     addresses = [BootstrapAddress("nowhere", 1), BootstrapAddress("here", 2)]
     with caplog.at_level(logging.WARNING):
-        assert validate_resolvable(addresses, "use_all_dns_ips") == addresses
-    assert "nowhere" in caplog.text
+        assert validate_resolvable(addresses, "use_all_dns_ips", IDENTITY) == addresses
+    [line] = caplog.messages
+    assert line.startswith("[Producer clientId=p] bootstrap.servers: ")
+    assert "nowhere" in line
 
 
 def test_canonical_lookup_replaces_a_name_by_the_names_of_all_its_addresses(
@@ -125,7 +130,9 @@ def test_canonical_lookup_replaces_a_name_by_the_names_of_all_its_addresses(
 ) -> None:
     dns["all"] = ["10.0.0.1", "10.0.0.2"]
     monkeypatch.setattr(socket, "getfqdn", lambda ip: f"host-{ip[-1]}")
-    found = validate_resolvable([BootstrapAddress("all", 9)], "resolve_canonical_bootstrap_servers_only")
+    found = validate_resolvable(
+        [BootstrapAddress("all", 9)], "resolve_canonical_bootstrap_servers_only", IDENTITY
+    )
     assert found == [BootstrapAddress("host-1", 9), BootstrapAddress("host-2", 9)]
 
 

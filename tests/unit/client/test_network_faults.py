@@ -328,7 +328,6 @@ def test_a_slow_resolver_does_not_use_up_the_wait_before_the_next_attempt(
     client = assembly.build_network_client(
         Settings(["localhost:1"], reconnect_backoff_ms=100, reconnect_backoff_max_ms=100),
         metadata=Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=1000, time=time),
-        client_id="slow",
         max_in_flight=1,
         time=time,
     )

@@ -177,12 +177,58 @@ def test_a_jvm_only_setting_is_taken_with_one_warning_per_process(
 ) -> None:
     monkeypatch.setattr("kclient.config.config_def._warned", set())
     with caplog.at_level(logging.WARNING, logger="kclient"):
-        producer(ssl_provider="SunJSSE")
+        producer(ssl_provider="SunJSSE", client_id="p")
         producer(ssl_provider="SunJSSE")
         producer(ssl_keymanager_algorithm="SunX509")
     assert [record.getMessage() for record in caplog.records] == [
-        "ssl.provider concerns the Java virtual machine only; it is ignored."
+        "[Producer clientId=p] ssl.provider concerns the Java virtual machine only; it is ignored."
     ]
+
+
+def test_a_client_without_an_id_gets_one_that_nobody_else_has() -> None:
+    ids = [
+        client_id.rpartition("-")
+        for client_id in (
+            producer().client_id,
+            producer(client_id="").client_id,
+            ConsumerConfig.parse(SERVERS).client_id,
+            ConsumerConfig.parse(SERVERS, {"group.id": "g"}).client_id,
+            AdminConfig.parse(SERVERS).client_id,
+        )
+    ]
+    stems = [stem for stem, _, _ in ids]
+    assert stems == ["producer", "producer", "consumer-none", "consumer-g", "adminclient"]
+    numbers = [int(number) for _, _, number in ids]
+    assert numbers[1] == numbers[0] + 1
+    assert numbers[3] == numbers[2] + 1
+
+
+def test_warnings_about_settings_name_the_client_as_all_its_lines_do(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kclient.config.config_def._warned", set())
+    twice = {"bootstrap.servers": "a:1,a:1"}
+    backoff = {"retry.backoff.ms": 9, "retry.backoff.max.ms": 8}
+    with caplog.at_level(logging.WARNING, logger="kclient"):
+        ProducerConfig.parse(twice, {**backoff, "client.id": "50%", "acks": 1, "linger.ms": 10**6})
+        config = ConsumerConfig.parse(
+            twice, {"group.id": "g", "ssl.provider": "X", "partition.assignment.strategy": "range,sticky"}
+        )
+        AdminConfig.parse(twice, {"client.id": "a", "request.timeout.ms": 10**6})
+    identities = [line.partition("] ")[0] for line in caplog.messages]
+    assert identities == [
+        *["[Producer clientId=50%"] * 4,
+        *[f"[Consumer clientId={config.client_id}, groupId=g"] * 3,
+        *["[AdminClient clientId=a"] * 2,
+    ]
+    assert "%%" not in caplog.text
+
+
+def test_an_identity_that_is_no_text_is_refused_by_name() -> None:
+    for name in ("client.id", "group.id"):
+        with pytest.raises(ConfigError, match=f"^{name}") as caught:
+            ConsumerConfig.parse(SERVERS, {name: object()})
+        assert caught.value.name == name
 
 
 @pytest.mark.parametrize(
