@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from faults import FaultProxy
 from helpers import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
+from kclient.protocol.api_keys import ApiKeys
 from scenarios import new_topic
 
 
@@ -71,6 +73,52 @@ def test_every_line_of_a_client_begins_with_its_id_and_none_holds_a_payload(
     formatter = logging.Formatter()
     text = "\n".join(formatter.format(record) for record in caplog.records)
     assert [name for name, secret in secrets.items() if secret in text] == []
+
+
+def test_lines_about_faults_begin_with_the_clients_id_as_all_others_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quick = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 50, "reconnect.backoff.ms": 5}
+    # The port that the broker names in its metadata has to be the proxy's.
+    with (
+        FaultProxy(("127.0.0.1", 1)) as proxy,
+        EmbeddedKafka(advertised_listeners=f"PLAINTEXT://127.0.0.1:{proxy.port}") as kafka,
+    ):
+        assert kafka._broker is not None
+        proxy.target = kafka._broker.address
+        topic = new_topic(kafka.bootstrap_servers, 1)
+        # Repeated names and a name that does not resolve are warned of before there is a connection.
+        settings = {
+            **quick,
+            "bootstrap.servers": [f"127.0.0.1:{proxy.port}"] * 2 + ["no-such-host.invalid:1"],
+        }
+        with caplog.at_level(logging.DEBUG):
+            for api in (ApiKeys.PRODUCE, ApiKeys.FETCH, ApiKeys.JOIN_GROUP, ApiKeys.OFFSET_COMMIT):
+                proxy.cut(api, 9)
+                proxy.reset(api, 0, on_response=False)
+            proxy.cut(ApiKeys.METADATA, 6, times=6)
+            with KafkaProducer(settings, client_id="fault-p") as producer:
+                producer.send(topic, b"v").result(30)
+            with KafkaConsumer(
+                settings, client_id="fault-c", group_id="fault-g", auto_offset_reset="earliest"
+            ) as consumer:
+                consumer.subscribe([topic])
+                wait_until(lambda: len(consumer.poll(100)), 30, "the record")
+                consumer.commit_sync()
+            proxy.reset(ApiKeys.METADATA, 0)
+            with KafkaAdminClient(settings, client_id="fault-a") as admin:
+                admin.list_topics()
+            proxy.drop_connections()
+    records = client_records(caplog)
+    prefix = re.compile(
+        r"\[(Producer clientId=fault-p|Consumer clientId=fault-c, groupId=fault-g|AdminClient clientId=fault-a)\] "
+    )
+    assert [record.getMessage() for record in records if not prefix.match(record.getMessage())] == []
+    for client in ("fault-p", "fault-c", "fault-a"):
+        warned = [
+            r for r in records if r.levelno >= logging.WARNING and f"clientId={client}" in r.getMessage()
+        ]
+        assert {"kclient.config.validators", "kclient.client.bootstrap"} < {record.name for record in warned}
 
 
 @pytest.mark.heavy
