@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from kclient._accel.hooks import hooks
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hash import Buffer, crc32c
 from kclient._accel.pure_records import decode_records
@@ -26,6 +27,7 @@ _NULL = zigzag(-1)
 _SHORT = tuple(zigzag(n) for n in range(8192))
 _FIRST_TWO_BYTES = 64
 _FIRST_THREE_BYTES = 8192
+_CODEC_BITS = 0x07
 
 
 def _varint(value: int) -> bytes:
@@ -41,6 +43,8 @@ class BatchBuilder:
     Appending threads and the thread that closes may be different ones: `append`, `body` and `close` exclude each
     other. All else belongs to the thread that closes. The bytes of `views()` are never written to or reused: a
     request that still carries them sends what they were even if the batch is restamped or released meanwhile.
+    They are in one piece, with room left in front for the header, so that a batch in flight is held only once.
+    A batch that is closed compressed keeps no uncompressed bytes: whoever asks for its records has them decompressed.
     Wrong use raises ValueError.
     """
 
@@ -51,12 +55,12 @@ class BatchBuilder:
         "_cached_end",
         "_cached_length",
         "_cached_ts",
-        "_header",
+        "_complete",
         "_lock",
         "_max_ts",
-        "_payload",
         "_prefix",
         "_suffix",
+        "_uncompressed_size",
         "closed",
         "count",
         "created_ms",
@@ -74,9 +78,11 @@ class BatchBuilder:
         self.created_ms = created_ms
         self.count = 0
         self.closed = False
-        self._buf = bytearray()
-        self._payload: memoryview | None = None
-        self._header = b""
+        self._buf = bytearray(HEADER_BYTES)
+        # Whether the header stands in front of the records.
+        self._complete = False
+        # Of a batch that has only the compressed form of its records; 0 for any other.
+        self._uncompressed_size = 0
         self._attributes = 0
         self._base_ts = -1
         self._max_ts = -1
@@ -119,7 +125,7 @@ class BatchBuilder:
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
                 record = encode_record(timestamp_ms - base_ts, index, key, value, headers)
-            if index and HEADER_BYTES + len(self._buf) + len(record) > self.limit:
+            if index and len(self._buf) + len(record) > self.limit:
                 return None
             self._buf += record
             if not index:
@@ -148,13 +154,12 @@ class BatchBuilder:
     @property
     def size(self) -> int:
         """Bytes of the whole batch: with its records uncompressed until it is closed, as it travels afterwards."""
-        payload = self._payload
-        return HEADER_BYTES + (len(self._buf) if payload is None else len(payload))
+        return len(self._buf)
 
     @property
     def uncompressed_size(self) -> int:
         """Bytes of the whole batch with its records uncompressed."""
-        return HEADER_BYTES + len(self._buf)
+        return self._uncompressed_size or len(self._buf)
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -166,10 +171,25 @@ class BatchBuilder:
         self.limit = max(limit, self.limit)
 
     def body(self) -> memoryview:
-        """The records, uncompressed, without the header. From here on nothing can be appended."""
+        """The records, uncompressed, without the header. From here on nothing can be appended.
+
+        Those of a batch that was closed compressed are decompressed for this call. Raises the codec's error, or a
+        corrupt one, if that does not bring back what was compressed.
+        """
         with self._lock:
             self.closed = True
-            return memoryview(self._buf).toreadonly()
+            body = memoryview(self._buf).toreadonly()[HEADER_BYTES:]
+            if not self._uncompressed_size:
+                return body
+        size = self._uncompressed_size - HEADER_BYTES
+        found, error = hooks.decompress(self._attributes & _CODEC_BITS, body, size)
+        if error is not None:
+            raise error
+        if len(found) != size:
+            raise hooks.corrupt_error(
+                f"{self.topic}-{self.partition}: {size} bytes of records were compressed, and {len(found)} come back"
+            )
+        return memoryview(found)
 
     def close(
         self,
@@ -181,28 +201,39 @@ class BatchBuilder:
     ) -> None:
         """Take no more records and write the header; `compressed` is `body()` after the codec that `attributes` name.
 
-        Without idempotence, id, epoch and sequence are -1.
+        Without idempotence, id, epoch and sequence are -1. With `compressed`, the uncompressed records are let go.
         """
         with self._lock:
-            if self._header:
-                raise ValueError("the batch is closed already")
             if not self.count:
                 raise ValueError("a batch without records cannot be closed")
+            if self._complete or len(self._buf) == HEADER_BYTES:
+                raise ValueError("the batch is closed already")
             self.closed = True
-            self._payload = memoryview(self._buf if compressed is None else compressed).toreadonly()
             self._attributes = attributes
-            self._write_header(producer_id, producer_epoch, base_sequence)
+            buf = self._buf
+            if compressed is not None:
+                buf = bytearray(HEADER_BYTES)
+                buf += compressed
+            self._write_header(buf, producer_id, producer_epoch, base_sequence)
+            if compressed is not None:
+                self._uncompressed_size = len(self._buf)
+                self._buf = buf
+            self._complete = True
 
     def restamp(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         """Give a closed batch another producer id, epoch and sequence, as after an epoch bump (KIP-360)."""
-        if self._payload is None:
+        if not self._complete:
             raise ValueError("only a closed batch can be restamped")
-        self._write_header(producer_id, producer_epoch, base_sequence)
+        buf = self._buf.copy()  # a request may still carry the bytes as they are
+        self._write_header(buf, producer_id, producer_epoch, base_sequence)
+        self._buf = buf
 
-    def _write_header(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        payload = self._payload
-        assert payload is not None
-        covered = _COVERED.pack(
+    def _write_header(
+        self, buf: bytearray, producer_id: int, producer_epoch: int, base_sequence: int
+    ) -> None:
+        _COVERED.pack_into(
+            buf,
+            _PREFIX.size,
             self._attributes,
             self.count - 1,
             self._base_ts,
@@ -212,19 +243,20 @@ class BatchBuilder:
             base_sequence,
             self.count,
         )
-        length = HEADER_BYTES - 12 + len(payload)
-        self._header = _PREFIX.pack(0, length, -1, 2, crc32c(payload, crc32c(covered))) + covered
+        with memoryview(buf) as view:
+            checksum = crc32c(view[_PREFIX.size :])
+        _PREFIX.pack_into(buf, 0, 0, len(buf) - 12, -1, 2, checksum)
 
     def views(self) -> list[memoryview]:
-        """The whole batch as it travels, to be sent without joining the parts."""
-        if self._payload is None:
+        """The whole batch as it travels, in the pieces that it is kept in: one."""
+        if not self._complete:
             raise ValueError("only a closed batch can be sent")
-        return [memoryview(self._header), self._payload]
+        return [memoryview(self._buf).toreadonly()]
 
     def records(
         self,
     ) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
-        """Timestamp, key, value, headers and a future of every record."""
+        """Timestamp, key, value, headers and a future of every record. Raises as `body` does."""
         base_ts = self._base_ts
         result = self.result
         for record in decode_records(bytes(self.body()), self.count):
@@ -238,7 +270,7 @@ class BatchBuilder:
         """Spread the records over batches of at most `limit` bytes each, in order; this one takes no more part.
 
         The futures, callbacks and waiters of this batch's result follow their records. The new batches are open, and
-        as old as this one.
+        as old as this one. Raises as `body` does, and then nothing has changed.
         """
         batches: list[BatchBuilder] = []
         starts: list[tuple[int, BatchResult]] = []
@@ -255,9 +287,9 @@ class BatchBuilder:
         """Let go of the bytes. A request that still carries them keeps them alive for itself."""
         with self._lock:
             self.closed = True
-            self._buf = bytearray()
-            self._payload = None
-            self._header = b""
+            self._buf = bytearray(HEADER_BYTES)
+            self._uncompressed_size = 0
+            self._complete = False
 
 
 def encode_record(

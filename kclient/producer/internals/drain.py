@@ -129,11 +129,11 @@ class Drainer:
         return int(batch.builder.uncompressed_size * self._accumulator.compressor.ratio(batch.tp.topic))
 
     def _take(self, batch: ProducerBatch) -> bool:
-        # Closed for appending before anything is counted or numbered.
-        body = batch.builder.body()
         compressed = None
         compressor = self._accumulator.compressor
         if not batch.sealed:
+            # Closed for appending before anything is counted or numbered.
+            body = batch.builder.body()
             try:
                 compressed = compressor.compress(batch.tp.topic, body)
             except Exception as error:

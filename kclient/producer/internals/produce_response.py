@@ -201,7 +201,15 @@ class ProduceResponseHandler:
             batch.tp,
             error,
         )
-        parts = self._accumulator.split(batch)
+        try:
+            parts = self._accumulator.split(batch)
+        except Exception as failure:
+            # The records cannot be had back from their compressed form: the refusal is the last word on them.
+            self._log.exception("The batch for %s cannot be split", batch.tp)
+            refused = self._describe(batch, error)
+            refused.__cause__ = failure
+            self.fail(batch, refused)
+            return
         if self._transactions is not None:
             self._transactions.on_split(batch, parts)
         self._accumulator.enqueue_parts(parts)
@@ -276,7 +284,8 @@ class ProduceResponseHandler:
 
     def _take_if_queued(self, batch: ProducerBatch) -> None:
         if batch.state is BatchState.QUEUED:
-            batch.builder.body()  # nothing more may be appended
+            if not batch.sealed:
+                batch.builder.body()  # nothing more may be appended
             self._accumulator.take(batch)
 
     def _tell(

@@ -124,9 +124,10 @@ class ProducerBatch:
         self.builder.close(self.producer_id, self.producer_epoch, self.base_sequence, attributes, compressed)
         self.sealed = True
 
-    def wire_bytes(self) -> bytes:
-        """The batch as it travels."""
-        return b"".join(self.builder.views())
+    def wire_bytes(self) -> memoryview:
+        """The batch as it travels: the builder's own bytes, not a copy."""
+        (whole,) = self.builder.views()
+        return whole
 
     def succeed(self, base_offset: int, log_append_time_ms: int) -> None:
         """Tell futures and callbacks where the records are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from kclient._accel import BatchBuilder, BatchResult, Future
 from kclient.compress import CompressionType, compress
+from kclient.errors import CorruptRecordError
 from kclient.record import RecordBatch
 
 OPTIONAL = st.none() | st.binary(max_size=200)
@@ -223,6 +225,46 @@ def test_records_of_a_compressed_batch_can_be_listed_for_splitting() -> None:
     [(timestamp, key, value, headers, future)] = batch.records()
     assert (timestamp, key, value, headers) == (7, b"k", b"v", (("h", None),))
     assert isinstance(future, Future)
+
+
+def test_a_batch_closed_compressed_lets_go_of_its_uncompressed_records() -> None:
+    batch = builder(1 << 30)
+    tracemalloc.start()
+    try:
+        while batch.append(7, b"key", b"value" * 200, None) and batch.count < 1000:
+            pass
+        before = batch.uncompressed_size
+        assert tracemalloc.get_traced_memory()[0] > before - 1000
+        batch.close(-1, -1, -1, CompressionType.GZIP, compress(CompressionType.GZIP, batch.body()))
+        assert tracemalloc.get_traced_memory()[0] < batch.size + 10_000 < before // 10
+    finally:
+        tracemalloc.stop()
+    assert batch.uncompressed_size == before
+    assert len(batch.body()) == before - 61
+    assert [value for _, _, value, _, _ in batch.records()] == [b"value" * 200] * 1000
+
+
+@pytest.mark.parametrize("damage", ["cut off", "another"])
+def test_records_that_cannot_be_decompressed_are_an_error_and_change_nothing(damage: str) -> None:
+    batch = builder()
+    future = batch.append(7, b"k", b"v" * 100, None)
+    compressed = compress(CompressionType.GZIP, batch.body())
+    other = compress(CompressionType.GZIP, b"less")
+    batch.close(-1, -1, -1, CompressionType.GZIP, compressed[:-10] if damage == "cut off" else other)
+    for use in (batch.body, lambda: list(batch.records()), lambda: batch.split(70, lambda: batch.result)):
+        with pytest.raises(CorruptRecordError):
+            use()
+    batch.result.complete(5)
+    assert future is not None
+    assert future.result(0)[2] == 5
+
+
+def test_a_released_batch_cannot_be_closed() -> None:
+    batch = builder()
+    batch.append(1, None, b"v", None)
+    batch.release()
+    with pytest.raises(ValueError):
+        batch.close(-1, -1, -1, 0)
 
 
 def test_threads_append_while_another_closes_and_nothing_is_lost() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kclient._accel import hooks
 from kclient.errors import (
     ClientClosedError,
+    CorruptRecordError,
     ErrorCode,
     InvalidRecordError,
     KafkaTimeoutError,
@@ -270,6 +272,43 @@ def test_a_batch_too_large_is_split_and_its_records_keep_futures_and_order() -> 
     assert m.broker.log("t").values == [b"%d" % i * 50 for i in range(8)]
     assert told == list(range(8))
     assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_a_compressed_batch_too_large_is_split_from_its_compressed_form_and_sent_again() -> None:
+    m = model(compression_type="zstd")
+    futures = [m.send(b"%d" % i * 50) for i in range(8)]
+    m.run()
+    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
+    m.answer()
+    m.settle()
+    assert [future.result(0).offset for future in futures] == list(range(8))
+    assert m.broker.log("t").values == [b"%d" % i * 50 for i in range(8)]
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_records_that_cannot_be_decompressed_for_a_split_fail_with_the_refusal_and_give_memory_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    m = model(compression_type="gzip")
+    futures = [m.send(b"%d" % i * 50) for i in range(8)]
+    m.run()
+    damage = CorruptRecordError("not what was written")
+    monkeypatch.setattr(hooks, "decompress", lambda codec, data, most: (b"", damage))
+    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
+    m.answer()
+    m.settle()
+    for future in futures:
+        error = future.exception(0)
+        assert isinstance(error, RecordTooLargeError)
+        assert error.__cause__ is damage
+    assert m.accumulator.pool.available == m.accumulator.pool.total
+    assert not len(m.accumulator.incomplete)
+    assert "cannot be split" in caplog.text
+    # The partition goes on.
+    after = m.send(b"after")
+    m.run()
+    m.settle()
+    assert after.exception(0) is None
 
 
 def test_splitting_ends_with_single_records_that_fail() -> None:
