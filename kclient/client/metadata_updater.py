@@ -25,6 +25,9 @@ class MetadataChannel(Protocol):
     def is_ready(self, node: Node, now_ms: int) -> bool:
         """True if it can be asked now."""
 
+    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
+        """How long until this one may be connected to, or be asked, again."""
+
     def is_any_node_preparing(self) -> bool:
         """True if some connection is being set up."""
 
@@ -88,7 +91,9 @@ class MetadataUpdater:
         if node is None:
             if not self.metadata.is_bootstrapping:
                 self._begin_again(now_ms, "no known broker is available")
-            return self._reconnect_backoff_ms
+            # Before the first of them may be tried again another turn would find nothing to do.
+            waits_ms = (client.poll_delay_ms(node, now_ms) for node in self.nodes())
+            return max(self._reconnect_backoff_ms, min(waits_ms, default=0))
         if client.is_ready(node, now_ms):
             self._in_progress = self.metadata.plan_request()
             client.send_metadata_request(node, self._in_progress, now_ms)

@@ -149,7 +149,7 @@ class Fetcher:
             return retry_ms - now_ms
         if not self._client.ready(node, now_ms):
             if self._client.connection_failed(node):
-                self._unreachable(node, partitions, now_ms)
+                return self._unreachable(node, partitions, now_ms)
             return self._client.poll_delay_ms(node, now_ms)
         session = self._sessions.get(node.id)
         if session is None:
@@ -157,18 +157,18 @@ class Fetcher:
         self._send(node, session.build(partitions), partitions, now_ms)
         return NEVER
 
-    def _unreachable(
-        self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int
-    ) -> None:
+    def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
+        wait_ms = self._back_off(node, now_ms)
         error = self._client.authentication_error(node)
         if error is not None:
             self._buffer.add(
                 CompletedFetch.failed(tp, wanted.fetch_offset, error) for tp, wanted in partitions.items()
             )
-            return
+            return wait_ms
         for tp in partitions:
             self._subscriptions.clear_preferred_replica(tp)  # the leader may be reachable
         self._warning.warn(f"node {node.id}", f"Broker {node} cannot be reached for fetches", now_ms)
+        return wait_ms
 
     def _send(
         self,
@@ -257,9 +257,12 @@ class Fetcher:
             if self._is_current(tp, wanted)
         )
 
-    def _back_off(self, node: Node, now_ms: int) -> None:
+    def _back_off(self, node: Node, now_ms: int) -> int:
+        """Leave `node` alone for longer with every failure in a row (KIP-580); returns for how long."""
         failures = self._node_failures.get(node.id, (0, 0))[0]
-        self._node_failures[node.id] = failures + 1, now_ms + self._backoff.backoff_ms(failures)
+        wait_ms = self._backoff.backoff_ms(failures)
+        self._node_failures[node.id] = failures + 1, now_ms + wait_ms
+        return wait_ms
 
     def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
         """Whether what was fetched is still what comes next, after the position or the buffered data."""

@@ -23,6 +23,7 @@ class Channel:
         self.ready = True
         self.preparing = False
         self.may_connect = True
+        self.delay_ms = 0
         self.connected: list[Node] = []
         self.sent: list[MetadataRequestPlan] = []
 
@@ -31,6 +32,9 @@ class Channel:
 
     def is_ready(self, node: Node, now_ms: int) -> bool:
         return self.ready
+
+    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
+        return self.delay_ms
 
     def is_any_node_preparing(self) -> bool:
         return self.preparing
@@ -146,6 +150,17 @@ def test_brokers_that_do_not_answer_for_the_trigger_time_mean_to_begin_again(
     assert home.calls == 0
     updater.maybe_update(channel, 13_000)
     assert home.calls == 1
+
+
+def test_without_a_broker_to_connect_to_the_wait_lasts_until_there_may_be_one(
+    metadata: Metadata, home: Home, channel: Channel
+) -> None:
+    updater = make(metadata, home)
+    channel.node = None
+    channel.delay_ms = 700
+    assert updater.maybe_update(channel, 0) == 700
+    channel.delay_ms = 3
+    assert updater.maybe_update(channel, 0) == 50
 
 
 def test_a_success_starts_the_trigger_time_anew(metadata: Metadata, home: Home, channel: Channel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +105,69 @@ class TestErrorsOfPartitions:
         rig.consumer.assign([T0])
         assert offsets(rig) == [0, 1, 2, 3, 4]
         assert rig.core.metadata.leader_epoch(T0) == 9
+
+
+class TestBrokersThatAreAway:
+    def tries(self, rig: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """When the consumer wanted to send something to the broker, once for each time."""
+        usual, times = rig.client.ready, []
+
+        def ready(node: Node, now_ms: int) -> bool:
+            if now_ms not in times:
+                times.append(now_ms)
+            return bool(usual(node, now_ms))
+
+        monkeypatch.setattr(rig.client, "ready", ready)
+        return times
+
+    def fetches(self, rig: Any) -> list[int]:
+        return [each.sent_ms for each in rig.client.sent if each.request.api_key is ApiKeys.FETCH]
+
+    def assert_backs_off(self, times: list[int]) -> None:
+        gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+        for gap, middle in zip(gaps, [100, 200, 400, 800], strict=False):
+            assert middle * 0.8 <= gap <= middle * 1.2 + 20, gaps
+        assert len(gaps) > 8
+        assert all(1000 <= gap <= 1020 for gap in gaps[5:]), gaps
+
+    def test_one_that_cannot_be_reached_is_tried_less_and_less_often(
+        self, rig: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rig.fill(T0, 5)
+        rig.consumer.assign([T0])
+        assert offsets(rig, 1) == [0, 1, 2, 3, 4]
+        rig.client.set_unreachable(rig.nodes[0], 10_000)
+        times = self.tries(rig, monkeypatch)
+        rig.rounds(1000)
+        self.assert_backs_off(times)
+        rig.fill(T0, 8)
+        assert [record.offset for record in rig.consumer.poll(1100)] == [5, 6, 7]
+
+    def test_one_that_breaks_every_connection_is_tried_less_and_less_often_until_it_answers(
+        self, rig: Any
+    ) -> None:
+        rig.fill(T0, 5)
+        rig.on(ApiKeys.FETCH, *[ConnectionError()] * 12)
+        rig.consumer.assign([T0])
+        assert offsets(rig, 120) == [0, 1, 2, 3, 4]
+        self.assert_backs_off(self.fetches(rig)[:13])
+        rig.on(ApiKeys.FETCH, ConnectionError())
+        failed_ms = rig.time.monotonic_ms()
+        rig.rounds(20)
+        assert 80 <= self.fetches(rig)[-1] - failed_ms <= 140  # an answer ended the row of failures
+
+    def test_what_is_not_fetched_backs_off_as_the_settings_say(
+        self, make_rig: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rig = make_rig(retry_backoff_ms=3000, retry_backoff_max_ms=3000)
+        rig.consumer.assign([T0])
+        rig.consumer.poll(100)
+        rig.client.set_unreachable(rig.nodes[0], 30_000)
+        times = self.tries(rig, monkeypatch)
+        rig.rounds(3000)
+        gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+        assert gaps
+        assert all(2400 <= gap <= 3020 for gap in gaps), gaps
 
 
 class TestReplicas:
