@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+
 import pytest
 
 from kclient._accel import hooks
@@ -309,6 +312,28 @@ def test_records_that_cannot_be_decompressed_for_a_split_fail_with_the_refusal_a
     m.run()
     m.settle()
     assert after.exception(0) is None
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_batches_in_flight_hold_no_more_memory_than_they_are_charged_for(codec: str) -> None:
+    m = model(compression_type=codec, batch_size=100_000)
+    pool = m.accumulator.pool
+    values = [random.Random(seed).randbytes(99_000) for seed in range(6)]
+    m.send(values.pop())
+    m.run()
+    m.settle()
+    tracemalloc.start()
+    try:
+        for value in values:
+            m.send(value)
+            m.run()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert pool.total - pool.available >= 5 * 100_000
+    # The mocked client holds on to the requests, as a connection does that does not get rid of them.
+    assert len(m.waiting) == 5
+    assert held < pool.total - pool.available + 50_000
 
 
 def test_splitting_ends_with_single_records_that_fail() -> None:
