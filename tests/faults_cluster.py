@@ -50,6 +50,7 @@ class Cluster:
 
     def producer(self, **settings: Any) -> KafkaProducer[bytes, bytes]:
         defaults: dict[str, Any] = {
+            "bootstrap_servers": self._front.bootstrap,
             "linger_ms": 0,
             "retry_backoff_ms": 5,
             "retry_backoff_max_ms": 20,
@@ -58,7 +59,7 @@ class Cluster:
             "request_timeout_ms": 500,
             "delivery_timeout_ms": 20_000,
         }
-        return KafkaProducer(bootstrap_servers=self._front.bootstrap, **{**defaults, **settings})
+        return KafkaProducer(**{**defaults, **settings})
 
     def send(self, producer: KafkaProducer[bytes, bytes], count: int = 1, size: int = 0) -> None:
         for _ in range(count):
