@@ -1,1 +1,361 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The native body: an I/O thread's sockets through epoll, keeping the interpreter lock (GIL) wherever nothing waits.
+
+What it does is said by the pure body. Beside a busy application thread, letting go of the GIL costs an I/O thread up
+to the switch interval (5 ms) until it has it back, and one round of it would let go five times or more. So `send` and
+`recv_into` keep it: the copy of a megabyte takes a tenth of a millisecond. Only a `poll` that has to wait lets go, and
+while it then waits for the GIL it is counted in `*hand_over_waiting`, so that an append on the application's thread can see it
+and give way at once.
+
+Where there is no epoll (`AVAILABLE` is false) nothing here works, and the pure body stands in.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t, uint32_t
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <stddef.h>
+    #include <string.h>
+
+    #if defined(__linux__)
+    #include <limits.h>
+    #include <sys/epoll.h>
+    #include <sys/eventfd.h>
+    #include <sys/socket.h>
+    #include <sys/uio.h>
+    #include <time.h>
+    #include <unistd.h>
+
+    #define KCLIENT_EPOLL 1
+    typedef struct epoll_event kclient_event;
+    typedef struct iovec kclient_span;
+
+    static int kclient_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+    static int kclient_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+    /* what: 0 adds, 1 modifies, 2 removes */
+    static int kclient_watch(int epoll, int what, int fd, int events) {
+        static const int operations[] = {EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL};
+        struct epoll_event event;
+        memset(&event, 0, sizeof event);
+        event.events = (events & 1 ? EPOLLIN : 0) | (events & 2 ? EPOLLOUT : 0);
+        event.data.fd = fd;
+        return epoll_ctl(epoll, operations[what], fd, &event);
+    }
+    static int kclient_fd_of(const kclient_event *event) { return event->data.fd; }
+    /* As selectors have it: what is neither input nor output, an error or a hang-up, counts as both. */
+    static int kclient_mask_of(const kclient_event *event) {
+        return (event->events & ~EPOLLOUT ? 1 : 0) | (event->events & ~EPOLLIN ? 2 : 0);
+    }
+    static int kclient_wait(int epoll, kclient_event *events, int room, int timeout_ms) {
+        return epoll_wait(epoll, events, room, timeout_ms);
+    }
+    /* The same without the GIL. From the end of the wait until the GIL is here again, *waiting counts this thread. */
+    static int kclient_wait_released(int epoll, kclient_event *events, int room, int timeout_ms,
+                                     volatile int *waiting) {
+        int count, error;
+        PyThreadState *state = PyEval_SaveThread();
+        count = epoll_wait(epoll, events, room, timeout_ms);
+        error = errno;
+        __atomic_fetch_add(waiting, 1, __ATOMIC_SEQ_CST);
+        PyEval_RestoreThread(state);
+        __atomic_fetch_sub(waiting, 1, __ATOMIC_SEQ_CST);
+        errno = error;
+        return count;
+    }
+    static void kclient_ring(int fd) {
+        int error = errno;
+        eventfd_write(fd, 1); /* it fails only when it is full, and then it wakes, too */
+        errno = error;
+    }
+    static void kclient_hush(int fd) {
+        eventfd_t count;
+        eventfd_read(fd, &count);
+    }
+    static int64_t kclient_now_ms(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    static Py_ssize_t kclient_send(int fd, kclient_span *spans, int count) {
+        struct msghdr message;
+        memset(&message, 0, sizeof message);
+        message.msg_iov = spans;
+        message.msg_iovlen = (size_t)count;
+        return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    static Py_ssize_t kclient_recv(int fd, void *to, size_t size) { return recv(fd, to, size, MSG_DONTWAIT); }
+    static void kclient_close(int fd) { close(fd); }
+
+    #else
+
+    #define KCLIENT_EPOLL 0
+    typedef struct { int unused; } kclient_event;
+    typedef struct { void *iov_base; size_t iov_len; } kclient_span;
+
+    static int kclient_nothing(void) { errno = ENOSYS; return -1; }
+    #define kclient_epoll() kclient_nothing()
+    #define kclient_eventfd() kclient_nothing()
+    #define kclient_watch(epoll, what, fd, events) kclient_nothing()
+    #define kclient_fd_of(event) ((void)(event), -1)
+    #define kclient_mask_of(event) ((void)(event), 0)
+    #define kclient_wait(epoll, events, room, timeout_ms) kclient_nothing()
+    #define kclient_wait_released(epoll, events, room, timeout_ms, waiting) kclient_nothing()
+    #define kclient_ring(fd) ((void)(fd))
+    #define kclient_hush(fd) ((void)(fd))
+    #define kclient_now_ms() ((int64_t)0)
+    #define kclient_send(fd, spans, count) ((void)(spans), (Py_ssize_t)kclient_nothing())
+    #define kclient_recv(fd, to, size) ((void)(to), (Py_ssize_t)kclient_nothing())
+    #define kclient_close(fd) ((void)(fd))
+    #endif
+    """
+    const bint KCLIENT_EPOLL
+    ctypedef struct kclient_event:
+        pass
+    ctypedef struct kclient_span:
+        void* iov_base
+        size_t iov_len
+    int kclient_epoll()
+    int kclient_eventfd()
+    int kclient_watch(int epoll, int what, int fd, int events)
+    int kclient_fd_of(const kclient_event* event)
+    int kclient_mask_of(const kclient_event* event)
+    int kclient_wait(int epoll, kclient_event* events, int room, int timeout_ms)
+    int kclient_wait_released(int epoll, kclient_event* events, int room, int timeout_ms, volatile int* waiting)
+    void kclient_ring(int fd)
+    void kclient_hush(int fd)
+    int64_t kclient_now_ms()
+    Py_ssize_t kclient_send(int fd, kclient_span* spans, int count)
+    Py_ssize_t kclient_recv(int fd, void* to, size_t size)
+    void kclient_close(int fd)
+
+AVAILABLE = bool(KCLIENT_EPOLL)
+
+cdef volatile int waiting = 0
+cdef volatile int* hand_over_waiting() noexcept nogil:
+    return &waiting
+def waiting_now():
+    return waiting
+
+cdef enum:
+    ADD = 0
+    MODIFY = 1
+    REMOVE = 2
+    BOTH = 3
+    MAX_EVENTS = 256  # of one poll; epoll gives the others first the next time
+    MAX_BUFFERS = 1024
+    FEW_BUFFERS = 32
+    MAX_WAIT_MS = 2_000_000_000
+
+
+@cython.final
+cdef class Poller:
+    """Watches non-blocking sockets for one thread; only `wake` may be called by others and by signal handlers."""
+
+    cdef int _epoll
+    cdef int _event
+    cdef dict _watched  # descriptor -> (data, events), which is also what poll gives for it
+    cdef bint _woken
+    cdef bint _rung  # the eventfd was written
+    cdef readonly bint polling
+
+    def __cinit__(self):
+        self._epoll = self._event = -1
+        self._watched = {}
+        self._epoll = kclient_epoll()
+        if self._epoll >= 0:
+            self._event = kclient_eventfd()
+        if self._event < 0 or kclient_watch(self._epoll, ADD, self._event, 1) < 0:
+            PyErr_SetFromErrno(OSError)
+
+    def __dealloc__(self):
+        self._shut()
+
+    def register(self, sock, int events, data):
+        cdef int fd = self._checked(sock, events)
+        if fd in self._watched:
+            raise KeyError(f"file descriptor {fd} is watched already")
+        if kclient_watch(self._epoll, ADD, fd, events) < 0:
+            PyErr_SetFromErrno(OSError)
+        self._watched[fd] = (data, events)
+
+    def modify(self, sock, int events, data):
+        cdef int fd = self._checked(sock, events)
+        if fd not in self._watched:
+            raise KeyError(f"file descriptor {fd} is not watched")
+        if kclient_watch(self._epoll, MODIFY, fd, events) < 0:
+            PyErr_SetFromErrno(OSError)
+        self._watched[fd] = (data, events)
+
+    def unregister(self, sock):
+        cdef int fd = self._checked(sock, BOTH)
+        if self._watched.pop(fd, None) is None:
+            raise KeyError(f"file descriptor {fd} is not watched")
+        kclient_watch(self._epoll, REMOVE, fd, BOTH)  # it fails if the socket was closed before: then it is gone
+
+    def poll(self, timeout_ms):
+        cdef kclient_event events[MAX_EVENTS]
+        cdef int count
+        cdef int wait_ms
+        cdef int64_t deadline_ms = -1
+        if self._epoll < 0:
+            raise ValueError("the poller is closed")
+        wait_ms = -1 if timeout_ms < 0 else min(timeout_ms, MAX_WAIT_MS)
+        # What is there already is taken without letting go of the GIL.
+        count = kclient_wait(self._epoll, events, MAX_EVENTS, 0)
+        while (count == 0 and wait_ms != 0 and not self._woken) or (count < 0 and errno == EINTR):
+            if count < 0:
+                PyErr_CheckSignals()
+                if self._epoll < 0:
+                    raise ValueError("the poller is closed")
+                if self._woken:
+                    wait_ms = 0
+                elif deadline_ms >= 0:
+                    wait_ms = <int>max(deadline_ms - kclient_now_ms(), 0)
+            elif wait_ms > 0:
+                deadline_ms = kclient_now_ms() + wait_ms
+            # Nothing can come between the look at the flag and this: both are under the GIL.
+            self.polling = True
+            count = kclient_wait_released(self._epoll, events, MAX_EVENTS, wait_ms, hand_over_waiting())
+            self.polling = False
+            if count == 0:
+                break
+        if count < 0:
+            PyErr_SetFromErrno(OSError)
+        return self._reported(events, count)
+
+    def wake(self):
+        # Under the GIL all of this is one step: the poll is seen to wait, or will see the flag before it does.
+        if not self._woken:
+            self._woken = True
+            if self.polling and self._event >= 0:
+                self._rung = True
+                kclient_ring(self._event)
+
+    @staticmethod
+    def send(sock, buffers):
+        cdef int fd = sock.fileno()
+        cdef Py_ssize_t written
+        cdef Spans spans = Spans.__new__(Spans)
+        try:
+            spans.fill(buffers)
+            while True:
+                written = kclient_send(fd, spans.spans, spans.count)
+                if written >= 0:
+                    return written
+                if errno == EAGAIN:
+                    return 0
+                if errno != EINTR:
+                    PyErr_SetFromErrno(OSError)
+                PyErr_CheckSignals()
+        finally:
+            spans.release()
+
+    @staticmethod
+    def recv_into(sock, buffer):
+        cdef int fd = sock.fileno()
+        cdef Py_ssize_t count
+        cdef Py_buffer to
+        PyObject_GetBuffer(buffer, &to, PyBUF_WRITABLE)
+        try:
+            while True:
+                count = kclient_recv(fd, to.buf, <size_t>to.len)
+                if count > 0:
+                    return count
+                if count == 0:
+                    if to.len == 0:
+                        return 0
+                    raise EOFError
+                if errno == EAGAIN:
+                    return 0
+                if errno != EINTR:
+                    PyErr_SetFromErrno(OSError)
+                PyErr_CheckSignals()
+        finally:
+            PyBuffer_Release(&to)
+
+    def close(self):
+        self._shut()
+        self._watched.clear()
+
+    cdef void _shut(self) noexcept:
+        if self._epoll >= 0:
+            kclient_close(self._epoll)
+        if self._event >= 0:
+            kclient_close(self._event)
+        self._epoll = self._event = -1
+
+    cdef int _checked(self, sock, int events) except -1:
+        cdef int fd
+        if self._epoll < 0:
+            raise ValueError("the poller is closed")
+        if events == 0 or events & ~BOTH:
+            raise ValueError(f"invalid events: {events}")
+        fd = sock.fileno()
+        if fd < 0:
+            raise ValueError(f"invalid file descriptor: {fd}")
+        return fd
+
+    cdef list _reported(self, kclient_event* events, int count):
+        cdef list found = []
+        cdef int i, fd, mask, wanted
+        cdef tuple known
+        for i in range(count):
+            fd = kclient_fd_of(&events[i])
+            known = self._watched.get(fd)
+            if known is None:
+                continue  # the wake; or a socket closed without being unregistered, of which a copy lives on
+            wanted = known[1]
+            mask = kclient_mask_of(&events[i]) & wanted
+            found.append(known if mask == wanted else (known[0], mask))
+        if self._rung:
+            self._rung = False
+            kclient_hush(self._event)
+        # Cleared last: what a wake before this wants to be seen was there before this poll returns.
+        self._woken = False
+        return found
+
+
+@cython.final
+cdef class Spans:
+    """What one sendmsg writes: the memory of several buffers, held until `release`."""
+
+    cdef kclient_span few[FEW_BUFFERS]
+    cdef Py_buffer few_held[FEW_BUFFERS]
+    cdef kclient_span* spans
+    cdef Py_buffer* held
+    cdef int count
+
+    cdef int fill(self, buffers) except -1:
+        # A tuple, since what gives a buffer may be Python code that changes a list.
+        cdef tuple givers = tuple(buffers)
+        cdef Py_ssize_t wanted = min(len(givers), MAX_BUFFERS)
+        cdef Py_ssize_t i
+        self.spans = self.few
+        self.held = self.few_held
+        if wanted > FEW_BUFFERS:
+            self.spans = <kclient_span*>PyMem_Malloc(wanted * (sizeof(kclient_span) + sizeof(Py_buffer)))
+            if self.spans == NULL:
+                raise MemoryError
+            self.held = <Py_buffer*>(self.spans + wanted)
+        for i in range(wanted):
+            PyObject_GetBuffer(givers[i], &self.held[i], PyBUF_SIMPLE)
+            self.spans[i].iov_base = self.held[i].buf
+            self.spans[i].iov_len = <size_t>self.held[i].len
+            self.count += 1
+        return 0
+
+    cdef void release(self) noexcept:
+        cdef int i
+        for i in range(self.count):
+            PyBuffer_Release(&self.held[i])
+        self.count = 0
+        if self.spans != self.few and self.spans != NULL:
+            PyMem_Free(self.spans)
+        self.spans = NULL

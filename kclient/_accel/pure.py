@@ -5,6 +5,7 @@ from __future__ import annotations
 from kclient._accel.pure_batch import BatchBuilder, encode_record
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hash import crc32c, murmur2
+from kclient._accel.pure_poller import Poller
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
@@ -12,6 +13,7 @@ __all__ = [
     "BatchBuilder",
     "BatchResult",
     "Future",
+    "Poller",
     "RecordReader",
     "crc32c",
     "decode_records",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 
+from kclient._accel import Poller
+from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
-from kclient.network._selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder
 from kclient.network.idle import IdleExpiry
@@ -61,16 +61,8 @@ class Selector:
         self._to_write: list[KafkaChannel] = []
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
-        # Reentrant: wakeup() is called by signal handlers, which may interrupt another wakeup() of the same
-        # thread.
-        self._wake_lock = threading.RLock()
-        self._woken = False
         self._closed = False
-        self._wake_receiver, self._wake_sender = socket.socketpair()
-        self._wake_receiver.setblocking(False)
-        self._wake_sender.setblocking(False)
-        self._selector = DefaultSelector()
-        self._selector.register(self._wake_receiver, EVENT_READ, None)
+        self._poller = Poller()
 
     def connect(
         self,
@@ -151,13 +143,10 @@ class Selector:
         self._handle_immediate()
         if self._has_results() or self._buffered:
             timeout_ms = 0
-        events = self._selector.select(None if timeout_ms < 0 else timeout_ms / 1000)
+        events = self._poller.poll(timeout_ms)
         now_ms = self._time.monotonic_ms()
-        for key, mask in events:
-            if key.data is None:
-                self._drain_wakeups()
-            else:
-                self._handle(key.data, mask, now_ms)
+        for channel, mask in events:
+            self._handle(channel, mask, now_ms)
         if self._buffered:
             self._handle_buffered(now_ms)
         for channel_id in self._idle.expired(now_ms):
@@ -168,19 +157,8 @@ class Selector:
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
-        if self._fork_guard.forked or self._woken:
-            return
-        with self._wake_lock:
-            if self._closed:
-                return
-            self._woken = True
-            try:
-                self._wake_sender.send(b"\0")
-            except BlockingIOError:
-                pass  # full of earlier wakeups: it will wake
-            except BaseException:
-                self._woken = False  # a Ctrl-C: the next wakeup must not think that this one has done it
-                raise
+        if not self._fork_guard.forked:
+            self._poller.wake()
 
     def channel(self, channel_id: str) -> KafkaChannel | None:
         """The channel with this id, None if there is none."""
@@ -238,15 +216,12 @@ class Selector:
             return
         if self._fork_guard.forked:
             return
-        with self._wake_lock:
-            if self._closed:
-                return
-            self._closed = True
+        if self._closed:
+            return
+        self._closed = True
         for channel in list(self._channels.values()):
             self._forget(channel, ChannelState.LOCAL_CLOSE)
-        self._selector.close()
-        self._wake_receiver.close()
-        self._wake_sender.close()
+        self._poller.close()
         self._builder.close()
 
     def _ensure_new(self, channel_id: str) -> None:
@@ -369,11 +344,11 @@ class Selector:
     def _watch(self, channel: KafkaChannel, interest: int) -> None:
         sock = channel.transport.sock
         if not interest:
-            self._selector.unregister(sock)
+            self._poller.unregister(sock)
         elif channel.interest:
-            self._selector.modify(sock, interest, channel)
+            self._poller.modify(sock, interest, channel)
         else:
-            self._selector.register(sock, interest, channel)
+            self._poller.register(sock, interest, channel)
         channel.interest = interest
 
     def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
@@ -387,23 +362,12 @@ class Selector:
         self._buffered.pop(channel.id, None)
         self._failed.pop(channel.id, None)
         if channel.interest:
-            self._selector.unregister(channel.transport.sock)
+            self._poller.unregister(channel.transport.sock)
             channel.interest = 0
         try:
             channel.close(state)
         except OSError as error:
             self._log.debug("Closing connection %s to %s failed: %s", channel.id, channel.peer, error)
-
-    def _drain_wakeups(self) -> None:
-        # Drain first, then clear the flag. A wakeup between the two finds the flag set and writes nothing,
-        # which is right: what it wants to be seen was there before this poll returns. The other way round it
-        # would set the flag and have its byte drained, and every later wakeup would be lost.
-        try:
-            while len(self._wake_receiver.recv(4096)) == 4096:
-                pass
-        except BlockingIOError:
-            pass
-        self._woken = False
 
 
 def _reason(channel: KafkaChannel, error: BaseException) -> KafkaError:

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Sequence
 from typing import Protocol
 
+from kclient._accel import Poller
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -81,19 +83,10 @@ class PlaintextTransport:
         pass
 
     def send(self, buffers: Sequence[Buffer]) -> int:
-        try:
-            return self._sock.sendmsg(buffers)
-        except BlockingIOError:
-            return 0
+        return Poller.send(self._sock, buffers)
 
     def recv_into(self, buffer: memoryview) -> int:
-        try:
-            count = self._sock.recv_into(buffer)
-        except BlockingIOError:
-            return 0
-        if count == 0:
-            raise EOFError
-        return count
+        return Poller.recv_into(self._sock, buffer)
 
     def close(self) -> None:
         self._sock.close()

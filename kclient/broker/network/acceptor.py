@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Sequence
 from os import register_at_fork
 
+from kclient._accel.readiness import EVENT_READ, DefaultSelector
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
-from kclient.network._selectors import EVENT_READ, DefaultSelector
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from faults import closed_port, reset
+from kclient._accel import readiness
 from kclient.errors import DisconnectError, ForkedClientError, IllegalStateError, InvalidReceiveError
-from kclient.network import _selectors
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector
@@ -67,7 +67,7 @@ def connect(selector: Selector, server: socket.socket, channel_id: str = "0") ->
 
 
 def test_selectors2_is_what_watches_the_sockets() -> None:
-    watching = _selectors.DefaultSelector()
+    watching = readiness.DefaultSelector()
     watching.close()
     assert type(watching).__module__ == "selectors2"
     assert not hasattr(collections, "Mapping")
@@ -119,7 +119,7 @@ def test_a_frame_larger_than_the_socket_takes_is_written_over_several_polls(
         poll_until(selector, lambda: "0" in selector.completed_sends)
         reader.join()
         assert got == frame(payload)
-        assert selector.channel("0").interest == _selectors.EVENT_READ  # type: ignore[union-attr]
+        assert selector.channel("0").interest == readiness.EVENT_READ  # type: ignore[union-attr]
 
 
 def test_a_second_send_while_one_is_under_way_is_refused(selector: Selector, server: socket.socket) -> None:
