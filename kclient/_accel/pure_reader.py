@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from kclient._accel.hooks import hooks
+from kclient._accel.pure_columns import LARGEST_COLUMN, ColumnBuilder, Columns
 from kclient._accel.pure_hash import Buffer, crc32c
 from kclient._accel.pure_records import Headers, RawRecord, decode_records
 
@@ -18,6 +21,7 @@ _ABORT = 0
 _SMALLEST_LENGTH = 14
 _LARGEST_LENGTH = 2**31 - 1 - 12
 _NO_TIMESTAMP_TYPE = -1
+_LARGEST = 2**63 - 1
 
 _FIELDS = (
     "topic",
@@ -33,7 +37,32 @@ _FIELDS = (
     "serialized_value_size",
 )
 
+
+def _wrapped(number: int) -> int:
+    """`number` as 64 bits hold it: times add up as they do in Java."""
+    return (number + 2**63 & 2**64 - 1) - 2**63
+
+
 _shells: dict[type, type | None] = {}
+
+
+def is_plain(record_type: type) -> bool:
+    """Whether an instance is no more than the fields of a record in slots, so that nothing is missed by filling them
+    without the constructor.
+    """
+    fields = getattr(record_type, "__attrs_attrs__", ())
+    new: object = record_type.__new__
+    return (
+        tuple(field.name for field in fields) == _FIELDS
+        and not any(field.converter or field.validator for field in fields)
+        and "__slots__" in record_type.__dict__
+        and new is object.__new__
+        # attrs gives this name to its own constructor where the class has another.
+        and not any(
+            hasattr(record_type, name)
+            for name in ("__attrs_init__", "__attrs_pre_init__", "__attrs_post_init__")
+        )
+    )
 
 
 def _shell_of(record_type: type) -> type | None:
@@ -45,9 +74,8 @@ def _shell_of(record_type: type) -> type | None:
     """
     if record_type in _shells:
         return _shells[record_type]
-    fields = tuple(field.name for field in getattr(record_type, "__attrs_attrs__", ()))
     shell = None
-    if fields == _FIELDS and "__slots__" in record_type.__dict__:
+    if is_plain(record_type):
         # Setting and deleting both, or Python would still call the slower ones: they share a slot of the type.
         plain = {name: getattr(object, name) for name in ("__init__", "__setattr__", "__delattr__")}
         shell = type(f"_{record_type.__name__}Shell", (record_type,), {"__slots__": (), **plain})
@@ -63,8 +91,9 @@ class RecordReader:
 
     What is wrong with a record does not cost the ones before it: `read` returns those, and the next call raises.
     So does every later one: `next_offset` stays at the record that cannot be read. The errors are those plugged
-    into `hooks`. A `read` that is interrupted (Ctrl-C) loses nothing either: the next one returns its records.
-    `buf` must not change meanwhile; records keep nothing of it.
+    into `hooks`. A `read` that is interrupted (Ctrl-C) has not taken place: the next one returns its records.
+    `buf` must not change meanwhile; records keep nothing of it, and columns only if they are views.
+    `read` and `read_columns` may take turns.
     """
 
     def __init__(
@@ -86,8 +115,6 @@ class RecordReader:
         self.partition = partition
         self.next_offset = from_offset
         """The offset to go on from: after the last record returned and what was left out behind it."""
-        self.bytes_read = 0
-        """Bytes of the batches read so far, as they came."""
         self.leader_epoch: int | None = None
         """Leader epoch of the last batch that was read; None if it is not known."""
         self._view = memoryview(buf)[start : start + n]
@@ -99,11 +126,11 @@ class RecordReader:
         self._record_type = record_type
         self._shell: Any = _shell_of(record_type)
         self._error: BaseException | None = None
-        self._interrupted: list[Any] = []
         self._ended = False
         # Sorted, so that each transaction is met once; None where transactions do not matter.
-        self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1], reverse=True)
-        self._aborted_producers: set[int] = set()
+        self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1])
+        self._aborted_met = 0
+        self._aborted_producers: frozenset[int] = frozenset()
         # The batch being read.
         self._records: Iterator[RawRecord] | None = None
         self._base_offset = 0
@@ -112,39 +139,75 @@ class RecordReader:
         self._timestamp_type = 0
         self._batch_pos = 0
         self._batch_next = 0
+        self._inflated = 0
+        self._opened_before = False
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the batches read so far, as they came."""
+        return self._pos
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing is left to return or to raise, as far as it is known without reading on."""
-        pending = self._records is not None or self._error is not None or self._interrupted
+        pending = self._records is not None or self._error is not None
         return not pending and (self._ended or self._pos == len(self._view))
 
     def read(self, max_records: int) -> list[Any]:
         """Up to `max_records` records; an empty list at the end."""
-        out = self._interrupted[:max_records]
-        if not out and self._error is not None:
+        out: list[Any] = []
+        self._walk(out, self._read_batch, max_records)
+        return out
+
+    def read_columns(
+        self, max_records: int | None, view: bool, column_bytes: int = LARGEST_COLUMN
+    ) -> Columns | None:
+        """Up to `max_records` records (None: all there are) as columns of raw bytes; None at the end.
+
+        With `view`, keys and values may stay in `buf`, which the columns then keep alive. There are fewer records if
+        data of a copied column would have more than `column_bytes`, which only a first record may exceed, or once
+        more than `decompress_max` bytes were decompressed. Then, too, the next call goes on.
+        """
+        out = ColumnBuilder(view, column_bytes)
+        self._walk(out, self._read_batch_columns, sys.maxsize if max_records is None else max_records)
+        return out.build()
+
+    def _walk(self, out: Any, read_batch: Callable[[Any, int], bool], max_records: int) -> None:
+        """Go from batch to batch and have `read_batch` add to `out` until that is full, or returns False."""
+        if self._error is not None:
             raise self._error
+        before = (
+            self.next_offset,
+            self.leader_epoch,
+            self._ended,
+            self._aborted_met,
+            self._aborted_producers,
+            self._opened_before,
+            self._pos,
+            None if self._records is None else self._batch_pos,
+        )
         try:
-            while len(out) < max_records and self._error is None:
+            while len(out) < max_records:
                 if self._records is None and not self._next_batch():
                     self._ended = True
                     break
-                self._read_batch(out, max_records)
+                if not read_batch(out, max_records):
+                    break
         except hooks.data_errors as error:
             self._error = error
-            if not out:
+            if not len(out):
                 raise
         except BaseException:
-            # The batch may be half way through a record: it is opened again, and read on from the next offset.
-            self._interrupted[: len(out)] = out
-            if self._records is not None:
-                self._records = None
-                self._pos = self._batch_pos
+            # A batch may be half way through a record: it is opened again, and read on from the next offset.
+            self.next_offset, self.leader_epoch, self._ended = before[:3]
+            self._aborted_met, self._aborted_producers, self._opened_before, self._pos, half_read = before[3:]
+            self._records = None
+            if half_read is not None:
+                self._pos = half_read
+                self._opened_before = True
             raise
-        del self._interrupted[:max_records]
-        return out
 
-    def _read_batch(self, out: list[Any], max_records: int) -> None:
+    def _read_batch(self, out: list[Any], max_records: int) -> bool:
         records = self._records
         assert records is not None
         # Hot, hence the locals and the loop without calls.
@@ -165,7 +228,11 @@ class RecordReader:
                 offset += base_offset
                 if offset < wanted:
                     continue
+                if offset >= _LARGEST:
+                    raise ValueError(f"offset {offset} is out of range")
                 timestamp_ms = base_ts + delta if append_ts is None else append_ts
+                if not -_LARGEST <= timestamp_ms <= _LARGEST:
+                    timestamp_ms = _wrapped(timestamp_ms)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
                 if deserialize:
@@ -203,13 +270,45 @@ class RecordReader:
                 out.append(record)
                 room -= 1
                 if not room:
-                    return
+                    return True
             self._records = None
             wanted = max(wanted, self._batch_next)
         except ValueError as error:
-            raise hooks.invalid_error(f"{topic}-{partition}, offset {wanted}: {error}") from error
+            raise self._invalid(f"{error}", wanted) from error
         finally:
             self.next_offset = wanted
+        return True
+
+    def _read_batch_columns(self, out: ColumnBuilder, max_records: int) -> bool:
+        records = self._records
+        assert records is not None
+        wanted = self.next_offset
+        append_ts = self._log_append_ts
+        room = max_records - len(out)
+        try:
+            for record in records:
+                _, delta, offset, key, value, headers = record
+                offset += self._base_offset
+                if offset < wanted:
+                    continue
+                if offset >= _LARGEST:
+                    raise ValueError(f"offset {offset} is out of range")
+                timestamp_ms = _wrapped(self._base_ts + delta) if append_ts is None else append_ts
+                if not out.add(offset, timestamp_ms, self._timestamp_type, key, value, headers):
+                    self._records = chain((record,), records)
+                    return False
+                wanted = offset + 1
+                room -= 1
+                if not room:
+                    return True
+            self._records = None
+            wanted = max(wanted, self._batch_next)
+        except ValueError as error:
+            raise self._invalid(f"{error}", wanted) from error
+        finally:
+            self.next_offset = wanted
+        out.end_batch(self._inflated)
+        return not len(out) or out.inflated <= self._decompress_max
 
     def _deserialized(
         self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -250,7 +349,6 @@ class RecordReader:
             batch = view[pos : pos + 12 + length]
             found = self._open(batch) if magic == 2 else self._open_legacy(batch)
             self._pos = pos + 12 + length
-            self.bytes_read += 12 + length
             if found:
                 return True
             self.next_offset = max(self.next_offset, self._batch_next)
@@ -266,11 +364,14 @@ class RecordReader:
         if self._check_crc and crc32c(batch[21:]) != crc:
             raise self._corrupt("the checksum of a batch does not match")
         self._batch_next = base_offset + last_delta + 1
+        if self._batch_next > _LARGEST:
+            raise self._corrupt(f"a batch that ends at offset {self._batch_next} cannot be")
+        opened_before, self._opened_before = self._opened_before, False
         control = bool(attributes & 0x20)
         if self._aborted is not None and producer_id >= 0 and self._left_out(batch, header, control):
             return False
         below = base_offset < self._batch_next <= self.next_offset
-        if control or not count or below:
+        if control or not count or (below and not opened_before):
             return False
         self.leader_epoch = epoch if epoch >= 0 else None
         self._base_offset = base_offset
@@ -282,30 +383,37 @@ class RecordReader:
 
     def _decode(self, batch: memoryview, attributes: int, count: int) -> Iterator[RawRecord]:
         payload = batch[_HEADER.size :]
+        self._inflated = 0
         if not attributes & 7:
             return decode_records(bytes(payload), count)
         data, error = hooks.decompress(attributes & 7, payload, self._decompress_max)
+        self._inflated = len(data)
         return decode_records(data, count, error)
 
     def _left_out(self, batch: memoryview, header: tuple[int, ...], control: bool) -> bool:
         """Keep track of aborted transactions; True for a batch that belongs to one."""
         base_offset, attributes, last_delta, producer_id, count = (header[i] for i in (0, 5, 6, 9, 12))
-        waiting = self._aborted
-        assert waiting is not None
-        while waiting and waiting[-1][1] <= base_offset + last_delta:
-            self._aborted_producers.add(waiting.pop()[0])
+        aborted = self._aborted
+        assert aborted is not None
+        while self._aborted_met < len(aborted) and aborted[self._aborted_met][1] <= base_offset + last_delta:
+            self._aborted_producers |= {aborted[self._aborted_met][0]}
+            self._aborted_met += 1
         if producer_id not in self._aborted_producers:
             return False
         if not control:
             return bool(attributes & 0x10)
-        for record in self._decode(batch, attributes, count):
-            key = record[3]
-            if key is None or len(key) < _CONTROL_KEY.size:
-                raise self._invalid("a control record has no type")
-            # The end of this transaction; a second marker for it finds nothing to end.
-            if _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
-                self._aborted_producers.discard(producer_id)
-            break
+        try:
+            record = next(self._decode(batch, attributes, count), None)
+        except ValueError as error:
+            raise self._invalid(f"{error}", self.next_offset) from error
+        if record is None:
+            return False
+        key = record[3]
+        if key is None or len(key) < _CONTROL_KEY.size:
+            raise self._invalid("a control record has no type", self.next_offset)
+        # The end of this transaction; a second marker for it finds nothing to end.
+        if _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
+            self._aborted_producers -= {producer_id}
         return False
 
     def _open_legacy(self, batch: memoryview) -> bool:
@@ -313,6 +421,11 @@ class RecordReader:
         # Offsets and timestamps are absolute here, and the type is that of each record.
         records = list(hooks.read_legacy(batch, self._check_crc, self._decompress_max))
         self._batch_next = int.from_bytes(batch[:8], "big", signed=True) + 1
+        self._opened_before = False
+        highest = max(self._batch_next, *(record[0] + 1 for record in records), 0)
+        if highest > _LARGEST:
+            raise self._corrupt(f"a batch that ends at offset {highest} cannot be")
+        self._inflated = sum(len(key or b"") + len(value or b"") for _, _, _, key, value in records)
         if not records:
             return False
         self.leader_epoch = None
@@ -328,5 +441,5 @@ class RecordReader:
     def _corrupt(self, what: str) -> BaseException:
         return hooks.corrupt_error(f"{self.topic}-{self.partition}, offset {self.next_offset}: {what}")
 
-    def _invalid(self, what: str) -> BaseException:
-        return hooks.invalid_error(f"{self.topic}-{self.partition}, offset {self.next_offset}: {what}")
+    def _invalid(self, what: str, offset: int) -> BaseException:
+        return hooks.invalid_error(f"{self.topic}-{self.partition}, offset {offset}: {what}")
