@@ -74,7 +74,8 @@ class MetadataSnapshot:
             self.cluster_id,
             nodes.values(),
             infos,
-            controller=nodes.get(self.controller_id),
+            # Bootstrap servers have negative ids, as has an unknown controller, and are not known to be it.
+            controller=nodes.get(self.controller_id) if self.controller_id >= 0 else None,
             internal_topics=self.internal_topics,
             invalid_topics=self.invalid_topics,
             unauthorized_topics=self.unauthorized_topics,

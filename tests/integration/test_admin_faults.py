@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker
+from faults import Reply, ScriptedBroker, cluster_of
 from helpers import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
@@ -70,6 +70,15 @@ def test_a_controller_that_moved_is_looked_up_again() -> None:
         broker.answer(ApiKeys.CREATE_TOPICS, created(Errors.NOT_CONTROLLER), created(0))
         assert list(admin.create_topics([NewTopic("t", 1)])) == ["t"]
         assert len(broker.received(ApiKeys.CREATE_TOPICS)) == 2
+
+
+def test_what_is_for_the_controller_is_not_sent_to_a_bootstrap_server_that_is_not_known_to_be_it() -> None:
+    brokers = cluster_of(2)
+    with brokers[0], brokers[1], admin_of(brokers[1]) as admin:
+        brokers[0].answer(ApiKeys.CREATE_TOPICS, created(0))
+        brokers[1].answer(ApiKeys.CREATE_TOPICS, created(Errors.NOT_CONTROLLER))
+        assert list(admin.create_topics(["t"])) == ["t"]
+        assert not brokers[1].received(ApiKeys.CREATE_TOPICS)
 
 
 def test_an_error_that_does_not_pass_is_raised_at_once_with_the_brokers_words() -> None:
