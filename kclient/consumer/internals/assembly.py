@@ -210,6 +210,7 @@ def _build_group(
             interval_ms=config.heartbeat_interval_ms,
             session_timeout_ms=config.session_timeout_ms,
             max_poll_interval_ms=config.max_poll_interval_ms,
+            backoff=backoff,
             now_ms=time.monotonic_ms(),
         ),
         backoff=backoff,

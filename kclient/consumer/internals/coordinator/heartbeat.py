@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.consumer.internals.request_manager import NEVER
+from kclient.utils.backoff import ExponentialBackoff
 
 
 class Heartbeat:
@@ -12,6 +13,8 @@ class Heartbeat:
     """
 
     __slots__ = (
+        "_backoff",
+        "_failures",
         "_in_flight",
         "_interval_ms",
         "_max_poll_interval_ms",
@@ -22,8 +25,16 @@ class Heartbeat:
     )
 
     def __init__(
-        self, *, interval_ms: int, session_timeout_ms: int, max_poll_interval_ms: int, now_ms: int
+        self,
+        *,
+        interval_ms: int,
+        session_timeout_ms: int,
+        max_poll_interval_ms: int,
+        backoff: ExponentialBackoff,
+        now_ms: int,
     ) -> None:
+        self._backoff = backoff
+        self._failures = 0
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._max_poll_interval_ms = max_poll_interval_ms
@@ -39,6 +50,7 @@ class Heartbeat:
     def reset(self, now_ms: int) -> None:
         """The member joined anew."""
         self._in_flight = False
+        self._failures = 0
         self._next_ms = now_ms + self._interval_ms
         self._session_deadline_ms = now_ms + self._session_timeout_ms
 
@@ -54,12 +66,14 @@ class Heartbeat:
     def answered(self, now_ms: int) -> None:
         """The coordinator answered, so the session goes on."""
         self._in_flight = False
+        self._failures = 0
         self._session_deadline_ms = now_ms + self._session_timeout_ms
 
-    def failed(self, now_ms: int, retry_ms: int) -> None:
-        """No answer; try again after `retry_ms` rather than after a whole interval."""
+    def failed(self, now_ms: int) -> None:
+        """It did no good; try again before a whole interval is over, though less and less soon (KIP-580)."""
         self._in_flight = False
-        self._next_ms = now_ms + retry_ms
+        self._next_ms = now_ms + self._backoff.backoff_ms(self._failures)
+        self._failures += 1
 
     def session_expired(self, now_ms: int) -> bool:
         """Whether the coordinator has not answered for session.timeout.ms."""

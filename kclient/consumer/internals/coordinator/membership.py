@@ -27,7 +27,6 @@ from kclient.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     SchemaError,
-    UnknownServerError,
 )
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.heartbeat import HeartbeatResponse
@@ -36,7 +35,7 @@ from kclient.protocol.messages.leave_group import LeaveGroupRequest
 from kclient.protocol.messages.sync_group import SyncGroupResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _JOIN_GRACE_MS = 5000
 """How much longer than the rebalance timeout a JoinGroup is waited for, as the broker answers only at its end."""
@@ -109,6 +108,7 @@ class Membership:
         self._post = post
         self._on_fatal = on_fatal
         self._log = log_context.logger(__name__)
+        self._warning = RepeatedWarning(self._log)
         self.state = MemberState.UNJOINED
         self.generation = Generation()
         self.rebalance_count = 0
@@ -303,18 +303,19 @@ class Membership:
 
     def _on_heartbeat(self, reply: Reply) -> None:
         if reply.error is not None:
-            self._heartbeat.failed(reply.now_ms, self._backoff.backoff_ms(0))
+            self._heartbeat.failed(reply.now_ms)
             self._request_failed(reply.error, reply.now_ms, rejoin=False)
             return
         response: HeartbeatResponse = reply.message
         code = response.error_code
         if code in (Errors.NONE, Errors.REBALANCE_IN_PROGRESS):
             self._heartbeat.answered(reply.now_ms)
+            self._warning.clear("heartbeat")
             if code and self.state is MemberState.STABLE:
                 self.request_rejoin("the group is rebalancing")
             return
-        self._heartbeat.failed(reply.now_ms, self._backoff.backoff_ms(0))
-        self._handle_common(code, "heartbeat")
+        self._heartbeat.failed(reply.now_ms)
+        self._handle_common(code, "heartbeat", reply.now_ms)
 
     # Joining.
 
@@ -470,7 +471,7 @@ class Membership:
 
     # Errors.
 
-    def _handle_common(self, code: int, what: str, now_ms: int = 0) -> None:
+    def _handle_common(self, code: int, what: str, now_ms: int) -> None:
         """The answers that mean the same for join, sync and heartbeat."""
         error = Errors.for_code(code)
         assert error is not None
@@ -494,8 +495,10 @@ class Membership:
         elif code == Errors.GROUP_AUTHORIZATION_FAILED:
             self._lost = True
             self.fail(GroupAuthorizationError(f"Not authorized to use group {self._settings.group_id!r}"))
+        elif what == "heartbeat":
+            # Nothing is wrong with the member as far as it knows; if there is, the session ends or a commit says so.
+            self._warning.warn("heartbeat", f"A heartbeat was refused, trying again: {error}", now_ms)
         else:
-            self._lost = self._lost or isinstance(error, UnknownServerError)
             self.fail(error)
 
     def _request_failed(self, error: KafkaError, now_ms: int, *, rejoin: bool) -> None:
