@@ -1,43 +1,59 @@
-"""One measurement in a process of its own: `python -m benchmarks.child CLIENT JOB`, JSON in and JSON out."""
+"""One measurement in a process of its own: `python -m benchmarks.child MODULE JOB`, JSON in and JSON out."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import attrs
 
-from benchmarks.case import Case, Job, Measured
+from benchmarks.case import Case, Job, Measured, UnavailableError
+from benchmarks.clients import Client
+from benchmarks.watch import peak_rss_bytes
 
 _ROOT = Path(__file__).resolve().parent.parent
-_TIMEOUT_S = 600.0
+_TIMEOUT_S = 900.0
 
 
-def measure(client: str, job: Job) -> Measured:
-    """Let `client` do `job` in a new process; raises RuntimeError with its output if it fails."""
+def measure(client: Client, job: Job) -> Measured:
+    """Let `client` do `job` in a new process.
+
+    Raises UnavailableError if it cannot be done here, RuntimeError with its output if it fails.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.child", client, json.dumps(attrs.asdict(job))],
+        [sys.executable, "-m", "benchmarks.child", client.module, json.dumps(attrs.asdict(job))],
         cwd=_ROOT,
+        env={**os.environ, **client.environment},
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,
         check=False,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"{client} could not {job.operation}:\n{done.stdout}{done.stderr}")
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+        raise RuntimeError(f"{client.module} could not {job.operation}:\n{done.stdout}{done.stderr}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if "unavailable" in answer:
+        raise UnavailableError(answer["unavailable"])
+    return Measured(**answer)
 
 
 def main() -> None:
     """Entry of the child process."""
-    client, text = sys.argv[1:]
+    module, text = sys.argv[1:]
     fields = json.loads(text)
     job = Job(**{**fields, "case": Case(**fields["case"])})
-    peer = importlib.import_module(f"benchmarks.peers.{client}")
-    measured: Measured = {"produce": peer.produce, "consume": peer.consume}[job.operation](job)
+    try:
+        peer = importlib.import_module(f"benchmarks.peers.{module}")
+        measured: Measured = getattr(peer, job.operation)(job)
+    except (ImportError, UnavailableError) as error:
+        print(json.dumps({"unavailable": str(error)}))
+        return
+    if not measured.rss_bytes:
+        measured = attrs.evolve(measured, rss_bytes=peak_rss_bytes())
     print(json.dumps(attrs.asdict(measured)))
 
 

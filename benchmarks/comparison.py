@@ -1,82 +1,168 @@
-"""Runs every client on every case, interleaved, and keeps the medians."""
+"""Runs every client on every case, in turns, and keeps what each run gave."""
 
 from __future__ import annotations
 
+import importlib.util
 import statistics
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from benchmarks.case import Case, Job, Measured
+from benchmarks.case import POLL_RECORDS, Case, Job, Measured, UnavailableError
 from benchmarks.child import measure
+from benchmarks.clients import CLIENTS, READING
+from benchmarks.plan import Stage, records_for
 from kclient.admin import KafkaAdminClient, NewTopic
 
-CLIENTS = ("kclient", "kafka_python", "aiokafka", "confluent")
-OPERATIONS = ("produce", "consume")
+_SPARE_RECORDS = (
+    20_000  # what is read ends before the topic does, so that nobody waits for a fetch that is not full
+)
 
 
 @attrs.frozen
 class Line:
-    """The median of the runs of one client on one case, as (lowest, median, highest) records/s."""
+    """The runs of one client on one case, in their order."""
 
     case: Case
     operation: str
     client: str
-    records: int
-    lowest: float
-    records_per_s: float
-    highest: float
-    cpu_us_per_record: float
+    runs: tuple[Measured, ...]
 
-    @classmethod
-    def of(cls, case: Case, operation: str, client: str, records: int, runs: Sequence[Measured]) -> Line:
-        """The summary of `runs`."""
-        rates = [run.records_per_s for run in runs]
-        cpu = statistics.median(run.cpu_us_per_record for run in runs)
-        return cls(case, operation, client, records, min(rates), statistics.median(rates), max(rates), cpu)
+    @property
+    def rates(self) -> list[float]:
+        """Records/s, lowest first."""
+        return sorted(run.records_per_s for run in self.runs)
+
+    @property
+    def records_per_s(self) -> float:
+        """The median."""
+        return statistics.median(self.rates)
+
+    @property
+    def cpu_us_per_record(self) -> float:
+        """The median."""
+        return statistics.median(run.cpu_us_per_record for run in self.runs)
+
+    @property
+    def rss_bytes(self) -> int:
+        """The most that any run took."""
+        return max(run.rss_bytes for run in self.runs)
+
+    @property
+    def p50_ms(self) -> float | None:
+        """The median of the runs' medians."""
+        return _median([run.p50_ms for run in self.runs])
+
+    @property
+    def p99_ms(self) -> float | None:
+        """The median of the runs' 99th percentiles."""
+        return _median([run.p99_ms for run in self.runs])
 
 
 @attrs.define
 class Comparison:
-    """Measures on a broker at `servers`. `tell` is called with a line about each run as it ends."""
+    """Measures on a broker at `servers`.
+
+    `tell` is called with a line about each run as it ends. `absent` and `failed` collect what could not be measured,
+    with the reason; the others go on.
+    """
 
     servers: str
     clients: Sequence[str]
-    operations: Sequence[str]
-    records: int
     runs: int
     tell: Callable[[str], None]
+    records: int | None = None
+    part: float = 1.0
+    poll_records: int = POLL_RECORDS
+    absent: dict[tuple[str, str], str] = attrs.Factory(dict)
+    failed: list[str] = attrs.Factory(list)
 
-    def of(self, case: Case) -> list[Line]:
-        """All clients on one case.
-
-        The clients take turns, so that what else the machine does, and the broker's own warming up, meet all of them.
-        What is read is one topic for all, filled once; filling it also warms the broker up.
-        """
-        measured: dict[tuple[str, str], list[Measured]] = {}
+    def warm_up(self) -> None:
+        """Let the broker compile what it runs often, before the first that is measured."""
+        self.tell("warming the broker up")
         with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
-            source = self._create(admin, case)
-            measure("kclient", Job("produce", self.servers, source, self.records, case))
-            for run in range(self.runs):
-                for client in self.clients:
-                    target = self._create(admin, case)
-                    for operation in self.operations:
-                        topic = target if operation == "produce" else source
-                        result = measure(client, Job(operation, self.servers, topic, self.records, case))
-                        measured.setdefault((operation, client), []).append(result)
+            admin.delete_topics([self._filled(admin, Case())])
+
+    def of(self, stage: Stage) -> Iterator[Line]:
+        """All clients on one stage.
+
+        The clients take turns, and a different one begins each time, so that what else the machine does, the broker's
+        own warming up and what the one before left behind meet all of them. What is read is one topic for all.
+        """
+        reads = stage.operations[0] in READING
+        with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
+            source = self._filled(admin, stage.case) if reads else ""
+            try:
+                yield from self._measured(admin, stage, source)
+            finally:
+                if source:
+                    admin.delete_topics([source])
+
+    def _measured(self, admin: KafkaAdminClient, stage: Stage, source: str) -> Iterator[Line]:
+        runs: dict[tuple[str, str], list[Measured]] = {}
+        for number in range(self.runs):
+            for operation in stage.operations:
+                able = [name for name in self.clients if operation in CLIENTS[name].operations]
+                turn = number % len(able) if able else 0
+                for name in able[turn:] + able[:turn]:
+                    measured = self._run(admin, stage.case, operation, name, source)
+                    if measured is not None:
+                        runs.setdefault((operation, name), []).append(measured)
                         self.tell(
-                            f"{case.name}, run {run + 1}: {client} {operation} {result.records_per_s:,.0f}/s"
+                            f"{stage.case.name}, run {number + 1}: {name} {operation} {_brief(measured)}"
                         )
-                    admin.delete_topics([target])
-            admin.delete_topics([source])
-        return [
-            Line.of(case, operation, client, self.records, measured[operation, client])
-            for operation in self.operations
-            for client in self.clients
-        ]
+        for operation in stage.operations:
+            for name in self.clients:
+                if (operation, name) in runs:
+                    yield Line(stage.case, operation, name, tuple(runs[operation, name]))
+
+    def _run(
+        self, admin: KafkaAdminClient, case: Case, operation: str, name: str, source: str
+    ) -> Measured | None:
+        if (operation, name) in self.absent:
+            return None
+        client = CLIENTS[name]
+        records = records_for(operation, case, self.records, self.part * client.share)
+        topic = source or self._create(admin, case)
+        try:
+            return measure(client, Job(operation, self.servers, topic, records, case, self.poll_records))
+        except UnavailableError as error:
+            self.absent[operation, name] = str(error)
+            self.tell(f"{name} {operation} is left out: {error}")
+        except (RuntimeError, ValueError) as error:
+            self.failed.append(f"{name} {operation}, {case.name}: {error}")
+            self.tell(f"FAILED: {self.failed[-1]}")
+        finally:
+            if not source:
+                admin.delete_topics([topic])
+        return None
+
+    def _filled(self, admin: KafkaAdminClient, case: Case) -> str:
+        """A new topic with all that the most thorough reader takes.
+
+        Filled by confluent-kafka where it is installed, with batches of the same size whatever kclient makes of them.
+        """
+        source = self._create(admin, case)
+        warm_up = max((CLIENTS[name].warm_up for name in self.clients), default=0.0)
+        records = int(records_for("consume", case, self.records, self.part) * (1 + warm_up)) + _SPARE_RECORDS
+        writer = "confluent" if importlib.util.find_spec("confluent_kafka") else "kclient_pure"
+        self.tell(f"{case.name}: filling a topic with {records:,} records")
+        measure(CLIENTS[writer], Job("produce", self.servers, source, records, case))
+        return source
 
     def _create(self, admin: KafkaAdminClient, case: Case) -> str:
         name = f"bench-{uuid.uuid4().hex[:12]}"
         admin.create_topics([NewTopic(name, case.partitions, 1)])
         return name
+
+
+def _median(figures: Sequence[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return statistics.median(known) if known else None
+
+
+def _brief(measured: Measured) -> str:
+    if measured.p50_ms is None:
+        return f"{measured.records_per_s:,.0f}/s, {measured.cpu_us_per_record:.2f} us CPU"
+    return f"p50 {measured.p50_ms:.2f} ms, p99 {measured.p99_ms:.2f} ms"

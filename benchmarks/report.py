@@ -1,11 +1,13 @@
-"""The result as a table of ratios and as JSON."""
+"""The result as tables and as JSON."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,72 +15,163 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.case import IN_FLIGHT, LINGER_MS
 from benchmarks.comparison import Line
+from benchmarks.targets import Verdict, peer_line, verdicts
 from kclient import __version__
-from kclient._accel import IMPL
 
 RESULTS = Path(__file__).parent / "results"
-_WIDTH = 130  # also where nobody says how wide the terminal is
-# What kclient is held to: (operation, peer) -> the least ratio.
-_TARGETS = {("produce", "kafka_python"): 4.0, ("consume", "kafka_python"): 3.0}
+_WIDTH = 150  # also where nobody says how wide the terminal is
+_PACKAGES = ("confluent-kafka", "aiokafka", "kafka-python", "pyarrow")
 
 
-def table(lines: Sequence[Line]) -> Table:
-    """A row for each line, with kclient's records/s over those of its row's client."""
-    out = Table(title=f"kclient {__version__} ({IMPL}) beside its peers", title_justify="left")
-    for column in ("case", "operation", "client"):
-        out.add_column(column, no_wrap=True)
-    for column in ("records/s", "lowest - highest", "CPU us/record", "kclient is"):
+def figures_table(lines: Sequence[Line]) -> Table:
+    """A row for each line: its figures, their noise, and how many times its throughput kclient's is."""
+    out = Table(title=f"kclient {__version__} beside its peers", title_justify="left")
+    out.add_column("operation", no_wrap=True)
+    out.add_column("client", no_wrap=True)
+    for column in (
+        "1000/s",
+        "lowest - highest",
+        "CPU us",
+        "p50 ms",
+        "p99 ms",
+        "RSS MB",
+        "kclient is",
+        "pure is",
+    ):
         out.add_column(column, justify="right", no_wrap=True)
-    own = {(line.case, line.operation): line for line in lines if line.client == "kclient"}
+    before: Line | None = None
     for line in lines:
-        mine = own.get((line.case, line.operation))
+        first = before is None or (before.case, before.operation) != (line.case, line.operation)
+        if first and before is not None:
+            out.add_section()
         out.add_row(
-            line.case.name,
-            line.operation,
+            f"{line.operation} {line.case.name}" if first else "",
             line.client,
-            f"{line.records_per_s:,.0f}",
-            f"{line.lowest:,.0f} - {line.highest:,.0f}",
+            _thousands(line.records_per_s),
+            f"{_thousands(line.rates[0])} - {_thousands(line.rates[-1])}",
             f"{line.cpu_us_per_record:.2f}",
-            "" if mine is None or mine is line else _ratio(mine, line),
-            end_section=line is lines[-1] or _group(line) != _group(lines[lines.index(line) + 1]),
+            _number(line.p50_ms),
+            _number(line.p99_ms),
+            f"{line.rss_bytes / 1e6:.0f}",
+            _ratio(lines, line, "kclient"),
+            _ratio(lines, line, "kclient_pure"),
+        )
+        before = line
+    return out
+
+
+def targets_table(found: Sequence[Verdict]) -> Table:
+    """A row for each target, met or not, with what the runs furthest apart would give."""
+    out = Table(title="what kclient is held to", title_justify="left")
+    for column in ("client", "operation", "figure", "against"):
+        out.add_column(column, no_wrap=True)
+    for column in ("wanted", "reached", "noise", "ours", "theirs", ""):
+        out.add_column(column, justify="right", no_wrap=True)
+    for verdict in found:
+        target = verdict.target
+        low, high = verdict.noise
+        out.add_row(
+            target.ours,
+            f"{target.operation} {verdict.case.name}",
+            target.figure,
+            target.peer or "",
+            target.wanted,
+            f"{verdict.reached:.2f}" + ("x" if target.peer else " ms"),
+            f"{low:.2f} - {high:.2f}",
+            _number(statistics.median(verdict.ours)),
+            _number(statistics.median(verdict.theirs)) if verdict.theirs else "",
+            "[green]met[/]" if verdict.met else "[red]NOT met[/]",
         )
     return out
 
 
-def write(lines: Sequence[Line]) -> Path:
-    """The lines as JSON, in a file of their own; its path."""
+def write(lines: Sequence[Line], about: Mapping[str, object]) -> Path:
+    """Everything that was measured as JSON, in a file of its own; its path."""
     RESULTS.mkdir(exist_ok=True)
     now = datetime.now(UTC)
     path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
     content = {
         "at": now.isoformat(timespec="seconds"),
         "kclient": __version__,
-        "implementation": IMPL,
         "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": _processor(),
         "processors": os.cpu_count(),
-        "lines": [attrs.asdict(line) for line in lines],
+        "peers": {name: _version(name) for name in _PACKAGES},
+        "linger_ms": LINGER_MS,
+        "in_flight": IN_FLIGHT,
+        **about,
+        "lines": [_line(line) for line in lines],
+        "targets": [
+            {
+                **attrs.asdict(verdict.target),
+                "case": verdict.case.name,
+                "reached": verdict.reached,
+                "noise": verdict.noise,
+                "met": verdict.met,
+            }
+            for verdict in verdicts(lines)
+        ],
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path
 
 
-def show(lines: Sequence[Line]) -> None:
-    """Print the table and say where the JSON is."""
+def show(lines: Sequence[Line], about: Mapping[str, object]) -> None:
+    """Print the tables and say where the JSON is."""
     console = Console()
     console.width = max(console.width, _WIDTH)
-    console.print(table(lines))
-    print(f"written to {write(lines)}")
+    console.print(figures_table(lines))
+    found = list(verdicts(lines))
+    if found:
+        console.print(targets_table(found))
+        print(f"{sum(verdict.met for verdict in found)} of {len(found)} met")
+    print(f"written to {write(lines, about)}")
 
 
-def _group(line: Line) -> tuple[object, str]:
-    return line.case, line.operation
+def _line(line: Line) -> dict[str, object]:
+    return {
+        **attrs.asdict(line),
+        "records_per_s": line.records_per_s,
+        "cpu_us_per_record": line.cpu_us_per_record,
+        "rss_bytes": line.rss_bytes,
+        "p50_ms": line.p50_ms,
+        "p99_ms": line.p99_ms,
+    }
 
 
-def _ratio(mine: Line, other: Line) -> str:
-    ratio = mine.records_per_s / other.records_per_s
-    target = _TARGETS.get((other.operation, other.client))
-    if target is None:
-        return f"{ratio:.2f}x"
-    colour = "green" if ratio >= target else "red"
-    return f"[{colour}]{ratio:.2f}x[/] (of {target:.0f}x)"
+def _ratio(lines: Sequence[Line], line: Line, ours: str) -> str:
+    if line.client == ours or line.p50_ms is not None:
+        return ""
+    mine = peer_line(lines, line, ours)
+    return "" if mine is None else f"{mine.records_per_s / line.records_per_s:.2f}x"
+
+
+def _thousands(rate: float) -> str:
+    return f"{rate / 1000:,.0f}" if rate >= 100_000 else f"{rate / 1000:.1f}"
+
+
+def _number(figure: float | None) -> str:
+    if figure is None:
+        return ""
+    return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.2f}"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """What the system calls its processor."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

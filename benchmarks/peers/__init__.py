@@ -1,5 +1,6 @@
-"""One module for each client, all with `produce(job)` and `consume(job)`, run in a process of its own.
+"""One module for each client with a function for each operation it can do, run in a process of its own.
 
 Every future or delivery report is kept and looked at: a client that drops records must not win. Batches, linger, acks,
-idempotence, requests in flight, fetch sizes, checksums and records per poll are the same for all.
+idempotence, requests in flight, fetch sizes, checksums and records per poll are the same for all, as far as they can
+be set.
 """

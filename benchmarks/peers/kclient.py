@@ -1,65 +1,155 @@
-"""kclient."""
+"""kclient, with the body that KCLIENT_IMPL names."""
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 from benchmarks.case import (
-    BATCH_BYTES,
     FETCH_BYTES,
     IN_FLIGHT,
     LINGER_MS,
     PARTITION_FETCH_BYTES,
     POLL_MS,
-    POLL_RECORDS,
     Job,
     Measured,
-    Reading,
-    Stopwatch,
+    UnavailableError,
 )
+from benchmarks.watch import SAMPLED_EVERY, Reading, Stopwatch, busy_turns, round_trips, with_latencies
 from kclient.consumer import KafkaConsumer
-from kclient.producer import KafkaProducer
+from kclient.errors import KafkaError
+from kclient.producer import KafkaProducer, RecordMetadata
 
 
 def produce(job: Job) -> Measured:
     """Send everything and wait until it is acknowledged."""
     values = job.case.values()
     topic = job.topic
-    with KafkaProducer(
-        bootstrap_servers=job.bootstrap_servers,
-        acks="all",
-        enable_idempotence=True,
-        max_in_flight_requests_per_connection=IN_FLIGHT,
-        batch_size=BATCH_BYTES,
-        linger_ms=LINGER_MS,
-        compression_type=job.case.codec,
-    ) as producer:
+    with _producer(job, LINGER_MS) as producer:
         producer.partitions_for(topic)
         with Stopwatch() as watch:
             send = producer.send
             futures = [send(topic, values[i % 1000]) for i in range(job.records)]
             producer.flush()
-            if any(future.exception(0) for future in futures):
-                raise RuntimeError("kclient did not deliver everything")
+            _check(futures)
     return Measured(job.records, watch.seconds, watch.cpu_seconds)
 
 
 def consume(job: Job) -> Measured:
-    """Read everything as the only member of a new group."""
-    reading = Reading(job.records)
-    with KafkaConsumer(
+    """Read everything as the only member of a new group, as objects."""
+    reading = Reading.of(job)
+    with _consumer(job) as consumer:
+        value: bytes | None = None
+        while not reading.done:
+            size = 0
+            records = consumer.poll(POLL_MS)
+            for record in records:
+                value = record.value
+                size += len(value)  # type: ignore[arg-type]  # none of them is null
+            reading.take(len(records), size, value)
+    return reading.measured(job)
+
+
+def columns(job: Job) -> Measured:
+    """Read everything as columns."""
+    reading = Reading.of(job)
+    with _consumer(job) as consumer:
+        poll: Any = getattr(consumer, "poll_columns", None)
+        if poll is None:
+            raise UnavailableError("this kclient has no poll_columns()")
+        while not reading.done:
+            for part in poll(POLL_MS).values():
+                ends = part.values.offsets
+                last = bytes(part.values.data[ends[part.count - 1] : ends[part.count]])
+                reading.take(part.count, ends[part.count] - ends[0], last)
+            reading.take(0, 0, None)
+    return reading.measured(job)
+
+
+def arrow(job: Job) -> Measured:
+    """Read everything as Arrow record batches."""
+    try:
+        import pyarrow.compute  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        raise UnavailableError("pyarrow is not installed") from None
+    reading = Reading.of(job)
+    with _consumer(job) as consumer:
+        poll: Any = getattr(consumer, "poll_arrow", None)
+        if poll is None:
+            raise UnavailableError("this kclient has no poll_arrow()")
+        while not reading.done:
+            batch = poll(POLL_MS)
+            if not batch.num_rows:
+                reading.take(0, 0, None)
+                continue
+            values = batch.column("value")
+            size = pyarrow.compute.sum(pyarrow.compute.binary_length(values)).as_py()
+            reading.take(batch.num_rows, size, values[-1].as_py())
+    return reading.measured(job)
+
+
+def round_trip(job: Job) -> Measured:
+    """One record at a time, without linger."""
+    with _producer(job, 0) as producer:
+        return round_trips(job, lambda value: producer.send(job.topic, value).result(60))
+
+
+def busy(job: Job) -> Measured:
+    """A thread that computes sends at a steady rate; the latency is from `send()` to the callback."""
+    values = job.case.values()
+    topic = job.topic
+    clock = time.perf_counter
+    taken_s: list[float] = []
+
+    def timed(value: bytes) -> Any:
+        sent_s = clock()
+
+        def delivered(_metadata: RecordMetadata, _error: KafkaError | None) -> None:
+            taken_s.append(clock() - sent_s)
+
+        return send(topic, value, on_delivery=delivered)
+
+    with _producer(job, 0) as producer:
+        send = producer.send
+        send(topic, values[0]).result(60)
+        futures = []
+        with Stopwatch() as watch:
+            for i in busy_turns(job.records):
+                value = values[i % 1000]
+                futures.append(send(topic, value) if i % SAMPLED_EVERY else timed(value))
+        producer.flush()
+        _check(futures)
+    return with_latencies(job.records, watch, taken_s)
+
+
+def _producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
+    return KafkaProducer(
         bootstrap_servers=job.bootstrap_servers,
-        group_id=f"{job.topic}-kclient",
+        acks="all",
+        enable_idempotence=True,
+        max_in_flight_requests_per_connection=IN_FLIGHT,
+        batch_size=job.case.batch_bytes,
+        linger_ms=linger_ms,
+        compression_type=job.case.codec,
+    )
+
+
+def _consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
+    consumer = KafkaConsumer(
+        bootstrap_servers=job.bootstrap_servers,
+        group_id=f"{job.topic}-{job.operation}-kclient",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         check_crcs=True,
         fetch_max_bytes=FETCH_BYTES,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
-        max_poll_records=POLL_RECORDS,
-    ) as consumer:
-        consumer.subscribe([job.topic])
-        while not reading.done:
-            size = 0
-            records = consumer.poll(POLL_MS)
-            for record in records:
-                size += len(record.value)  # type: ignore[arg-type]  # none of them is null
-            reading.take(len(records), size)
-    return reading.measured(job.case)
+        max_poll_records=job.poll_records,
+    )
+    consumer.subscribe([job.topic])
+    return consumer
+
+
+def _check(futures: list[Any]) -> None:
+    for future in futures:
+        if future.exception(0) is not None:
+            raise RuntimeError(f"kclient did not deliver everything: {future.exception(0)}")

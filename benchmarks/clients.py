@@ -1,0 +1,38 @@
+"""Who is compared, with what each can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+OPERATIONS = ("produce", "consume", "columns", "arrow", "round_trip", "busy")
+# Those that read what is already in a topic, and those that measure time and not throughput.
+READING = ("consume", "columns", "arrow")
+LATENCY = ("round_trip", "busy")
+
+
+@attrs.frozen
+class Client:
+    """One that is compared: `module` in benchmarks/peers.
+
+    `share` is the part of the records that it is given: the slow ones would take most of the time, and a rate needs no
+    more. `warm_up` are records that it gets before those that count, for each that counts: a JVM compiles meanwhile.
+    """
+
+    module: str
+    operations: tuple[str, ...]
+    environment: Mapping[str, str] = attrs.Factory(dict)
+    share: float = 1.0
+    warm_up: float = 0.0
+
+
+CLIENTS: Mapping[str, Client] = {
+    "kclient": Client("kclient", OPERATIONS, {"KCLIENT_IMPL": "c"}),
+    "kclient_pure": Client("kclient", OPERATIONS, {"KCLIENT_IMPL": "python"}),
+    "confluent": Client("confluent", ("produce", "consume", *LATENCY)),
+    "confluent_defaults": Client("confluent_defaults", ("consume",), share=0.5),
+    "java": Client("java", ("produce", "consume"), warm_up=1.0),
+    "aiokafka": Client("aiokafka", ("produce", "consume", "round_trip"), share=0.2),
+    "kafka_python": Client("kafka_python", ("produce", "consume", "round_trip"), share=0.2),
+}

@@ -1,0 +1,62 @@
+"""Which cases are measured, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from benchmarks.case import Case
+from benchmarks.clients import LATENCY, READING
+
+_BYTES = 300_000_000
+_MOST_RECORDS = 1_500_000
+_ROUND_TRIPS = 3000
+_BUSY_RECORDS = 500_000  # five seconds of them
+
+
+@attrs.frozen
+class Stage:
+    """Operations that are measured together: on one case, the reading ones on one topic."""
+
+    case: Case
+    operations: tuple[str, ...]
+
+
+def plan(
+    operations: Sequence[str],
+    sizes: Sequence[int],
+    codecs: Sequence[str],
+    partitions: Sequence[int],
+    batch_bytes: Sequence[int],
+) -> Iterator[Stage]:
+    """The stages.
+
+    Reading is measured on batches of the first size alone, latency on the first of everything: the other choices say
+    nothing about them.
+    """
+    for size in sizes:
+        for codec in codecs:
+            for count in partitions:
+                if "produce" in operations:
+                    for batch in batch_bytes:
+                        yield Stage(Case(size, codec, count, batch), ("produce",))
+                reading = _chosen(operations, READING)
+                if reading:
+                    yield Stage(Case(size, codec, count, batch_bytes[0]), reading)
+    latency = _chosen(operations, LATENCY)
+    if latency:
+        yield Stage(Case(sizes[0], codecs[0], partitions[0], batch_bytes[0]), latency)
+
+
+def records_for(operation: str, case: Case, wanted: int | None, part: float) -> int:
+    """How many records a run takes: `wanted`, or what keeps it at some seconds; of that `part`."""
+    if operation == "round_trip":
+        return max(int(min(wanted or _ROUND_TRIPS, _ROUND_TRIPS) * part), 1)
+    if operation == "busy":
+        return max(int(min(wanted or _BUSY_RECORDS, _BUSY_RECORDS) * part), 1)
+    return max(int((wanted or min(_MOST_RECORDS, _BYTES // case.size)) * part), 1)
+
+
+def _chosen(operations: Sequence[str], among: Sequence[str]) -> tuple[str, ...]:
+    return tuple(operation for operation in among if operation in operations)
