@@ -1,0 +1,1 @@
+"""Kafka in PySpark: `spark.read.format("kclient")`."""

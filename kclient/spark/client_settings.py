@@ -1,0 +1,113 @@
+"""The options that begin with `kafka.`: settings of kclient's clients, checked before any client is made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from kclient.admin.config import AdminConfig
+from kclient.config import definition_of
+from kclient.consumer import ConsumerConfig
+from kclient.errors import ConfigError
+from kclient.producer.config import ProducerConfig
+from kclient.spark.option_names import Use
+
+_log = logging.getLogger(__name__)
+
+KAFKA = "kafka."
+
+_SERVERS = "bootstrap.servers"
+_FIXED_IN_SOURCE: Mapping[str, str] = {
+    "auto.offset.reset": "use the option startingOffsets",
+    "key.deserializer": "keys are read as binary; cast or decode the column",
+    "value.deserializer": "values are read as binary; cast or decode the column",
+    "enable.auto.commit": "Spark keeps the offsets in its checkpoint; commitGroupId also commits them",
+    "interceptor.classes": "interceptors are Python objects, which an option cannot name",
+    "max.poll.records": "records are read as whole fetches; use maxRecordsPerPartition to split them",
+}
+_FIXED_IN_SINK: Mapping[str, str] = {
+    "key.serializer": "the key column is string or binary",
+    "value.serializer": "the value column is string or binary",
+    "interceptor.classes": "interceptors are Python objects, which an option cannot name",
+    "transactional.id": "the sink writes at least once",
+}
+
+_READER: Mapping[str, str] = {
+    "auto.offset.reset": "none",
+    "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
+}
+_READER_DEFAULTS: Mapping[str, str] = {
+    # A task reads one partition at a time, so that the limit for one can be what others divide among many.
+    "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+    "receive.buffer.bytes": str(1024 * 1024),
+}
+_PROBE: Mapping[str, str] = {
+    # As little as a broker can send: one batch.
+    "max.partition.fetch.bytes": "1",
+    "fetch.max.bytes": "1",
+}
+
+
+def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, str]:
+    """The client's settings among the options, without their prefix. Raises ConfigError."""
+    settings = {
+        name.lower().removeprefix(KAFKA): value
+        for name, value in options.items()
+        if name.lower().startswith(KAFKA)
+    }
+    servers = settings.get(_SERVERS, "").strip()
+    if not servers:
+        raise ConfigError(
+            "kafka.bootstrap.servers is not set; give it as host:port,host:port.",
+            name=KAFKA + _SERVERS,
+        )
+    if "embedded://" in servers:
+        raise ConfigError(
+            f"kafka.bootstrap.servers: {servers!r} is a broker inside one process, and Spark's executors are others. "
+            "Start kclient.broker.EmbeddedKafka() in your program and give its .bootstrap_servers.",
+            name=KAFKA + _SERVERS,
+        )
+    if use is None:
+        return settings
+    for name, reason in (_FIXED_IN_SOURCE if use.reads else _FIXED_IN_SINK).items():
+        if name in settings:
+            raise ConfigError(f"{KAFKA}{name} cannot be set: {reason}.", name=KAFKA + name)
+    if use.reads and "group.id" in settings:
+        _log.warning(
+            "kafka.group.id is given to the consumers, which join no group: every query reads every record. "
+            "Use commitGroupId to commit what was processed, and startingOffsets=group:ID to start from it."
+        )
+    _check(reader_settings(settings) if use.reads else settings, use)
+    return settings
+
+
+def _check(settings: Mapping[str, str], use: Use) -> None:
+    try:
+        if use.reads:
+            ConsumerConfig.parse(settings)
+        else:
+            ProducerConfig.parse(settings)
+    except ConfigError as error:
+        raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
+
+
+def reader_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the consumers that read records, on the executors."""
+    return {**_READER_DEFAULTS, **settings, **_READER}
+
+
+def probe_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the driver's consumer, which only learns that there is something to read."""
+    return {**settings, **_READER, **_PROBE}
+
+
+def admin_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those settings that an admin client has as well."""
+    known = definition_of(AdminConfig)
+    return {name: value for name, value in settings.items() if name in known}
+
+
+def committer_settings(settings: Mapping[str, str], group_id: str) -> dict[str, str]:
+    """Settings of the consumer that commits processed offsets for `group_id`, without being a member."""
+    return {**settings, **_READER, "group.id": group_id}

@@ -1,0 +1,89 @@
+"""How much one micro-batch of a stream reads, and whether there is enough for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.spark.offsets import Offsets
+from kclient.utils.time import SYSTEM_TIME, Time
+
+
+@attrs.frozen
+class TriggerLimits:
+    """The options maxOffsetsPerTrigger, minOffsetsPerTrigger, maxTriggerDelay and maxBytesPerTrigger. Immutable."""
+
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay_ms: int = 15 * 60_000
+    max_bytes: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a micro-batch can be smaller than all there is."""
+        return self.max_offsets is not None or self.max_bytes is not None
+
+
+def limit_offsets(
+    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int
+) -> Offsets:
+    """Ends with about `most` offsets after `start`, shared out by how much each partition has.
+
+    Every partition that has something gets one offset at least, so that none waits for ever behind a long one.
+    """
+    sizes = {tp: max(end[tp] - start[tp], 0) for tp in end}
+    total = sum(sizes.values())
+    if total <= most:
+        return dict(end)
+    # Whole numbers: a share of 2**53 offsets and more would be rounded.
+    return {
+        tp: min(start[tp] + max(most * size // total, 1), end[tp]) if size else end[tp]
+        for tp, size in sizes.items()
+    }
+
+
+def limit_bytes(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    most_bytes: int,
+    offset_bytes: Mapping[TopicPartition, float],
+) -> Offsets:
+    """Ends with about `most_bytes` after `start`, by what an offset of each partition takes (`offset_bytes`).
+
+    Bytes are shared out by how many each partition has. What a partition's offsets take is only known of those that
+    were looked at, so this is a target.
+    """
+    sizes = {tp: max(end[tp] - start[tp], 0) for tp in end}
+    total_bytes = sum(size * offset_bytes.get(tp, 0.0) for tp, size in sizes.items())
+    if total_bytes <= most_bytes:
+        return dict(end)
+    share = most_bytes / total_bytes
+    return {
+        tp: min(start[tp] + max(int(size * share), 1), end[tp]) if size else end[tp]
+        for tp, size in sizes.items()
+    }
+
+
+class DelayGate:
+    """Says whether a micro-batch waits for minOffsetsPerTrigger. Used by one thread."""
+
+    def __init__(self, limits: TriggerLimits, time: Time = SYSTEM_TIME) -> None:
+        self._limits = limits
+        self._time = time
+        self._last_ms: int | None = None
+
+    def waits(self, available: int) -> bool:
+        """Whether a batch of `available` offsets is put off.
+
+        A batch that is not counts as run now. The first one never waits; later ones at most for maxTriggerDelay.
+        """
+        now_ms = self._time.monotonic_ms()
+        least = self._limits.min_offsets
+        if least is not None and self._last_ms is not None:
+            late = now_ms - self._last_ms >= self._limits.max_delay_ms
+            if not late and available < least:
+                return True
+        self._last_ms = now_ms
+        return False

@@ -1,0 +1,196 @@
+"""What the driver asks Kafka: which partitions there are, and what offset earliest, latest, a time or a group means."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
+
+from kclient.admin import KafkaAdminClient, OffsetSpec
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import AdminError, ConfigError, KafkaError, UnknownTopicOrPartitionError
+from kclient.spark import clients
+from kclient.spark.client_settings import admin_settings
+from kclient.spark.data_loss import report_data_loss
+from kclient.spark.offsets import EARLIEST, LATEST, Bound, Kind, Offsets
+from kclient.spark.options import SourceOptions
+from kclient.utils.time import SYSTEM_TIME, Time
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class OffsetResolver:
+    """Asks through the process's admin client; passing failures are tried again as fetchOffset.* say.
+
+    Every try ends by default.api.timeout.ms. Used by one thread. Raises ConfigError for what the options ask for and
+    Kafka does not have, and KafkaError.
+    """
+
+    def __init__(self, options: SourceOptions, time: Time = SYSTEM_TIME) -> None:
+        self._options = options
+        self._settings = admin_settings(options.settings)
+        self._time = time
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions that the options name, as they are now."""
+        subscription = self._options.subscription
+        if subscription.partitions:
+            return subscription.partitions
+        if subscription.pattern is None:
+            return self._partitions_of(subscription.topics)
+        matches = re.compile(subscription.pattern).fullmatch
+        listed = self._ask("listing topics", lambda admin: admin.list_topics())
+        # A topic may be deleted between the two questions.
+        return self._partitions_of([topic for topic in listed if matches(topic)], may_vanish=True)
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The first offset of each partition."""
+        return self._list(dict.fromkeys(partitions, int(OffsetSpec.EARLIEST)))
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The offset after the last record that can be read: with read_committed, where open transactions begin."""
+        return self._list(dict.fromkeys(partitions, int(OffsetSpec.LATEST)))
+
+    def first_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset of each partition whose record is that late; None where there is none."""
+        found = self._list(timestamps)
+        return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
+
+    def start(self, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:
+        """The offset of each partition that `bound` stands for, as the start of reading."""
+        if bound.kind is Kind.GROUP:
+            return self._committed(bound.group_id, partitions)
+        if bound.kind not in {Kind.TIMESTAMP, Kind.TIMESTAMPS}:
+            return self._plain(bound, partitions)
+        found = self.first_at(self._times(bound, partitions))
+        missing = sorted(tp for tp, offset in found.items() if offset is None)
+        if missing and not self._options.latest_if_no_match:
+            raise ConfigError(
+                f"{bound.option}: no record of {', '.join(map(str, missing))} is that late. With "
+                "startingOffsetsByTimestampStrategy=latest such partitions are read from their end.",
+                name=bound.option,
+            )
+        return self._with_latest(found)
+
+    def end(self, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:
+        """The offset of each partition that `bound` stands for, as the end of reading."""
+        if bound.kind in {Kind.TIMESTAMP, Kind.TIMESTAMPS}:
+            return self._with_latest(self.first_at(self._times(bound, partitions)))
+        return self._plain(bound, partitions)
+
+    def _plain(self, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:
+        if bound.kind is Kind.EARLIEST:
+            return self.earliest(partitions)
+        if bound.kind is Kind.LATEST:
+            return self.latest(partitions)
+        self._check_all_named(bound, partitions)
+        named = bound.values
+        return {
+            **named,
+            **self.earliest([tp for tp, offset in named.items() if offset == EARLIEST]),
+            **self.latest([tp for tp, offset in named.items() if offset == LATEST]),
+        }
+
+    def _times(self, bound: Bound, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if bound.kind is Kind.TIMESTAMP:
+            return dict.fromkeys(partitions, bound.timestamp_ms)
+        self._check_all_named(bound, partitions)
+        return bound.values
+
+    def _with_latest(self, found: Mapping[TopicPartition, int | None]) -> Offsets:
+        latest = self.latest([tp for tp, offset in found.items() if offset is None])
+        return {tp: latest[tp] if offset is None else offset for tp, offset in found.items()}
+
+    def _committed(self, group_id: str, partitions: Collection[TopicPartition]) -> Offsets:
+        committed = self._ask(
+            f"looking up the offsets of group {group_id}",
+            lambda admin: admin.list_consumer_group_offsets(group_id, sorted(partitions)),
+        )
+        found = {tp: each.offset for tp in partitions if (each := committed.get(tp)) is not None}
+        missing = sorted(set(partitions) - set(found))
+        if missing:
+            _log.warning(
+                "Group %s has committed nothing for %s, which is read from its beginning.",
+                group_id,
+                ", ".join(map(str, missing)),
+            )
+        return {**found, **self.earliest(missing)}
+
+    @staticmethod
+    def _check_all_named(bound: Bound, partitions: Collection[TopicPartition]) -> None:
+        missing, more = (
+            sorted(set(partitions) - set(bound.values)),
+            sorted(set(bound.values) - set(partitions)),
+        )
+        if not missing and not more:
+            return
+        what = [f"{', '.join(map(str, missing))} is missing"] if missing else []
+        what += [f"{', '.join(map(str, more))} is not read"] if more else []
+        raise ConfigError(
+            f"{bound.option} must name all partitions that are read, and no other (-1 is latest, -2 earliest): "
+            f"{'; '.join(what)}.",
+            name=bound.option,
+        )
+
+    def _partitions_of(
+        self, topics: Collection[str], *, may_vanish: bool = False
+    ) -> frozenset[TopicPartition]:
+        if not topics:
+            return frozenset()
+        try:
+            described = self._ask("describing topics", lambda admin: admin.describe_topics(sorted(topics)))
+        except AdminError as error:
+            gone = {
+                name for name, each in error.errors.items() if isinstance(each, UnknownTopicOrPartitionError)
+            }
+            if len(gone) != len(error.errors):
+                raise
+            if not may_vanish:
+                self._report_missing(gone)
+            described = dict(error.results)
+        return frozenset(
+            TopicPartition(info.topic, info.partition)
+            for topic in described.values()
+            for info in topic.partitions
+        )
+
+    def _report_missing(self, topics: Collection[str]) -> None:
+        names = ", ".join(sorted(topics))
+        report_data_loss(
+            self._options.fail_on_data_loss, f"There is no topic {names} ({self._options.subscription})."
+        )
+
+    def _list(self, specs: Mapping[TopicPartition, int]) -> Offsets:
+        if not specs:
+            return {}
+        level = self._options.isolation_level
+        found = self._ask(
+            "looking up offsets", lambda admin: admin.list_offsets(specs, isolation_level=level)
+        )
+        return {tp: each.offset for tp, each in found.items()}
+
+    def _ask(self, what: str, question: Callable[[KafkaAdminClient], T]) -> T:
+        tries = 0
+        while True:
+            try:
+                return question(clients.shared_admin(self._settings))
+            except KafkaError as error:
+                tries += 1
+                if tries > self._options.retries or not _passing(error):
+                    raise
+                _log.warning(
+                    "%s failed (%s); try %d of %d follows.", what, error, tries + 1, self._options.retries + 1
+                )
+            clients.drop_admin(self._settings)
+            self._time.sleep_ms(self._options.retry_interval_ms)
+
+
+def _passing(error: KafkaError) -> bool:
+    if isinstance(error, AdminError):
+        return any(each.retriable for each in error.errors.values()) and not any(
+            isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()
+        )
+    return error.retriable
