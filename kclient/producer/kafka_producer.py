@@ -114,6 +114,7 @@ class KafkaProducer(Generic[K, V]):
         self._core = core
         self._guard = core.guard
         self._closed = False
+        self._parts_closed = False
         # What every record would ask for is looked up here once.
         self._topics = core.accumulator.topics
         self._ignore_keys = core.config.partitioner_ignore_keys
@@ -377,7 +378,6 @@ class KafkaProducer(Generic[K, V]):
         if self._guard.forked:
             return  # thread and connections are the parent's
         self._plain = False
-        first = not self._closed
         self._closed = True
         io_thread = core.io_thread
         if timeout_ms is None:
@@ -389,8 +389,9 @@ class KafkaProducer(Generic[K, V]):
             log.warning(
                 "[Producer clientId=%s] A callback that does not return keeps the producer", core.client_id
             )
-        if first:
+        if not self._parts_closed:
             self._close_parts()
+            self._parts_closed = True
 
     def _close_parts(self) -> None:
         core = self._core
@@ -424,12 +425,13 @@ class KafkaProducer(Generic[K, V]):
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
-        if core is None or self._closed or core.guard.forked or not core.io_thread.alive:
+        if core is None or core.guard.forked or not core.io_thread.alive:
             return
         # No lock may be taken here: the collector may run in the middle of whatever holds it. The I/O thread
-        # delivers what it has and ends.
+        # delivers what it has and ends. That may be needed after close(), too, if a Ctrl-C ended it.
         core.io_thread.begin_close()
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=1, source=self)
+        if not self._closed:
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=1, source=self)
 
     def __repr__(self) -> str:
         core = self._core

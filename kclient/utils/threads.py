@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
+from kclient.utils import fork
+
 log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 1.0
 
 
 class KafkaThread(threading.Thread):
@@ -14,6 +19,9 @@ class KafkaThread(threading.Thread):
 
     Daemon, because a client that was never closed must not keep the interpreter alive; clients flush at exit on
     their own terms.
+
+    It keeps its own account of whether it runs: before Python 3.13 a Ctrl-C that ends `Thread.join` makes the thread
+    pass for dead, and whoever joins it again would not wait any more.
     """
 
     def __init__(
@@ -25,6 +33,27 @@ class KafkaThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._body = target
         self._on_death = on_death
+        self._generation = fork.generation
+        self._ended = False
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def is_alive(self) -> bool:
+        """Whether it was started, in this process, and has not ended."""
+        return self.ident is not None and not self._ended and self._generation == fork.generation
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end, `timeout` seconds at most. May be interrupted and called again."""
+        if threading.current_thread() is not self:
+            deadline = None if timeout is None else time.monotonic() + timeout
+            while self.is_alive():
+                left = _LOOK_AGAIN_S if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    return
+                # In pieces, because a Ctrl-C between the next two calls leaves the lock held for those who wait, too.
+                if self._running.acquire(timeout=min(left, _LOOK_AGAIN_S)):
+                    self._running.release()
+        super().join(timeout)
 
     def run(self) -> None:
         try:
@@ -36,6 +65,8 @@ class KafkaThread(threading.Thread):
         finally:
             # The target closes over its client; a finished thread object must not keep that alive.
             del self._body, self._on_death
+            self._ended = True
+            self._running.release()
 
 
 class IdempotentCloser:

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from interrupts import Storm
 from kclient.errors import ForkedClientError
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
@@ -88,6 +89,28 @@ def test_a_thread_that_dies_logs_it_and_hands_the_error_over(caplog: pytest.LogC
     assert [str(error) for error in deaths] == ["gone"]
     assert "kclient-test died" in caplog.text
     assert thread.daemon
+
+
+def test_a_thread_lives_until_it_ends_however_often_waiting_for_it_is_interrupted() -> None:
+    over = threading.Event()
+
+    def wait_until_over() -> None:
+        over.wait()
+
+    thread = KafkaThread("kclient-test", wait_until_over)
+    assert not thread.is_alive()
+    thread.start()
+    with Storm(KafkaThread.join) as storm:
+        while storm.raised < 20:
+            with pytest.raises(KeyboardInterrupt):
+                thread.join()
+            assert thread.is_alive()
+    thread.join(0)
+    assert thread.is_alive()
+    over.set()
+    thread.join()
+    assert not thread.is_alive()
+    assert thread not in threading.enumerate()
 
 
 def test_a_timer_counts_down_and_can_be_reset() -> None:
