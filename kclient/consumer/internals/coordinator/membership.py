@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-import attrs
-
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
-from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
 from kclient.consumer.internals.events import RebalanceCallback, RebalanceKind
@@ -66,15 +65,6 @@ _WITH_HEARTBEAT = frozenset(
 )
 
 
-@attrs.define
-class _Leadership:
-    """A leader's assignment in the making, waiting for the metadata of topics that only others subscribe to."""
-
-    subscriptions: dict[str, Subscription]
-    after_version: int
-    deadline_ms: int
-
-
 class Membership:
     """The member's state machine. Belongs to the I/O thread; `generation` and `state` may be read by any.
 
@@ -98,9 +88,9 @@ class Membership:
         log_context: LogContext,
     ) -> None:
         self._settings = settings
+        self._leader = GroupLeader(assignors, subscriptions, metadata, log_context)
         self._assignors = assignors
         self._subscriptions = subscriptions
-        self._metadata = metadata
         self._finder = finder
         self._sender = sender
         self._heartbeat = heartbeat
@@ -120,8 +110,6 @@ class Membership:
         self._lost = False
         self._may_join = False
         self._joined_topics: frozenset[str] | None = None
-        self._leadership: _Leadership | None = None
-        self._watched: dict[str, object] | None = None
         self._pattern_seen = False
 
     # What others ask.
@@ -163,8 +151,8 @@ class Membership:
         wait_ms = NEVER
         if self.generation.is_valid and self.state in _WITH_HEARTBEAT:
             wait_ms = self._poll_heartbeat(now_ms)
-        if self._leadership is not None:
-            wait_ms = min(wait_ms, self._poll_leadership(now_ms))
+        if self._leader.assigning:
+            wait_ms = min(wait_ms, self._poll_leader(now_ms))
         if self._rejoin_reason is not None:
             wait_ms = min(wait_ms, self._poll_rejoin(now_ms))
         return wait_ms
@@ -186,9 +174,7 @@ class Membership:
         self._pattern_seen = True
         if self._joined_topics is not None and self._joined_topics != self._subscriptions.subscription():
             self.request_rejoin("the topics that match the subscription changed")
-        watched = self._watched
-        if watched is not None and watched != group_protocol.partition_counts(cluster, watched):
-            self._watched = None
+        if self._leader.is_outdated(cluster):
             self.request_rejoin("the partitions of the group's topics changed")
 
     def callback_done(self, callback: RebalanceCallback) -> None:
@@ -243,8 +229,7 @@ class Membership:
     def _abandon(self) -> None:
         """Forget what is under way."""
         self._attempt += 1
-        self._leadership = None
-        self._watched = None
+        self._leader.forget()
         self._joined_topics = None
         if self._callback is not None and self._callback.cancel():
             self._callback = None
@@ -390,43 +375,24 @@ class Membership:
         if response.leader != response.member_id:
             self._subscriptions.reset_group_subscription()
             self._sync({}, now_ms)
-            return
-        subscriptions = group_protocol.decode_members(response.members, self._log)
-        topics = {topic for each in subscriptions.values() for topic in each.topics}
-        if response.skip_assignment:
-            self._subscriptions.group_subscribe(topics)
-            self._watched = group_protocol.partition_counts(self._metadata.fetch(), topics)
+        elif response.skip_assignment:
+            self._leader.keep(response.members)
             self._sync({}, now_ms)
-            return
-        version = self._metadata.update_version
-        if self._subscriptions.group_subscribe(topics):
-            # Topics that only other members subscribe to are not known here yet.
-            version = self._metadata.request_update_for_new_topics()
         else:
-            version -= 1
-        deadline_ms = now_ms + self._settings.rebalance_timeout_ms
-        self._leadership = _Leadership(subscriptions, version, deadline_ms)
-        self._poll_leadership(now_ms)
+            deadline_ms = now_ms + self._settings.rebalance_timeout_ms
+            self._leader.begin(response.protocol_name or "", response.members, deadline_ms)
+            self._poll_leader(now_ms)
 
-    def _poll_leadership(self, now_ms: int) -> int:
-        leading = self._leadership
-        assert leading is not None
-        if self._metadata.update_version <= leading.after_version and now_ms < leading.deadline_ms:
-            return leading.deadline_ms - now_ms
-        self._leadership = None
-        assignor = self._assignors[self.generation.assignor or ""]
-        cluster = self._metadata.fetch()
-        topics = {topic for each in leading.subscriptions.values() for topic in each.topics}
-        self._watched = group_protocol.partition_counts(cluster, topics)
+    def _poll_leader(self, now_ms: int) -> int:
+        wait_ms = self._leader.wait_ms(now_ms)
+        if wait_ms:
+            return wait_ms
         try:
-            shares = group_protocol.assign(assignor, cluster, leading.subscriptions)
-        except Exception as error:  # an assignor may be the user's
-            self._log.exception("The assignor %s failed", assignor.name)
-            wrapped = error if isinstance(error, KafkaError) else None
-            self.fail(wrapped or KafkaError(f"The assignor {assignor.name!r} failed: {error!r}"))
-            return NEVER
-        self._log.info("Leading the group of %d members, assigned by %s", len(shares), assignor.name)
-        self._sync(shares, now_ms)
+            shares = self._leader.assign()
+        except KafkaError as error:
+            self.fail(error)
+        else:
+            self._sync(shares, now_ms)
         return NEVER
 
     def _sync(self, shares: Mapping[str, bytes], now_ms: int) -> None:

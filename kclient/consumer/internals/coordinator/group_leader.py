@@ -1,0 +1,107 @@
+"""What the leader of a group does beside being a member: assigns, and watches whether its assignment still fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kclient.client.metadata import Metadata
+from kclient.common.cluster import Cluster
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
+from kclient.consumer.internals.coordinator import group_protocol
+from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.errors import KafkaError
+from kclient.protocol.messages.join_group import JoinGroupResponseMember
+from kclient.utils.log_context import LogContext
+
+
+@attrs.define
+class _Assignment:
+    """An assignment in the making, waiting for the metadata of topics that only other members subscribe to."""
+
+    assignor: ConsumerPartitionAssignor
+    subscriptions: dict[str, Subscription]
+    after_version: int
+    deadline_ms: int
+
+
+class GroupLeader:
+    """The leader's part of a rebalance and what follows it. Belongs to the I/O thread."""
+
+    def __init__(
+        self,
+        assignors: Mapping[str, ConsumerPartitionAssignor],
+        subscriptions: SubscriptionState,
+        metadata: Metadata,
+        log_context: LogContext,
+    ) -> None:
+        self._assignors = assignors
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._log = log_context.logger(__name__)
+        self._assignment: _Assignment | None = None
+        self._watched: dict[str, object] | None = None
+
+    @property
+    def assigning(self) -> bool:
+        """Whether an assignment is in the making."""
+        return self._assignment is not None
+
+    def forget(self) -> None:
+        """The member leads nothing any more."""
+        self._assignment = None
+        self._watched = None
+
+    def keep(self, members: Sequence[JoinGroupResponseMember]) -> None:
+        """Lead a group whose assignment stays as it is (KIP-814), and watch over it."""
+        topics = _topics(group_protocol.decode_members(members, self._log))
+        self._subscriptions.group_subscribe(topics)
+        self._watched = group_protocol.partition_counts(self._metadata.fetch(), topics)
+
+    def begin(self, assignor: str, members: Sequence[JoinGroupResponseMember], deadline_ms: int) -> None:
+        """Lead a group: `assign` can be called once `wait_ms` is 0, which it is at `deadline_ms` at the latest."""
+        subscriptions = group_protocol.decode_members(members, self._log)
+        version = self._metadata.update_version
+        if self._subscriptions.group_subscribe(_topics(subscriptions)):
+            # Topics that only other members subscribe to are not known here yet.
+            version = self._metadata.request_update_for_new_topics()
+        else:
+            version -= 1
+        self._assignment = _Assignment(self._assignors[assignor], subscriptions, version, deadline_ms)
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long the assignment in the making waits for metadata at most."""
+        making = self._assignment
+        if making is None or self._metadata.update_version > making.after_version:
+            return 0
+        return max(making.deadline_ms - now_ms, 0)
+
+    def assign(self) -> dict[str, bytes]:
+        """Every member's share, encoded, by member id. Raises KafkaError if the assignor, the user's maybe, fails."""
+        making, self._assignment = self._assignment, None
+        assert making is not None
+        cluster = self._metadata.fetch()
+        self._watched = group_protocol.partition_counts(cluster, _topics(making.subscriptions))
+        name = making.assignor.name
+        try:
+            shares = group_protocol.assign(making.assignor, cluster, making.subscriptions)
+        except Exception as error:
+            self._log.exception("The assignor %s failed", name)
+            if isinstance(error, KafkaError):
+                raise
+            raise KafkaError(f"The assignor {name!r} failed: {error!r}") from error
+        self._log.info("Leading the group of %d members, assigned by %s", len(shares), name)
+        return shares
+
+    def is_outdated(self, cluster: Cluster) -> bool:
+        """Whether the group's topics have other partitions than when they were assigned; told once."""
+        watched = self._watched
+        if watched is None or watched == group_protocol.partition_counts(cluster, watched):
+            return False
+        self._watched = None
+        return True
+
+
+def _topics(subscriptions: Mapping[str, Subscription]) -> set[str]:
+    return {topic for each in subscriptions.values() for topic in each.topics}
