@@ -9,7 +9,22 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kclient._accel.hooks import hooks
+from kclient._accel.pure_batch_input import (
+    MAX_RECORD_BYTES,
+    Column,
+    Row,
+    check_content,
+    check_headers,
+    check_many,
+    check_timestamp,
+    checked_column,
+    checked_timestamps,
+    rows,
+    too_large,
+    unfit,
+)
 from kclient._accel.pure_future import BatchResult, Future
+from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import Buffer, crc32c
 from kclient._accel.pure_records import decode_records
 from kclient._accel.varint import zigzag
@@ -28,6 +43,8 @@ _SHORT = tuple(zigzag(n) for n in range(8192))
 _FIRST_TWO_BYTES = 64
 _FIRST_THREE_BYTES = 8192
 _CODEC_BITS = 0x07
+# What a record has besides key, value and headers, each part at its longest.
+_LARGEST_FRAME = 32
 
 
 def _varint(value: int) -> bytes:
@@ -102,15 +119,19 @@ class BatchBuilder:
         """Add a record; None if it does not fit or the batch is closed, and then nothing has changed.
 
         `timestamp_ms` None means now. `callback(metadata, error)` runs when the record is acknowledged or has failed.
+        Raises TypeError for what is not bytes, ValueError for a timestamp or a size that the format cannot hold.
         """
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
+            if timestamp_ms > self._max_ts and self.count:
+                # Once per millisecond. The first record is added under a lock of the caller's, who does this later.
+                hand_over()
         with self._lock:
             if self.closed:
                 return None
             index = self.count
             base_ts = self._base_ts if index else timestamp_ms
-            if key is None and value is not None and not headers:
+            if key is None and type(value) is bytes and not headers:
                 key_size = -1
                 value_size = len(value)
                 if (
@@ -122,9 +143,13 @@ class BatchBuilder:
                 offset = _SHORT[index] if index < _FIRST_THREE_BYTES else zigzag(index)
                 record = self._prefix + offset + self._suffix + value + b"\0"
             else:
+                check_content(key, "key")
+                check_content(value, "value")
+                if headers:
+                    check_headers(headers)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
-                record = encode_record(timestamp_ms - base_ts, index, key, value, headers)
+                record = _checked_record(timestamp_ms, base_ts, index, key, value, headers)
             if index and len(self._buf) + len(record) > self.limit:
                 return None
             self._buf += record
@@ -141,6 +166,9 @@ class BatchBuilder:
 
     def _cache_frame(self, timestamp_ms: int, base_ts: int, value_size: int, index: int) -> None:
         """Prepare what stands around the offset in records without key and headers, from `index` on."""
+        check_timestamp(timestamp_ms, base_ts)
+        if value_size > MAX_RECORD_BYTES - _LARGEST_FRAME:
+            raise too_large()
         delta = zigzag(timestamp_ms - base_ts)
         size = _varint(value_size)
         offset_bytes = len(_varint(index))
@@ -150,6 +178,86 @@ class BatchBuilder:
         self._cached_ts = timestamp_ms
         self._cached_length = value_size
         self._cached_end = 1 << (7 * offset_bytes - 1)
+
+    def append_many(
+        self,
+        timestamp_ms: int | None,
+        keys: list[bytes | None] | tuple[bytes | None, ...] | None,
+        values: list[bytes | None] | tuple[bytes | None, ...],
+        start: int,
+        stop: int,
+    ) -> tuple[int, int]:
+        """Add the records with `values[start:stop]`, and the `keys` beside them, until the batch is full.
+
+        Returns the index of the first record in the batch, and how many were taken: none if the batch is full or
+        closed. They have no futures; the batch's result tells what became of them. `timestamp_ms` None means now.
+
+        What is wrong with the first one raises as in `append` (its index is named); what is wrong with a later one
+        only ends the run before it, so that nothing is both taken and refused.
+        """
+        check_many(keys, values, start, stop)
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+
+        def taken() -> Iterator[Row]:
+            for i in range(start, stop):
+                key = None if keys is None else keys[i]
+                value = values[i]
+                if type(value) is not bytes or key is not None:
+                    check_content(key, f"keys[{i}]")
+                    check_content(value, f"values[{i}]")
+                yield timestamp_ms, key, value
+
+        return self._append_rows(taken())
+
+    def append_columns(
+        self, timestamps: Buffer | None, keys: Column | None, values: Column | None, start: int, stop: int
+    ) -> tuple[int, int]:
+        """Add the records `start` to `stop` of columns, as `append_many` does.
+
+        `timestamps` is a buffer of int64, None means now; a column that is None is null in every record. Raises
+        TypeError for buffers of a wrong kind and ValueError for offsets that lie outside of the data.
+        """
+        times: memoryview | int
+        if timestamps is None:
+            times = time.time_ns() // 1_000_000
+        else:
+            times = checked_timestamps(timestamps, start, stop)
+        key_column = None if keys is None else checked_column(keys, "keys", start, stop)
+        value_column = None if values is None else checked_column(values, "values", start, stop)
+        if timestamps is None and keys is None and values is None and not 0 <= start <= stop:
+            raise ValueError(f"records {start} to {stop} were to be taken")
+        return self._append_rows(rows(times, key_column, value_column, start, stop))
+
+    def _append_rows(self, records: Iterator[Row]) -> tuple[int, int]:
+        parts: list[bytes] = []
+        with self._lock:
+            first = index = self.count
+            if self.closed:
+                return first, 0
+            base_ts, max_ts = self._base_ts, self._max_ts
+            size = len(self._buf)
+            try:
+                for timestamp_ms, key, value in records:
+                    if not index:
+                        base_ts = max_ts = timestamp_ms
+                    part = _checked_record(timestamp_ms, base_ts, index, key, value, None)
+                    size += len(part)
+                    if index and size > self.limit:
+                        break
+                    parts.append(part)
+                    index += 1
+                    max_ts = max(max_ts, timestamp_ms)
+            except (TypeError, ValueError):
+                if not parts:
+                    raise
+            # No call from here on: a Ctrl-C finds all of it done or nothing.
+            joined = b"".join(parts)
+            self._buf += joined
+            self._base_ts = base_ts
+            self._max_ts = max_ts
+            self.count = index
+            return first, index - first
 
     @property
     def size(self) -> int:
@@ -231,18 +339,13 @@ class BatchBuilder:
     def _write_header(
         self, buf: bytearray, producer_id: int, producer_epoch: int, base_sequence: int
     ) -> None:
-        _COVERED.pack_into(
-            buf,
-            _PREFIX.size,
-            self._attributes,
-            self.count - 1,
-            self._base_ts,
-            self._max_ts,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            self.count,
-        )
+        attributes, count = self._attributes, self.count
+        place = (producer_id, producer_epoch, base_sequence)
+        times = (self._base_ts, self._max_ts)
+        try:
+            _COVERED.pack_into(buf, _PREFIX.size, attributes, count - 1, *times, *place, count)
+        except struct.error:
+            raise unfit(attributes, *place) from None
         with memoryview(buf) as view:
             checksum = crc32c(view[_PREFIX.size :])
         _PREFIX.pack_into(buf, 0, 0, len(buf) - 12, -1, 2, checksum)
@@ -290,6 +393,21 @@ class BatchBuilder:
             self._buf = bytearray(HEADER_BYTES)
             self._uncompressed_size = 0
             self._complete = False
+
+
+def _checked_record(
+    timestamp_ms: int,
+    base_ts: int,
+    index: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers | None,
+) -> bytes:
+    check_timestamp(timestamp_ms, base_ts)
+    record = encode_record(timestamp_ms - base_ts, index, key, value, headers)
+    if len(record) > MAX_RECORD_BYTES:
+        raise too_large()
+    return record
 
 
 def encode_record(

@@ -1,5 +1,5 @@
-# Numbers of the wire, and CRC-32C, for the modules beside this file. Everything is inline: there is no wire module.
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+# Numbers of the wire and the two hashes, for the modules beside this file. Everything is inline: there is no wire module.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "crc32c.h" nogil:
     void crc32c_setup "kclient_crc32c_setup"()
@@ -50,3 +50,26 @@ cdef inline uint32_t get_32(const uint8_t* at) noexcept nogil:
 
 cdef inline uint64_t get_64(const uint8_t* at) noexcept nogil:
     return (<uint64_t>get_32(at) << 32) | get_32(at + 4)
+
+
+cdef inline uint32_t mixed(uint32_t word) noexcept nogil:
+    word *= <uint32_t>0x5BD1E995
+    return (word ^ (word >> 24)) * <uint32_t>0x5BD1E995
+
+
+cdef inline int32_t murmur2_of(const uint8_t* at, Py_ssize_t size) noexcept nogil:
+    cdef uint32_t h = <uint32_t>0x9747B28C ^ <uint32_t>size
+    while size >= 4:
+        h = h * <uint32_t>0x5BD1E995 ^ mixed(
+            at[0] | <uint32_t>at[1] << 8 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 24
+        )
+        at += 4
+        size -= 4
+    if size:
+        if size == 3:
+            h ^= <uint32_t>at[2] << 16
+        if size >= 2:
+            h ^= <uint32_t>at[1] << 8
+        h = (h ^ at[0]) * <uint32_t>0x5BD1E995
+    h = (h ^ (h >> 13)) * <uint32_t>0x5BD1E995
+    return <int32_t>(h ^ (h >> 15))

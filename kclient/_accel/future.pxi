@@ -1,0 +1,76 @@
+# Part of batch.pyx: the futures of records.
+
+@cython.final
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Future:
+    """The result of one record: a handle on its batch's result and the record's index in it. Thread-safe.
+
+    Not known to the cyclic collector, which would spend more time on the futures that an application keeps than is
+    spent on their records. The only way back to a future is its result's list of callbacks, given up when it is
+    complete.
+    """
+
+    cdef object _result
+    cdef int64_t _timestamp_ms
+    cdef int32_t _index, _key_size, _value_size
+
+    def __init__(self, result, int index, int64_t timestamp_ms, int key_size, int value_size):
+        self._result = result
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = key_size
+        self._value_size = value_size
+
+    def done(self):
+        """Whether the record was acknowledged or has failed."""
+        return self._result.done or self._result.successor(self._index)[0].done
+
+    def result(self, timeout=None):
+        """The record's metadata; waits for it up to `timeout` seconds, or without end.
+
+        Raises the record's error if it failed, and a TimeoutError if neither is known in time.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self.metadata()
+
+    def exception(self, timeout=None):
+        """The record's error, None if it was written; waits, and raises when the time is over, as `result` does."""
+        if not self.done() and not self._wait(timeout):
+            result = self._result
+            raise hooks.timeout_error(
+                f"{result.topic}-{result.partition}: the record was not acknowledged within {timeout} s; "
+                "it may still be"
+            )
+        return self.resolved_error()
+
+    def add_done_callback(self, callback):
+        """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
+        result, _ = self.resolve()
+        result.add_callback(self, callback, False)
+
+    def metadata(self):
+        """The record's metadata as far as it is known now; never waits and never raises."""
+        result, index = self.resolve()
+        return result.metadata_factory(result, index, self._timestamp_ms, self._key_size, self._value_size)
+
+    def resolve(self):
+        """The result that stands for the record now, and the record's index in it."""
+        return self._result.successor(self._index)
+
+    def resolved_error(self):
+        """The record's error as far as it is known now."""
+        result, index = self.resolve()
+        return result.record_error(index)
+
+    cdef bint _wait(self, timeout) except -1:
+        # Follows the record alone: the batch's other parts, if it is cut up, may take longer.
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            result, _ = self.resolve()
+            if result.done:
+                return True
+            if not result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                return self.done()

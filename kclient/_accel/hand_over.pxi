@@ -1,0 +1,75 @@
+# Part of batch.pyx: the time of day, and giving way to the I/O thread.
+
+cdef extern from *:
+    """
+    #include <time.h>
+    #if defined(_WIN32)
+    #include <windows.h>
+    #define kclient_yield() ((void)SwitchToThread())
+    #else
+    #include <sched.h>
+    #define kclient_yield() ((void)sched_yield())
+    #endif
+
+    /* Microseconds since the epoch; -1 where C does not tell. */
+    static int64_t kclient_clock_us(void) {
+        struct timespec now;
+    #if defined(CLOCK_REALTIME)
+        if (clock_gettime(CLOCK_REALTIME, &now) != 0) return -1;
+    #elif defined(TIME_UTC)
+        if (timespec_get(&now, TIME_UTC) != TIME_UTC) return -1;
+    #else
+        return -1;
+    #endif
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    }
+    """
+    int64_t kclient_clock_us() nogil
+    void kclient_yield() nogil
+
+cdef enum:
+    # Letting go of the GIL costs some microseconds: more often than this it would cost throughput.
+    HAND_OVER_INTERVAL_US = 300
+    HAND_OVER_YIELDS = 50
+
+cdef volatile int io_waiting = 0
+cdef int64_t last_hand_over_us = 0
+
+
+cdef volatile int* hand_over_waiting() noexcept nogil:
+    return &io_waiting
+
+
+def _nobody_waits():
+    """In a forked child: the I/O threads that were counted are the parent's."""
+    global io_waiting
+    io_waiting = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_nobody_waits)
+
+
+cdef int64_t now_us() except -1:
+    cdef int64_t now = kclient_clock_us()
+    return now if now >= 0 else time.time_ns() // 1000
+
+
+cdef int give_way(int64_t us) except -1:
+    """Let an I/O thread have the GIL that waits for it. Anything may have changed afterwards."""
+    global last_hand_over_us
+    cdef int turns = 0
+    if 0 <= us - last_hand_over_us < HAND_OVER_INTERVAL_US:
+        return 0
+    last_hand_over_us = us
+    with nogil:
+        while io_waiting > 0 and turns < HAND_OVER_YIELDS:
+            kclient_yield()
+            turns += 1
+    return 0
+
+
+cdef inline int maybe_hand_over() except -1:
+    if io_waiting > 0:
+        give_way(now_us())
+    return 0
