@@ -15,7 +15,9 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
+
+from kclient._accel.batch cimport hand_over_waiting
 
 cdef extern from *:
     """
@@ -136,12 +138,6 @@ cdef extern from *:
     void kclient_close(int fd)
 
 AVAILABLE = bool(KCLIENT_EPOLL)
-
-cdef volatile int waiting = 0
-cdef volatile int* hand_over_waiting() noexcept nogil:
-    return &waiting
-def waiting_now():
-    return waiting
 
 cdef enum:
     ADD = 0

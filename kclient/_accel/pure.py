@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kclient._accel.pure_batch import BatchBuilder, encode_record
 from kclient._accel.pure_future import BatchResult, Future
+from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_poller import Poller
 from kclient._accel.pure_reader import RecordReader
@@ -18,5 +19,6 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "hand_over",
     "murmur2",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
 
+from kclient._accel import pure_hand_over
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 Buffer = bytes | bytearray | memoryview
@@ -36,7 +38,21 @@ class Poller:
     `send`, and the rest that did not fit is its `wants_write`.
     """
 
-    __slots__ = ("_closed", "_selector", "_wake_lock", "_wake_receiver", "_wake_sender", "_woken", "polling")
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_round",
+        "_selector",
+        "_stalled_round",
+        "_thread_id",
+        "_waiter",
+        "_wake_lock",
+        "_wake_receiver",
+        "_wake_sender",
+        "_watched",
+        "_woken",
+        "polling",
+    )
 
     def __init__(self) -> None:
         self.polling = False
@@ -46,17 +62,24 @@ class Poller:
         self._woken = False
         self._closed = False
         self._selector = DefaultSelector()
+        self._watched: set[int] = set()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._wake_receiver.setblocking(False)
         self._wake_sender.setblocking(False)
         self._selector.register(self._wake_receiver.fileno(), EVENT_READ, _WAKE)
+        self._thread_id = 0
+        self._round = 0  # polls so far
+        self._stalled_round = 0  # the one in which it was given way in vain
+        self._waiter: threading.Lock | None = None
+        pure_hand_over.enter(self)
 
     def register(self, sock: socket.socket, events: int, data: Any) -> None:
         """Watch `sock` for `events`; `poll` gives `data` with them. KeyError if it is watched already."""
         fd = self._checked(sock, events)
-        if fd in self._selector.get_map():
+        if fd in self._watched:
             raise KeyError(f"file descriptor {fd} is watched already")
         self._selector.register(fd, events, data)
+        self._watched.add(fd)
 
     def modify(self, sock: socket.socket, events: int, data: Any) -> None:
         """Watch for other `events`, with other `data`. KeyError if the socket is not watched."""
@@ -68,6 +91,7 @@ class Poller:
         """Watch `sock` no longer. KeyError if it is not watched."""
         fd = self._checked(sock, _BOTH)
         self._known(fd)
+        self._watched.remove(fd)
         self._selector.unregister(fd)
 
     def poll(self, timeout_ms: int) -> list[tuple[Any, int]]:
@@ -77,6 +101,10 @@ class Poller:
         raises ends the call, otherwise the wait goes on.
         """
         self._check_open()
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            waiter.release()
         # First the announcement, then the look at the flag; `wake` does it the other way round. So one of the two
         # sees the other.
         self.polling = True
@@ -84,6 +112,8 @@ class Poller:
             timeout_s = 0 if self._woken else None if timeout_ms < 0 else timeout_ms / 1000
             ready = self._selector.select(timeout_s)
         finally:
+            self._round += 1
+            self._thread_id = threading.get_ident()
             self.polling = False
         events = []
         for key, mask in ready:
@@ -146,9 +176,47 @@ class Poller:
             if self._closed:
                 return
             self._closed = True
+        pure_hand_over.leave(self)
+        self._watched.clear()
         self._selector.close()
         self._wake_receiver.close()
         self._wake_sender.close()
+
+    def give_way(self) -> bool:
+        """Wait for a moment, until this Poller's thread polls again, if it wants to run; for `hand_over`.
+
+        False, at once, if it sleeps, or is the caller. A thread that was given way in vain does not want the
+        interpreter, but a lock, say; it is not waited for again in the same round.
+        """
+        round_ = self._round
+        if (
+            round_ == self._stalled_round
+            or self._thread_id == threading.get_ident()
+            or self._waiter is not None
+        ):
+            return False
+        if self.polling and not self._has_events():
+            return False
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiter = waiter
+        if not waiter.acquire(timeout=pure_hand_over.GIVE_WAY_S):
+            self._waiter = None
+            if self._round == round_:
+                self._stalled_round = round_
+        return True
+
+    def _has_events(self) -> bool:
+        """Whether a poll would return at once; asks the system, so any thread may. False if that cannot be known."""
+        fileno = getattr(self._selector, "fileno", None)
+        if fileno is None or not hasattr(select, "poll"):
+            return False
+        probe = select.poll()
+        try:
+            probe.register(fileno(), select.POLLIN)
+        except ValueError:
+            return False  # closed meanwhile
+        return bool(probe.poll(0))
 
     def _checked(self, sock: socket.socket, events: int) -> int:
         self._check_open()
@@ -160,7 +228,7 @@ class Poller:
         return fd
 
     def _known(self, fd: int) -> None:
-        if fd not in self._selector.get_map():
+        if fd not in self._watched:
             raise KeyError(f"file descriptor {fd} is not watched")
 
     def _check_open(self) -> None:
