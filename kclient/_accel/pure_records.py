@@ -107,7 +107,7 @@ def decode_records(data: bytes, count: int, error: BaseException | None = None) 
             yield size, delta, offset, key, value, headers
     except IndexError:
         if error is not None:
-            raise error from None
+            raise error from error.__cause__
         raise ValueError(f"record {index} is cut off") from None
 
 

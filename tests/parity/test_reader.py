@@ -1,0 +1,477 @@
+"""Both record readers give the same records, columns, positions and errors, in the same places."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import random
+import struct
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers import golden_lines
+from kclient._accel import pure_columns, pure_reader
+from kclient.compress import CompressionType
+from kclient.consumer.types import ConsumerRecord
+from kclient.errors import InvalidRecordError
+from kclient.record import (
+    ControlRecordType,
+    EndTransactionMarker,
+    MemoryRecordsBuilder,
+    RecordBatch,
+    TimestampType,
+    batch_headers,
+)
+from kclient.record import constants as c
+
+native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+
+LOWEST = -(2**63)
+Call = tuple[Any, ...]
+"""("read", most), or ("columns", most, view, column_bytes)."""
+
+
+def strings(column: pure_columns.BinaryColumn, count: int) -> list[bytes | None]:
+    """The strings of a column, by what its layout says."""
+    found: list[bytes | None] = []
+    data = [memoryview(each) for each in column.data]
+    for index in range(count):
+        if column.validity is not None and not memoryview(column.validity)[index >> 3] >> (index & 7) & 1:
+            found.append(None)
+            continue
+        if column.offsets is not None:
+            start, stop = struct.unpack_from("=ii", memoryview(column.offsets).cast("B"), 4 * index)
+            found.append(bytes(data[0][start:stop]))
+            continue
+        assert column.views is not None
+        view = bytes(memoryview(column.views)[16 * index : 16 * index + 16])
+        size = struct.unpack_from("=i", view)[0]
+        if size <= 12:
+            assert not any(view[4 + size :])
+            found.append(view[4 : 4 + size])
+        else:
+            prefix, buffer, at = struct.unpack_from("=4sii", view, 4)
+            found.append(bytes(data[buffer][at : at + size]))
+            assert found[-1] == prefix + bytes(data[buffer][at + 4 : at + size])
+            assert len(found[-1]) == size
+    assert found.count(None) == column.null_count
+    assert (column.validity is None) == (column.null_count == 0)
+    if column.validity is not None:
+        assert len(memoryview(column.validity)) == (count + 7) // 8
+        assert not memoryview(column.validity)[-1] >> (count & 7 or 8)
+    return found
+
+
+def numbers(code: str, buffer: Any, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"={count}{code}", memoryview(buffer).cast("B"))
+
+
+def column_facts(columns: pure_columns.Columns, view: bool) -> list[tuple[Any, ...]]:
+    """(offset, time, its type, key, value, headers) of each record."""
+    count = columns.count
+    for column in (columns.keys, columns.values):
+        assert (column.offsets is None) == view
+        assert (column.views is None) != view
+        if not view:
+            assert len(column.data) == 1
+            assert struct.unpack_from("=i", memoryview(column.offsets).cast("B"), 4 * count)[0] == len(
+                memoryview(column.data[0])
+            )
+    headers: list[tuple[Any, ...]] = [()] * count
+    if columns.headers is not None:
+        ends = numbers("i", columns.headers.offsets, count + 1)
+        assert ends[0] == 0
+        names = strings(columns.headers.names, ends[-1])
+        values = strings(columns.headers.values, ends[-1])
+        pairs = [
+            (name.decode() if name is not None else None, value)
+            for name, value in zip(names, values, strict=True)
+        ]
+        headers = [tuple(pairs[start:stop]) for start, stop in itertools.pairwise(ends)]
+    return list(
+        zip(
+            numbers("q", columns.offsets, count),
+            numbers("q", columns.timestamps, count),
+            numbers("b", columns.timestamp_types, count),
+            strings(columns.keys, count),
+            strings(columns.values, count),
+            headers,
+            strict=True,
+        )
+    )
+
+
+def record_facts(record: Any) -> tuple[Any, ...]:
+    assert record.serialized_key_size == (-1 if record.key is None else len(record.key))
+    assert record.serialized_value_size == (-1 if record.value is None else len(record.value))
+    assert type(record) is ConsumerRecord
+    assert (record.topic, record.partition) == ("t", 3)
+    return (
+        record.offset,
+        record.timestamp_ms,
+        record.timestamp_type,
+        record.key,
+        record.value,
+        record.headers,
+    )
+
+
+def error_facts(error: BaseException) -> tuple[Any, ...]:
+    cause = error.__cause__
+    return type(error), str(error), type(cause), str(cause)
+
+
+def story(reader: Any, calls: Sequence[Call], limit: int = 10_000) -> list[Any]:
+    """Everything that can be seen of a reader while `calls` are made, over and over, until it has ended or failed."""
+    seen: list[Any] = []
+    ends = 0
+    for call in itertools.islice(itertools.cycle(calls), limit):
+        outcome: Any
+        try:
+            if call[0] == "read":
+                records = reader.read(call[1])
+                outcome = [(*record_facts(record), record.leader_epoch) for record in records]
+                ends += not records and call[1] > 0
+            else:
+                columns = reader.read_columns(*call[1:])
+                outcome = None if columns is None else column_facts(columns, call[2])
+                ends += columns is None and call[1] != 0
+        except AssertionError:
+            raise
+        except Exception as error:
+            outcome = error_facts(error)
+            ends += 1
+        seen.append((outcome, reader.next_offset, reader.bytes_read, reader.leader_epoch, reader.exhausted))
+        if ends > 2:
+            return seen
+    raise AssertionError("the reader does not come to an end")
+
+
+def both(
+    data: Any,
+    calls: Sequence[Call],
+    from_offset: int = LOWEST,
+    check_crc: bool = True,
+    aborted: Sequence[tuple[int, int]] | None = None,
+    decompress_max: int = 1 << 20,
+) -> list[Any]:
+    """What both readers tell, which is the same."""
+    stories = [
+        story(
+            body.RecordReader(
+                data,
+                0,
+                len(data),
+                "t",
+                3,
+                from_offset,
+                check_crc,
+                ConsumerRecord,
+                decompress_max=decompress_max,
+                aborted=aborted,
+            ),
+            calls,
+        )
+        for body in (pure_reader, native)
+    ]
+    assert stories[0] == stories[1]
+    return stories[0]
+
+
+def flat(told: list[Any]) -> tuple[list[Any], Any]:
+    """The records of a story, without leader epochs, and its error."""
+    found: list[Any] = []
+    for outcome, *_ in told:
+        if isinstance(outcome, tuple):
+            return found, outcome
+        found += [facts[:6] for facts in outcome or ()]
+    return found, None
+
+
+PLANS: list[list[Call]] = [
+    [("read", 1)],
+    [("read", 1000)],
+    [("columns", None, False)],
+    [("columns", None, True)],
+    [("columns", 1, False), ("columns", 2, True)],
+    [("read", 2), ("columns", 3, False), ("read", 0), ("columns", 0, True), ("columns", 1, True)],
+    [("columns", None, False, 10)],
+]
+
+
+def agree(data: Any, **settings: Any) -> None:
+    """Every way to read gives the same in both bodies, and the same as every other way."""
+    first: Any = None
+    for plan in PLANS:
+        told = flat(both(data, plan, **settings))
+        first = first or told
+        assert told == first
+
+
+def packed(codec: int, payload: bytes, count: int, attributes: int = 0) -> bytes:
+    """A batch of `payload`, whatever that is."""
+    covered = c.COVERED.pack(codec | attributes, max(count - 1, 0), 1000, 1000, -1, -1, -1, count)
+    data = bytearray(c.PREFIX.pack(0, 49 + len(payload), -1, 2, 0) + covered + payload)
+    RecordBatch(memoryview(data)).update_checksum()
+    return bytes(data)
+
+
+GOLDEN = [bytes.fromhex(line["hex"]) for line in golden_lines("record_batches")]
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("check_crc", [True, False], ids=["check_crc", "no_check"])
+@pytest.mark.parametrize("part", range(8))
+def test_all_golden_batches_are_read_alike(part: int, check_crc: bool) -> None:
+    for data in GOLDEN[part::8]:
+        agree(data, check_crc=check_crc, decompress_max=1 << 26)
+
+
+@pytest.mark.golden
+def test_golden_batches_are_read_alike_from_every_offset() -> None:
+    for data in [data for data in GOLDEN if len(data) < 2000][::5]:
+        ends = {header.next_offset for header in valid_headers(data)}
+        for from_offset in sorted({0, 1, *(end + step for end in ends for step in (-2, -1, 0, 1))}):
+            if abs(from_offset) < 2**63 - 1:
+                both(data, PLANS[5], from_offset)
+                both(data, PLANS[2], from_offset, aborted=[])
+
+
+def valid_headers(data: bytes) -> Iterator[Any]:
+    try:
+        yield from batch_headers(data)
+    except Exception:
+        return
+
+
+@pytest.mark.golden
+def test_all_compressed_payloads_end_alike() -> None:
+    for line in golden_lines("compression"):
+        if line["magic"] == 2:
+            codec = CompressionType.for_name(line["codec"])
+            data = packed(codec, base64.b64decode(line["payload"]), 3)
+            for plan in (PLANS[0], PLANS[2]):
+                both(data, plan, decompress_max=1 << 26)
+
+
+# Made batches.
+
+SMALL = st.one_of(st.none(), st.binary(max_size=20), st.binary(min_size=100, max_size=200))
+NAMES = st.one_of(st.sampled_from(["", "a", "trace-id", "überschrift", "🎉"]), st.text(max_size=5))
+TIMES = st.one_of(
+    st.integers(0, 2000), st.sampled_from([-1, 0, 2**62, 2**63 - 1, -(2**63)]), st.integers(LOWEST, 2**63 - 1)
+)
+
+
+def encodable(text: str) -> bool:
+    return not any(0xD800 <= ord(each) < 0xE000 for each in text)
+
+
+HEADERS = st.one_of(
+    st.just(()),
+    st.lists(st.tuples(NAMES.filter(encodable), SMALL), max_size=3).map(tuple),
+    st.just((("a", b"1"),)),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> bytes:
+    """Some batches, one after the other in offset order, with everything that a log can hold."""
+    parts: list[bytes] = []
+    offset = draw(st.sampled_from([0, 0, 7, 2**40, -5, 2**63 - 30]))
+    for _ in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["plain", "plain", "transaction", "marker", "old", "empty", "gaps"]))
+        codec = CompressionType(draw(st.sampled_from([0, 0, 0, 1, 2, 3, 4])))
+        producer = draw(st.integers(0, 2))
+        if kind == "marker":
+            which = draw(st.sampled_from([ControlRecordType.ABORT, ControlRecordType.COMMIT]))
+            parts.append(EndTransactionMarker(which, 0).batch(offset, 1, 0, producer, 0))
+            offset += 1
+            continue
+        settings: dict[str, Any] = {"base_offset": offset, "compression": codec}
+        if kind == "old":
+            settings["magic"] = draw(st.integers(0, 1))
+            if codec is CompressionType.ZSTD:
+                settings["compression"] = CompressionType.GZIP
+            if offset < 0:
+                continue
+            if settings["magic"] == 0:
+                settings["timestamp_type"] = TimestampType.NO_TIMESTAMP_TYPE
+        elif kind == "transaction":
+            settings |= {
+                "producer_id": producer,
+                "producer_epoch": 0,
+                "base_sequence": 0,
+                "is_transactional": True,
+            }
+        if kind != "old":
+            settings["partition_leader_epoch"] = draw(st.sampled_from([-1, 0, 9]))
+            if draw(st.booleans()):
+                settings |= {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time_ms": 77}
+        builder = MemoryRecordsBuilder(**settings)
+        if kind == "empty":
+            parts.append(builder.empty_batch(offset + 3, -1))
+            offset += 4
+            continue
+        base_ms = draw(TIMES)
+        for _ in range(draw(st.integers(1, 5))):
+            at = builder.next_offset + (draw(st.integers(0, 3)) if kind == "gaps" else 0)
+            # A difference of two times has to fit in 64 bits, too, where it is written.
+            time_ms = (
+                base_ms
+                if kind == "old"
+                else max(min(base_ms + draw(st.integers(-70, 9000)), 2**63 - 1), LOWEST)
+            )
+            headers = () if kind == "old" else draw(HEADERS)
+            builder.append(time_ms, draw(SMALL), draw(SMALL), headers, offset=at)
+        last = builder.next_offset - 1
+        if kind == "gaps":
+            last += draw(st.integers(0, 3))
+        parts.append(builder.close(last))
+        offset = last + 1
+    return b"".join(parts)
+
+
+ABORTED = st.one_of(st.none(), st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20)), max_size=4))
+CALLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(1, 4)),
+        st.tuples(st.just("columns"), st.one_of(st.none(), st.integers(1, 4)), st.booleans()),
+        st.tuples(st.just("columns"), st.just(None), st.booleans(), st.integers(0, 300)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@QUICK
+@given(batches(), CALLS, st.integers(-6, 30), ABORTED)
+def test_valid_batches_are_read_alike(
+    data: bytes, calls: list[Call], from_offset: int, aborted: list[tuple[int, int]] | None
+) -> None:
+    both(data, calls, aborted=aborted)
+    both(data, calls, from_offset, aborted=aborted)
+    agree(data, aborted=aborted)
+
+
+@QUICK
+@given(batches(), CALLS, ABORTED, st.data())
+def test_batches_with_a_changed_byte_are_read_alike(
+    data: bytes, calls: list[Call], aborted: list[tuple[int, int]] | None, draw: st.DataObject
+) -> None:
+    if not data:
+        return
+    changed = bytearray(data)
+    for _ in range(draw.draw(st.integers(1, 2))):
+        at = draw.draw(st.integers(0, len(changed) - 1))
+        changed[at] = draw.draw(st.one_of(st.integers(0, 255), st.sampled_from([0x80, 0xFF, 0, 1, 0x7F])))
+    for check_crc in (True, False):
+        both(bytes(changed), calls, check_crc=check_crc, aborted=aborted)
+    agree(bytes(changed), check_crc=False, aborted=aborted)
+
+
+@QUICK
+@given(st.binary(max_size=80), st.integers(-1, 12), CALLS, st.sampled_from([0, 0, 0, 0x20, 1, 2, 3, 4, 5]))
+def test_a_batch_of_garbage_ends_alike(body: bytes, count: int, calls: list[Call], attributes: int) -> None:
+    data = packed(0, body, count, attributes)
+    both(data, calls, aborted=[(-1, 0)])
+    agree(data)
+
+
+@QUICK
+@given(st.binary(max_size=200), CALLS)
+def test_garbage_ends_alike(data: bytes, calls: list[Call]) -> None:
+    both(data, calls, check_crc=False)
+
+
+def test_every_byte_of_a_batch_can_be_any_other() -> None:
+    builder = MemoryRecordsBuilder(base_offset=3)
+    builder.append(1000, b"k", b"value", [("name", b"x" * 13), ("n", None)])
+    builder.append(1070, None, None)
+    builder.append(90_000, b"k" * 100, b"v" * 200)
+    data = builder.close()
+    chance = random.Random(4)
+    for at in range(len(data)):
+        for value in {data[at] ^ 1, 0, 0x7F, 0x80, 0xFF, chance.randrange(256)}:
+            changed = bytearray(data)
+            changed[at] = value
+            both(changed, PLANS[5], check_crc=False, aborted=[])
+
+
+def test_every_cut_ends_alike() -> None:
+    builder = MemoryRecordsBuilder()
+    builder.append(1000, b"k", b"value", [("name", b"x")])
+    builder.append(1070, None, b"v" * 70)
+    body = builder.close()[c.BATCH_OVERHEAD :]
+    for size in range(len(body)):
+        for count in (1, 2, 3):
+            agree(packed(0, body[:size], count))
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+def test_decompressed_data_that_breaks_off_gives_the_records_before(codec: int) -> None:
+    builder = MemoryRecordsBuilder(compression=CompressionType(codec))
+    for index in range(300):
+        builder.append(1000 + index, b"k%d" % index, random.Random(index).randbytes(80))
+    data = bytearray(builder.close())
+    for at in range(c.BATCH_OVERHEAD, len(data), max(1, len(data) // 40)):
+        changed = bytearray(data)
+        changed[at] ^= 0x41
+        for plan in (PLANS[1], PLANS[2], PLANS[3]):
+            both(changed, plan, check_crc=False)
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff", b"ok\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x8e", b"\xc3\xbc", b"a" * 40]
+)
+def test_header_names_are_made_valid_alike(name: bytes) -> None:
+    builder = MemoryRecordsBuilder()
+    builder.append(1, None, b"v", [("x" * len(name), b"1")])
+    builder.append(1, None, b"v")
+    builder.append(1, None, b"v", [("x" * len(name), None), ("last", b"")])
+    data = builder.close()
+    agree(packed(0, data[c.BATCH_OVERHEAD :].replace(b"x" * len(name), name), 3))
+
+
+def test_no_more_is_decompressed_in_one_call_than_the_limit_and_one_batch() -> None:
+    parts = []
+    for base in range(0, 50, 10):
+        builder = MemoryRecordsBuilder(base_offset=base, compression=CompressionType.ZSTD)
+        for _ in range(10):
+            builder.append(1, None, bytes(1000))
+        parts.append(builder.close())
+    told = both(b"".join(parts), [("columns", None, False)], decompress_max=15_000)
+    assert [len(outcome) for outcome, *_ in told if outcome] == [20, 20, 10]
+
+
+def test_a_copied_column_has_no_more_bytes_than_allowed_and_one_record_at_least() -> None:
+    builder = MemoryRecordsBuilder()
+    for size in (5, 5, 5, 100, 1):
+        builder.append(1, None, bytes(size))
+    told = both(builder.close(), [("columns", None, False, 10)])
+    assert [[len(facts[4]) for facts in outcome] for outcome, *_ in told if outcome] == [
+        [5, 5],
+        [5],
+        [100],
+        [1],
+    ]
+
+
+@pytest.mark.parametrize("body", [pure_reader, native], ids=["python", "c"])
+@pytest.mark.parametrize("how", ["read", "columns"])
+def test_a_false_count_costs_no_memory(body: Any, how: str) -> None:
+    data = packed(0, bytes(50_000), 2**31 - 1)
+    reader = body.RecordReader(data, 0, len(data), "t", 3, 0, True, ConsumerRecord)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRecordError, match="offset 0"):
+            reader.read(2**31) if how == "read" else reader.read_columns(None, False)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
