@@ -284,7 +284,9 @@ cdef class ColumnWriter:
             values.copy(data + pos, -1 if raw & 1 else <int64_t>(raw >> 1))
             if not raw & 1:
                 pos += raw >> 1
-        longest = max(names.used, values.used, names.count)
+        longest = max(names.used, values.used)
+        if names.count > LARGEST_COLUMN:
+            longest = names.count
         if longest > self.column_bytes:
             if self.count:
                 names.count, names.used, values.count, values.used, values.nulls = before
