@@ -10,7 +10,7 @@ import attrs
 
 from kclient._accel.varint import zigzag_size
 from kclient.errors import ClientClosedError, RecordTooLargeError
-from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.incomplete import IncompleteBatches
 from kclient.producer.internals.metadata import ProducerMetadata
@@ -121,7 +121,7 @@ class RecordAccumulator:
             if future is not None:
                 return future
         size = self._check_size(topic.topic, key, value, headers)
-        reserved = 0
+        claim = Claim()
         try:
             while True:
                 with self._lock:
@@ -137,27 +137,22 @@ class RecordAccumulator:
                             return future
                     growth = self._possible_growth(queue)
                     needed = growth or max(self._batch_limit(topic.topic), size)
-                    if reserved >= needed or (not reserved and self.pool.try_allocate(needed)):
-                        reserved = max(needed, reserved)
+                    if claim.held >= needed or (not claim.held and self.pool.try_allocate(claim, needed)):
                         if growth:
-                            self._grow(queue.batches[-1], reserved)
-                            reserved = 0
+                            self._grow(queue.batches[-1], claim)
                             continue
                         batch, future = self._start_batch(
-                            queue, reserved, timestamp_ms, key, value, headers, callback
+                            queue, claim, timestamp_ms, key, value, headers, callback
                         )
-                        reserved = 0  # from here on the memory is the batch's
                         break
-                if reserved:
+                if claim.held:
                     # What was waited for is too little by now: another batch is open, or compression got worse.
-                    self.pool.release(reserved)
-                    reserved = 0
+                    self.pool.give_back(claim)
                 timer = timer or self._time.timer(self.max_block_ms())
-                self.pool.allocate(needed, timer)
-                reserved = needed
+                self.pool.allocate(claim, needed, timer)
         finally:
-            if reserved:
-                self.pool.release(reserved)
+            if claim.held:
+                self.pool.give_back(claim)
         self._announce(batch)
         return future
 
@@ -222,14 +217,16 @@ class RecordAccumulator:
         largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE)
         return max(min(builder.limit * 2, largest) - builder.limit, 0)
 
-    def _grow(self, batch: ProducerBatch, size: int) -> None:
+    def _grow(self, batch: ProducerBatch, claim: Claim) -> None:
+        size = claim.held
         batch.charge += size
+        claim.held = 0
         batch.builder.grow_limit(batch.builder.limit + size)
 
     def _start_batch(
         self,
         queue: PartitionQueue,
-        charge: int,
+        claim: Claim,
         timestamp_ms: int | None,
         key: bytes | None,
         value: bytes | None,
@@ -243,7 +240,7 @@ class RecordAccumulator:
         builder = BatchBuilder(tp.topic, tp.partition, limit, result, now_ms)
         # The first record always fits.
         future = cast(KafkaFuture[Any], builder.append(timestamp_ms, key, value, headers, callback))
-        batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, charge)
+        batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, claim.held)
         if queue.open is not None:
             self._retire(queue, queue.open)
         try:
@@ -251,6 +248,7 @@ class RecordAccumulator:
             queue.batches.append(batch)
             self._active.setdefault(queue)
             self.incomplete.add(batch)
+            claim.held = 0  # from here on the memory is the batch's
             return batch, future
         except BaseException:
             # A Ctrl-C: all of it or nothing.

@@ -15,10 +15,23 @@ from kclient.metrics import Sensor
 from kclient.utils.time import Time, Timer
 
 
-class _Waiter:
-    __slots__ = ("granted", "size")
+class Claim:
+    """The bytes that a thread has taken from a pool and not yet passed on to a batch. Belongs to that thread.
 
-    def __init__(self, size: int) -> None:
+    An object and not a returned number: a Ctrl-C between the taking and the caller's noting it would lose them.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held = 0
+
+
+class _Waiter:
+    __slots__ = ("claim", "granted", "size")
+
+    def __init__(self, claim: Claim, size: int) -> None:
+        self.claim = claim
         self.size = size
         self.granted = False
 
@@ -64,26 +77,27 @@ class BufferPool:
         """Threads that wait for bytes."""
         return len(self._waiters)
 
-    def try_allocate(self, size: int) -> bool:
+    def try_allocate(self, claim: Claim, size: int) -> bool:
         """Take `size` bytes if they are there and nobody waits for any."""
         with self._lock:
             if self._waiters or size > self._available:
                 return False
             self._available -= size
+            claim.held += size
             return True
 
-    def allocate(self, size: int, timer: Timer) -> None:
+    def allocate(self, claim: Claim, size: int, timer: Timer) -> None:
         """Take `size` bytes, waiting for them until `timer` expires.
 
         Raises BufferExhaustedError if they do not come free in time, ClientClosedError if the producer is closed
-        meanwhile.
+        meanwhile. Whatever is raised: what `claim` holds afterwards is the caller's to give back.
         """
         started_ms = timer.now_ms()
-        waiter = _Waiter(size)
+        waiter = _Waiter(claim, size)
         with self._lock:
-            self._waiters.append(waiter)
-            self._grant()
             try:
+                self._waiters.append(waiter)
+                self._grant()
                 if not waiter.granted:
                     self._on_wait()
                 self._time.wait_for(
@@ -100,18 +114,23 @@ class BufferPool:
                     "wait. Records come faster than the brokers take them."
                 )
             except BaseException:
-                # Also KeyboardInterrupt: bytes granted to a thread that is gone would be lost for good.
-                if waiter.granted:
-                    self._available += size
-                else:
+                # Also KeyboardInterrupt: nobody behind a thread that is gone would get anything any more.
+                if not waiter.granted:
                     self._waiters.remove(waiter)
-                self._grant()
+                    self._grant()
                 raise
             finally:
                 self._wait_sensor.record(timer.now_ms() - started_ms)
 
+    def give_back(self, claim: Claim) -> None:
+        """Give back what `claim` holds."""
+        with self._lock:
+            self._available += claim.held
+            claim.held = 0
+            self._grant()
+
     def release(self, size: int) -> None:
-        """Give back `size` bytes."""
+        """Give back `size` bytes that a batch had."""
         with self._lock:
             self._available += size
             self._grant()
@@ -125,9 +144,14 @@ class BufferPool:
     def _grant(self) -> None:
         waiters = self._waiters
         granted = False
-        while waiters and waiters[0].size <= self._available:
-            waiter = waiters.popleft()
-            self._available -= waiter.size
-            waiter.granted = granted = True
-        if granted:
-            self._condition.notify_all()
+        try:
+            while waiters and waiters[0].size <= self._available:
+                waiter = waiters[0]
+                self._available -= waiter.size
+                waiter.claim.held += waiter.size
+                waiter.granted = granted = True
+                # Last, as a Ctrl-C may follow every call: who is not in the queue any more has the bytes.
+                waiters.popleft()
+        finally:
+            if granted:
+                self._condition.notify_all()

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
 
 from helpers import wait_until
+from interrupts import interrupted_at
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
-from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.testing.mock_time import MockTime
 
 
@@ -18,19 +20,19 @@ def pool(total: int = 100) -> tuple[BufferPool, MockTime]:
 
 def test_what_is_released_can_be_allocated_again() -> None:
     made, _ = pool()
-    assert made.try_allocate(100)
-    assert not made.try_allocate(1)
+    assert made.try_allocate(Claim(), 100)
+    assert not made.try_allocate(Claim(), 1)
     made.release(100)
-    assert made.try_allocate(100)
+    assert made.try_allocate(Claim(), 100)
 
 
 def test_waiters_are_served_in_order_and_small_ones_do_not_overtake() -> None:
     made, time = pool()
-    assert made.try_allocate(100)
+    assert made.try_allocate(Claim(), 100)
     order: list[int] = []
 
     def allocate(size: int) -> None:
-        made.allocate(size, time.timer(10_000))
+        made.allocate(Claim(), size, time.timer(10_000))
         order.append(size)
 
     threads = []
@@ -39,7 +41,7 @@ def test_waiters_are_served_in_order_and_small_ones_do_not_overtake() -> None:
         threads[-1].start()
         wait_until(lambda count=count: made.waiting == count)  # type: ignore[misc]
     made.release(50)
-    assert not made.try_allocate(5)
+    assert not made.try_allocate(Claim(), 5)
     assert order == []
     made.release(50)
     for thread in threads:
@@ -50,9 +52,9 @@ def test_waiters_are_served_in_order_and_small_ones_do_not_overtake() -> None:
 
 def test_waiting_ends_with_max_block_and_leaves_nothing_behind() -> None:
     made, time = pool()
-    assert made.try_allocate(100)
+    assert made.try_allocate(Claim(), 100)
     with pytest.raises(BufferExhaustedError, match=r"max\.block\.ms"):
-        made.allocate(10, time.timer(0))
+        made.allocate(Claim(), 10, time.timer(0))
     assert made.waiting == 0
     made.release(100)
     assert made.available == 100
@@ -60,18 +62,18 @@ def test_waiting_ends_with_max_block_and_leaves_nothing_behind() -> None:
 
 def test_giving_up_lets_the_next_in_line_go_on() -> None:
     made, time = pool()
-    assert made.try_allocate(50)
+    assert made.try_allocate(Claim(), 50)
     errors: list[BaseException] = []
     done = threading.Event()
 
     def large() -> None:
         try:
-            made.allocate(80, time.timer(100))
+            made.allocate(Claim(), 80, time.timer(100))
         except BufferExhaustedError as error:
             errors.append(error)
 
     def small() -> None:
-        made.allocate(30, time.timer(100_000))
+        made.allocate(Claim(), 30, time.timer(100_000))
         done.set()
 
     first = threading.Thread(target=large)
@@ -88,9 +90,9 @@ def test_giving_up_lets_the_next_in_line_go_on() -> None:
     assert made.available == 20
 
 
-def test_an_interrupted_wait_gives_back_what_was_granted() -> None:
+def test_what_was_granted_to_an_interrupted_wait_is_the_claims_to_give_back() -> None:
     made, time = pool()
-    assert made.try_allocate(100)
+    assert made.try_allocate(Claim(), 100)
 
     class Interrupted(MockTime):
         def wait_for(self, condition: threading.Condition, predicate: object, timeout_ms: int) -> bool:
@@ -99,15 +101,45 @@ def test_an_interrupted_wait_gives_back_what_was_granted() -> None:
             raise KeyboardInterrupt
 
     made._time = Interrupted()
+    claim = Claim()
     with pytest.raises(KeyboardInterrupt):
-        made.allocate(10, time.timer(1000))
+        made.allocate(claim, 10, time.timer(1000))
+    assert made.available == 90
+    assert claim.held == 10
+    made.give_back(claim)
+    assert claim.held == 0
     assert made.available == 100
     assert made.waiting == 0
 
 
 def test_closing_ends_the_wait() -> None:
     made, time = pool()
-    assert made.try_allocate(100)
+    assert made.try_allocate(Claim(), 100)
     made.close()
     with pytest.raises(ClientClosedError):
-        made.allocate(10, time.timer(1000))
+        made.allocate(Claim(), 10, time.timer(1000))
+
+
+def test_an_interrupt_at_any_moment_of_taking_and_giving_back_loses_no_byte_and_holds_up_nobody() -> None:
+    made, time = pool()
+
+    def take_and_give(claim: Claim) -> None:
+        try:
+            assert made.try_allocate(claim, 60)
+            made.allocate(claim, 40, time.timer(0))
+        finally:
+            if claim.held:
+                made.give_back(claim)
+
+    for moment in itertools.count(1):
+        claim = Claim()
+        try:
+            interrupted_at(moment, take_and_give, claim)
+        except KeyboardInterrupt:
+            if claim.held:  # the second try, when it was the giving back that was interrupted
+                made.give_back(claim)
+            assert made.available == 100
+            assert made.waiting == 0
+            continue
+        break
+    assert moment > 10
