@@ -25,6 +25,7 @@ COMMANDS = {
     "topics": "list, describe, create and delete topics",
     "groups": "list, describe and delete consumer groups",
     "broker": "run the embedded broker on its own",
+    "perf": "measure producing, consuming and latency",
 }
 
 

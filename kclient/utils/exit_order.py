@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import enum
 import logging
+import weakref
 from collections.abc import Callable
 
 log = logging.getLogger(__name__)
@@ -39,4 +40,7 @@ def _run() -> None:
                 log.exception("Closing %s at exit failed", stage.name.lower())
 
 
+# Hooks run last registered first, and that of weakref is registered with the first finalizer that anybody makes. Made
+# here, before ours is, it removes temporary directories only when the brokers that write to them have stopped.
+weakref.finalize(ExitStage, int)
 atexit.register(_run)

@@ -24,3 +24,16 @@ def test_clients_end_before_brokers_latest_first_and_an_error_stops_nobody() -> 
     )
     assert ended.stdout.split("\n")[:3] == ["client 2", "client 1", "broker"]
     assert "Closing clients at exit failed" in ended.stderr
+
+
+def test_what_finalizers_remove_is_still_there_while_brokers_end() -> None:
+    script = (
+        "import weakref\n"
+        "from kclient.utils.exit_order import ExitStage, at_exit\n"
+        "at_exit(ExitStage.BROKERS, lambda: print('broker'))\n"
+        "weakref.finalize(ExitStage, print, 'directory')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.split() == ["broker", "directory"]

@@ -1,0 +1,349 @@
+"""`kclient perf produce`: how many records get out, and how long each takes to be acknowledged."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+from rich.progress import Progress, TaskID
+
+from kclient.cli.common import (
+    add_client_arguments,
+    client_settings,
+    error_console,
+    key_value,
+    natural,
+    unescape,
+)
+from kclient.cli.perf_common import (
+    MIB,
+    PROGRESS_EVERY_S,
+    Latencies,
+    add_reporting_arguments,
+    positive,
+    print_metrics,
+    progress_bar,
+    warn_if_embedded,
+)
+from kclient.errors import ConfigError, KafkaError
+from kclient.producer import KafkaProducer, RecordMetadata
+from kclient.utils.futures import KafkaFuture
+
+_LETTERS = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[byte % 26] for byte in range(256))
+_PAYLOADS = 1000
+_PAYLOAD_BYTES = 32 * MIB
+_CHUNK = 1000  # futures that are looked at together
+_MOST_SAMPLES = 500_000
+_ENOUGH_SAMPLES = 10_000
+_SAMPLED_EVERY = 50
+_SLOW_PER_S = 10_000  # at such a rate the time that a callback takes does not matter
+_SHORTEST_PAUSE_S = 0.001
+_SHOWN_ERRORS = 5
+_EPILOG = """\
+The topic is looked up before the clock starts. Every record's outcome is checked. Latency runs from send() to the
+acknowledgement; with many records it is measured on some of them, evenly spread, because a callback for each record
+would slow down what is measured.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("--topic", required=True, help="where the records go")
+    parser.add_argument("--num-records", type=positive, required=True, help="how many")
+    payload = parser.add_mutually_exclusive_group(required=True)
+    payload.add_argument("--record-size", type=positive, metavar="BYTES", help="send random letters")
+    payload.add_argument(
+        "--payload-file", type=Path, metavar="FILE", help="send the lines of this file, shuffled"
+    )
+    payload.add_argument(
+        "--payload-monotonic", action="store_true", help="send the numbers 0, 1, 2 and so on"
+    )
+    parser.add_argument(
+        "--payload-delimiter",
+        default="\\n",
+        metavar="TEXT",
+        help="what ends a payload in the file (default \\n)",
+    )
+    parser.add_argument(
+        "--throughput", type=int, default=-1, metavar="PER_S", help="records/s; -1, the default, is no limit"
+    )
+    parser.add_argument(
+        "--warmup-records",
+        type=natural,
+        default=0,
+        help="say at the end also how it went after the first so many were delivered (default 0)",
+    )
+    parser.add_argument(
+        "--reporting-interval", type=positive, default=5000, metavar="MS", help="between lines (default 5000)"
+    )
+    add_reporting_arguments(parser)
+    add_client_arguments(parser, "producer")
+    parser.add_argument(
+        "--producer.config", dest="command_config", metavar="FILE", help="the same as --command-config"
+    )
+    parser.add_argument(
+        "-X",
+        "--command-property",
+        "--producer-props",
+        dest="settings",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=key_value,
+        metavar="KEY=VALUE",
+        help="producer settings; win over the file; may be repeated",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.throughput:
+        raise ConfigError("--throughput 0 would never send anything; -1 is no limit")
+    if options.warmup_records >= options.num_records:
+        raise ConfigError("--warmup-records must be less than --num-records")
+    payloads = _payloads(options)
+    settings = client_settings(options, client_id="perf-producer-client")
+    warn_if_embedded(settings)
+    with progress_bar(options.no_progress) as progress, KafkaProducer(settings) as producer:
+        producer.partitions_for(options.topic)
+        task = progress.add_task("sending", total=options.num_records)
+        every = sample_every(options.num_records, options.throughput)
+        load = Load(producer, options.topic, every, options.warmup_records)
+        _send_all(load, payloads, options, progress, task)
+        metrics = producer.metrics() if options.print_metrics else None
+    print(load.total.line())
+    if options.warmup_records:
+        print(load.steady.line("steady state records"))
+    for message, count in load.errors.most_common(_SHOWN_ERRORS):
+        error_console().print(f"[bold red]failed:[/] {message} ({count} records)")
+    if metrics is not None:
+        print_metrics(metrics)
+    return 1 if load.errors else 0
+
+
+def _send_all(
+    load: Load, payloads: Iterator[bytes], options: argparse.Namespace, progress: Progress, task: TaskID
+) -> None:
+    clock = time.perf_counter
+    interval_s = options.reporting_interval / 1000
+    throttle = Throttle(options.throughput) if options.throughput > 0 else None
+    load.begin()
+    report_s = clock() + interval_s
+    progress_s = clock() + PROGRESS_EVERY_S
+    for number in range(options.num_records):
+        load.send(next(payloads), number)
+        if throttle is not None:
+            throttle.wait(number + 1)
+        elif number % _CHUNK:
+            continue
+        now_s = clock()
+        if now_s >= progress_s:
+            load.settle()
+            progress.update(task, completed=load.delivered)
+            progress_s = now_s + PROGRESS_EVERY_S
+        if now_s >= report_s:
+            print(load.window().line(percentiles=False), flush=True)
+            report_s = now_s + interval_s
+    load.finish()
+    progress.update(task, completed=load.delivered)
+
+
+@attrs.frozen
+class Stretch:
+    """What was delivered in a stretch of time."""
+
+    records: int
+    bytes: int
+    seconds: float
+    latencies: Latencies
+
+    def line(self, what: str = "records", percentiles: bool = True) -> str:
+        """As kafka-producer-perf-test.sh prints it."""
+        seconds = max(self.seconds, 1e-9)
+        text = (
+            f"{self.records} {what} sent, {self.records / seconds:.1f} records/sec "
+            f"({self.bytes / MIB / seconds:.2f} MB/sec), {self.latencies.average:.2f} ms avg latency, "
+            f"{self.latencies.highest:.2f} ms max latency"
+        )
+        if percentiles:
+            for part, name in ((0.5, "50th"), (0.95, "95th"), (0.99, "99th"), (0.999, "99.9th")):
+                text += f", {self.latencies.percentile(part):.2f} ms {name}"
+        return text + "."
+
+
+@attrs.frozen
+class _Mark:
+    """How far it had come at a moment."""
+
+    at_s: float
+    delivered: int
+    bytes: int
+    samples: int
+
+
+class Load:
+    """Sends, keeps the futures until they are done, and counts what became of them. Used by one thread."""
+
+    def __init__(
+        self, producer: KafkaProducer[bytes, bytes], topic: str, sampled_every: int, warm_up: int = 0
+    ) -> None:
+        self._producer = producer
+        self._send = producer.send
+        self._topic = topic
+        self._sampled_every = sampled_every
+        self._warm_up = warm_up
+        self._open: list[KafkaFuture[RecordMetadata]] = []
+        self._open_bytes = 0
+        self._chunks: deque[tuple[list[KafkaFuture[RecordMetadata]], int]] = deque()
+        # Written by the producer's I/O thread, read here: appending is atomic.
+        self._taken_s: list[float] = []
+        self._bytes = 0
+        self._settled = 0
+        self.delivered = 0
+        self.errors: Counter[str] = Counter()
+        self._begun = self._window = self._steady = self._mark()
+        self._ended = self._begun
+
+    def begin(self) -> None:
+        """Start the clock."""
+        self._begun = self._window = self._steady = self._mark()
+
+    def send(self, value: bytes, number: int) -> None:
+        """Send one; the `number`-th ones to be sampled are."""
+        if number % self._sampled_every:
+            future = self._send(self._topic, value)
+        else:
+            future = self._send(self._topic, value, on_delivery=self._timer())
+        self._open.append(future)
+        self._open_bytes += len(value)
+        if len(self._open) == _CHUNK or number + 1 == self._warm_up:
+            self._next_chunk()
+            self.settle()
+
+    def settle(self) -> None:
+        """Count what is done, oldest first."""
+        if not self._chunks:
+            self._next_chunk()
+        while self._chunks:
+            futures, size = self._chunks[0]
+            if not futures[-1].done() or not all(future.done() for future in futures):
+                return
+            self._chunks.popleft()
+            warming_up = self._settled < self._warm_up
+            self._count(futures, size)
+            if warming_up and self._settled >= self._warm_up:
+                self._steady = self._mark()
+
+    def finish(self) -> None:
+        """Deliver everything and stop the clock."""
+        self._producer.flush()
+        self._next_chunk()
+        self.settle()
+        self._ended = self._mark()
+
+    def window(self) -> Stretch:
+        """What was delivered since this was asked for before."""
+        self.settle()
+        before, self._window = self._window, self._mark()
+        return self._between(before, self._window)
+
+    @property
+    def total(self) -> Stretch:
+        """Everything."""
+        return self._between(self._begun, self._ended)
+
+    @property
+    def steady(self) -> Stretch:
+        """What was delivered after the warming up."""
+        return self._between(self._steady, self._ended)
+
+    def _next_chunk(self) -> None:
+        if self._open:
+            self._chunks.append((self._open, self._open_bytes))
+            self._open = []
+            self._open_bytes = 0
+
+    def _count(self, futures: list[KafkaFuture[RecordMetadata]], size: int) -> None:
+        errors = [error for future in futures if (error := future.exception(0)) is not None]
+        delivered = len(futures) - len(errors)
+        self._settled += len(futures)
+        self.delivered += delivered
+        self._bytes += size * delivered // len(futures)  # nobody kept the size of the single record
+        self.errors.update(str(error) for error in errors)
+
+    def _timer(self) -> Callable[[RecordMetadata, KafkaError | None], None]:
+        clock = time.perf_counter
+        taken_s = self._taken_s
+        sent_s = clock()
+
+        def delivered(_metadata: RecordMetadata, error: KafkaError | None) -> None:
+            if error is None:
+                taken_s.append(clock() - sent_s)
+
+        return delivered
+
+    def _mark(self) -> _Mark:
+        return _Mark(time.perf_counter(), self.delivered, self._bytes, len(self._taken_s))
+
+    def _between(self, start: _Mark, end: _Mark) -> Stretch:
+        return Stretch(
+            end.delivered - start.delivered,
+            end.bytes - start.bytes,
+            end.at_s - start.at_s,
+            Latencies.of_seconds(self._taken_s[start.samples : end.samples]),
+        )
+
+
+class Throttle:
+    """Holds a sender back to `per_s` records a second."""
+
+    def __init__(
+        self,
+        per_s: int,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._sleep = sleep
+        self._started_s = clock()
+
+    def wait(self, sent: int) -> None:
+        """Return when `sent` records are not too many; pauses too short to be kept are left for later."""
+        ahead_s = sent / self._per_s - (self._clock() - self._started_s)
+        if ahead_s >= _SHORTEST_PAUSE_S:
+            self._sleep(ahead_s)
+
+
+def sample_every(records: int, throughput: int) -> int:
+    """One in how many records has its latency measured."""
+    fewest = -(-records // _MOST_SAMPLES)
+    if 0 < throughput <= _SLOW_PER_S:
+        return fewest
+    return max(fewest, min(_SAMPLED_EVERY, records // _ENOUGH_SAMPLES))
+
+
+def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
+    """Without end, and with next to no work for each: the client is to be measured, not this."""
+    if options.payload_monotonic:
+        return (b"%d" % number for number in itertools.count())
+    source = random.Random(0)
+    if options.payload_file is None:
+        size: int = options.record_size
+        count = min(_PAYLOADS, max(_PAYLOAD_BYTES // size, 1))
+        return itertools.cycle([source.randbytes(size).translate(_LETTERS) for _ in range(count)])
+    delimiter = unescape(options.payload_delimiter).encode()
+    if not delimiter:
+        raise ConfigError("--payload-delimiter must not be empty")
+    lines = options.payload_file.read_bytes().split(delimiter)
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise ConfigError(f"--payload-file {options.payload_file} holds nothing")
+    source.shuffle(lines)
+    return itertools.cycle(lines)
