@@ -25,7 +25,7 @@ def produce(job: Job) -> Measured:
     """Send everything and wait until it is acknowledged."""
     values = job.case.values()
     topic = job.topic
-    with _producer(job, LINGER_MS) as producer:
+    with new_producer(job, LINGER_MS) as producer:
         producer.partitions_for(topic)
         with Stopwatch() as watch:
             send = producer.send
@@ -38,7 +38,7 @@ def produce(job: Job) -> Measured:
 def consume(job: Job) -> Measured:
     """Read everything as the only member of a new group, as objects."""
     reading = Reading.of(job)
-    with _consumer(job) as consumer:
+    with new_consumer(job) as consumer:
         value: bytes | None = None
         while not reading.done:
             size = 0
@@ -53,7 +53,7 @@ def consume(job: Job) -> Measured:
 def columns(job: Job) -> Measured:
     """Read everything as columns."""
     reading = Reading.of(job)
-    with _consumer(job) as consumer:
+    with new_consumer(job) as consumer:
         poll: Any = getattr(consumer, "poll_columns", None)
         if poll is None:
             raise UnavailableError("this kclient has no poll_columns()")
@@ -73,7 +73,7 @@ def arrow(job: Job) -> Measured:
     except ImportError:
         raise UnavailableError("pyarrow is not installed") from None
     reading = Reading.of(job)
-    with _consumer(job) as consumer:
+    with new_consumer(job) as consumer:
         poll: Any = getattr(consumer, "poll_arrow", None)
         if poll is None:
             raise UnavailableError("this kclient has no poll_arrow()")
@@ -90,7 +90,7 @@ def arrow(job: Job) -> Measured:
 
 def round_trip(job: Job) -> Measured:
     """One record at a time, without linger."""
-    with _producer(job, 0) as producer:
+    with new_producer(job, 0) as producer:
         return round_trips(job, lambda value: producer.send(job.topic, value).result(60))
 
 
@@ -109,7 +109,7 @@ def busy(job: Job) -> Measured:
 
         return send(topic, value, on_delivery=delivered)
 
-    with _producer(job, 0) as producer:
+    with new_producer(job, 0) as producer:
         send = producer.send
         send(topic, values[0]).result(60)
         futures = []
@@ -122,7 +122,8 @@ def busy(job: Job) -> Measured:
     return with_latencies(job.records, watch, taken_s)
 
 
-def _producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
+def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
+    """With the settings that all peers have."""
     return KafkaProducer(
         bootstrap_servers=job.bootstrap_servers,
         acks="all",
@@ -134,7 +135,8 @@ def _producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
     )
 
 
-def _consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
+def new_consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
+    """With the settings that all peers have, subscribed to the topic."""
     consumer = KafkaConsumer(
         bootstrap_servers=job.bootstrap_servers,
         group_id=f"{job.topic}-{job.operation}-kclient",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Self
@@ -13,7 +15,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import comparison, report, targets, watch
+from benchmarks import comparison, profile, report, targets, watch
 from benchmarks.case import Case, Job, Measured, UnavailableError
 from benchmarks.clients import CLIENTS, OPERATIONS
 from benchmarks.comparison import Comparison, Line
@@ -190,3 +192,25 @@ def test_clients_take_turns_and_one_that_is_not_there_is_asked_once(monkeypatch:
     assert compared.absent == {("produce", "aiokafka"): "not installed"}
     assert len(compared.failed) == 1
     assert "broke" in compared.failed[0]
+
+
+def test_the_profile_times_every_step_of_the_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "_BATCHES", 2)
+    monkeypatch.setattr(profile, "_REPEATS", 1)
+    steps = list(profile.steps(Case()))
+    assert [step.unit for step in steps].count("ns/record") == 5
+    assert all(step.figure > 0 for step in steps)
+
+
+def test_the_cpu_of_each_thread_is_told_apart() -> None:
+    release = threading.Event()
+    other = threading.Thread(target=release.wait, name="idle")
+    other.start()
+    with profile.ThreadClocks() as clocks:
+        deadline_s = time.process_time() + 0.02
+        while time.process_time() < deadline_s:
+            pass
+    release.set()
+    other.join()
+    assert clocks.seconds[threading.current_thread().name] >= 0.015
+    assert clocks.seconds["idle"] < 0.005
