@@ -29,7 +29,8 @@ from kclient.broker.log.log_types import (
 from kclient.broker.log.producer_replay import rebuild_producer_state
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.segment import LogSegment, close_for_deletion
+from kclient.broker.log.segment import LogSegment
+from kclient.broker.log.segment_remover import SegmentRemover
 from kclient.broker.log.time_index import NO_TIMESTAMP
 from kclient.broker.log.validator import validate_records
 from kclient.broker.timer.scheduler import Scheduler
@@ -89,6 +90,7 @@ class UnifiedLog:
         self._last_flush_ms = time.monotonic_ms()
         self._group_commit = GroupCommit(self._sync_data)
         self._appender = LogAppender(local, producer_state, epochs, time, self._flush_soon)
+        self._remover = SegmentRemover(local, producer_state, scheduler)
         self._flush_scheduled = False
         self._closed = False
 
@@ -336,10 +338,7 @@ class UnifiedLog:
             local = self._local
             if offset >= local.log_end_offset:
                 return False
-            if offset < local.segments.first.base_offset:
-                self._start_anew(offset)
-            else:
-                self._delete_later(local.truncate_to(offset))
+            self._remover.truncate_to(offset)
             self._log_start_offset = min(self._log_start_offset, offset)
             self._recovery_point = min(self._recovery_point, offset)
             self._synced_offset = min(self._synced_offset, offset)
@@ -482,26 +481,9 @@ class UnifiedLog:
         if segments:
             if len(segments) == len(self._local.segments):
                 self._appender.roll()
-            self._local.detach(segments)
-            self._delete_later(segments)
+            self._remover.remove(segments)
             self._move_start(self._local.segments.first.base_offset, f"segments deleted, {why}")
         return len(segments)
-
-    def _delete_later(self, segments: Sequence[LogSegment]) -> None:
-        """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""
-        snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
-        delete = close_for_deletion(segments, snapshots)
-        if segments:
-            delay_ms = self.config.file_delete_delay_ms
-            self._scheduler.schedule_once(f"delete-files-{self.topic_partition}", delete, delay_ms)
-
-    def _start_anew(self, offset: int) -> None:
-        doomed = list(self._local.segments)
-        self._local.detach(doomed)
-        self._delete_later(doomed)
-        self._local.log_end_offset = offset
-        self._local.open_segment(offset)
-        self._producers.truncate_fully_and_start_at(offset)
 
     def _aborted(self, start_offset: int, segment: LogSegment, end_position: int) -> list[tuple[int, int]]:
         with self._lock:
