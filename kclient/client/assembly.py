@@ -55,15 +55,13 @@ def build_network_client(
     *,
     metadata: Metadata,
     max_in_flight: int,
-    request_timeout_ms: int | None = None,
     channel_builder: ChannelBuilder | None = None,
     time: Time = SYSTEM_TIME,
 ) -> NetworkClient:
     """A NetworkClient for `config`; `metadata` begins with the bootstrap servers and belongs to the client.
 
-    `request_timeout_ms` is request.timeout.ms unless given. Blocks while names are resolved. Raises
-    ConfigError for a bad bootstrap.servers, BootstrapError if none of its names resolves, and what an
-    embedded broker raises that does not start.
+    Blocks while names are resolved. Raises ConfigError for a bad bootstrap.servers, BootstrapError if none
+    of its names resolves, and what an embedded broker raises that does not start.
     """
 
     log_context = config.log_context()
@@ -74,10 +72,9 @@ def build_network_client(
         return [(address.host, address.port) for address in found]
 
     metadata.bootstrap(addresses())
-    timeout_ms = config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
     updater = MetadataUpdater(
         metadata,
-        request_timeout_ms=timeout_ms,
+        request_timeout_ms=config.request_timeout_ms,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         rebootstrap=RebootstrapPolicy(
             config.metadata_recovery_strategy.lower() == "rebootstrap",
@@ -106,7 +103,7 @@ def build_network_client(
         connection_states=states,
         max_in_flight=max_in_flight,
         client_id=config.client_id,
-        request_timeout_ms=timeout_ms,
+        request_timeout_ms=config.request_timeout_ms,
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
         time=time,

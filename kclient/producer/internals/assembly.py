@@ -85,7 +85,6 @@ def build_producer(
             config,
             metadata=metadata,
             max_in_flight=config.max_in_flight_requests_per_connection,
-            request_timeout_ms=config.request_timeout_ms,
             time=time,
         )
     wakeup = SenderWakeup(client.wakeup)
