@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
+from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.kafka_consumer import KafkaConsumer
@@ -10,13 +11,16 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 
 __all__ = [
+    "BinaryColumn",
     "ConsumerConfig",
     "ConsumerInterceptor",
     "ConsumerPartitionAssignor",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerRecords",
+    "HeaderColumns",
     "KafkaConsumer",
     "RangeAssignor",
+    "RecordColumns",
     "RoundRobinAssignor",
 ]

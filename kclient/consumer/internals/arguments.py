@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import InvalidTopicError
 
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_MAX_PARTITION = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
 
 
-def checked_topic(topic: Any) -> str:
+def checked_topic(topic: Any, argument: str = "topic") -> str:
     """`topic`, if a topic can have that name; raises TypeError or InvalidTopicError."""
-    if not isinstance(topic, str):
-        raise TypeError(f"a topic's name is text, not {topic!r}")
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise InvalidTopicError(
-            f"{topic!r} cannot be a topic: 1 to 249 letters, digits, dots, underscores and dashes are allowed"
-        )
-    return topic
+    check_topic(topic, argument)
+    return str(topic)
 
 
 def checked_topics(topics: Any) -> list[str]:
     """Topic names without repeats."""
-    if isinstance(topics, str):
-        raise TypeError(f"subscribe() takes a collection of topics; did you mean [{topics!r}]?")
-    return [checked_topic(topic) for topic in dict.fromkeys(topics)]
+    return [checked_topic(topic, "topics") for topic in _distinct("topics", topics)]
 
 
-def checked_partition(tp: Any) -> TopicPartition:
+def checked_partition(tp: Any, argument: str = "tp") -> TopicPartition:
     """`tp`, if it can exist."""
     if not isinstance(tp, TopicPartition):
-        raise TypeError(f"a TopicPartition is needed, not {tp!r}")
-    checked_topic(tp.topic)
+        raise TypeError(f"{argument}: a TopicPartition is needed, not {tp!r}")
+    check_topic(tp.topic, argument)
     number: Any = tp.partition
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ValueError(f"{tp!r} cannot be a partition")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MAX_PARTITION:
+        raise ValueError(f"{argument}: {tp!r} cannot be a partition")
     return tp
 
 
-def checked_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def checked_partitions(partitions: Any) -> list[TopicPartition]:
     """Partitions without repeats."""
-    if isinstance(cast(object, partitions), TopicPartition):
-        raise TypeError(f"a collection of TopicPartition is needed; did you mean [{partitions!r}]?")
-    return [checked_partition(tp) for tp in dict.fromkeys(partitions)]
+    return [checked_partition(tp, "partitions") for tp in _distinct("partitions", partitions)]
+
+
+def _distinct(argument: str, given: Any) -> list[Any]:
+    # A single name is a collection, too: of names of one letter each.
+    if isinstance(given, (str, bytes, TopicPartition)):
+        raise TypeError(f"{argument} must be a collection; did you mean [{given!r}]?")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{argument} must be a collection, not {given!r}")
+    entries = list(given)
+    for entry in entries:
+        if not isinstance(entry, Hashable):
+            raise TypeError(f"{argument}: {entry!r} is not what is expected here")
+    return list(dict.fromkeys(entries))
 
 
 def checked_timeout(timeout_ms: Any, default_ms: int) -> int:
@@ -60,26 +64,50 @@ def checked_timeout(timeout_ms: Any, default_ms: int) -> int:
     return timeout_ms
 
 
-def checked_offset(offset: Any) -> OffsetAndMetadata:
+def checked_offset(offset: Any, argument: str = "offset") -> OffsetAndMetadata:
     """An offset given as a number or with metadata."""
     if isinstance(offset, OffsetAndMetadata):
-        return offset
-    if not isinstance(offset, int) or isinstance(offset, bool):
-        raise TypeError(f"an offset is a whole number or an OffsetAndMetadata, not {offset!r}")
-    return OffsetAndMetadata(offset)
+        made = offset
+    else:
+        if not isinstance(offset, int) or isinstance(offset, bool):
+            raise TypeError(f"{argument}: an int or an OffsetAndMetadata is needed, not {offset!r}")
+        if offset < 0:
+            raise ValueError(f"{argument}: an offset must not be negative, not {offset}")
+        made = OffsetAndMetadata(offset)
+    if made.offset > _MAX_INT64:
+        raise ValueError(f"{argument}: no offset is as large as {made.offset}")
+    return made
 
 
-def checked_offsets(offsets: Mapping[TopicPartition, Any]) -> dict[TopicPartition, OffsetAndMetadata]:
+def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets to commit."""
-    return {checked_partition(tp): checked_offset(offset) for tp, offset in offsets.items()}
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"offsets must map each TopicPartition to its offset, not be {offsets!r}")
+    return {
+        checked_partition(tp, "offsets"): checked_offset(offset, f"offsets: {tp}")
+        for tp, offset in offsets.items()
+    }
 
 
-def checked_timestamps(timestamps: Mapping[TopicPartition, Any]) -> dict[TopicPartition, int]:
+def checked_timestamps(timestamps: Any) -> dict[TopicPartition, int]:
     """Times to look up, in ms since the epoch."""
+    if not isinstance(timestamps, Mapping):
+        raise TypeError(f"timestamps must map each TopicPartition to a time, not be {timestamps!r}")
     for tp, timestamp in timestamps.items():
-        checked_partition(tp)
+        checked_partition(tp, "timestamps")
         if not isinstance(timestamp, int) or isinstance(timestamp, bool):
-            raise TypeError(f"{tp}: a timestamp is a whole number of milliseconds, not {timestamp!r}")
-        if timestamp < 0:
-            raise ValueError(f"{tp}: a timestamp must not be negative, not {timestamp}")
+            raise TypeError(f"timestamps: {tp} needs a whole number of milliseconds, not {timestamp!r}")
+        if not 0 <= timestamp <= _MAX_INT64:
+            raise ValueError(f"timestamps: {timestamp} for {tp} is no time in ms since the epoch")
     return dict(timestamps)
+
+
+def checked_max_records(max_records: Any) -> int | None:
+    """How many records may come at once, if it is a number above 0; None for any number."""
+    if max_records is None:
+        return None
+    if not isinstance(max_records, int) or isinstance(max_records, bool):
+        raise TypeError(f"max_records is a number, not {max_records!r}")
+    if max_records < 1:
+        raise ValueError(f"max_records must be 1 at least, not {max_records}")
+    return max_records

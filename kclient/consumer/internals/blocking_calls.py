@@ -17,7 +17,7 @@ from kclient.consumer.internals.events import (
     RebalanceCallback,
     RebalanceKind,
 )
-from kclient.consumer.internals.fetch_collector import Portion
+from kclient.consumer.internals.fetch_collector import ColumnPortion, Portion
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.time import Timer
@@ -38,12 +38,15 @@ class BlockingCalls:
 
     def advance(self) -> list[Portion]:
         """One step of polling: whatever is due, then what can be handed out."""
+        self._do_what_is_due()
+        return self._core.collect()
+
+    def _do_what_is_due(self) -> None:
         core = self._core
         core.wakeup.raise_if_pending()
         core.tell_commits()
         self._run_callbacks()
         core.raise_errors()
-        return core.collect()
 
     def check_can_poll(self) -> None:
         """Raise IllegalStateError where poll() makes no sense."""
@@ -65,6 +68,25 @@ class BlockingCalls:
                     return records
             if timer.is_expired():
                 return ConsumerRecords({})
+            core.buffer.wait(seen, timer)
+
+    def wait_for_columns(
+        self, timer: Timer, max_records: int | None, *, view: bool = False, partitions: int | None = None
+    ) -> list[ColumnPortion]:
+        """As `wait_for_records`, as columns of at most so many partitions."""
+        core = self._core
+        if core.intercepts:
+            raise IllegalStateError(
+                "The interceptors of interceptor.classes see records, of which poll_columns() and poll_arrow() have "
+                "none: use poll(), or no interceptors"
+            )
+        core.metrics.polled(timer.now_ms())
+        while True:
+            seen = core.buffer.signals
+            self._do_what_is_due()
+            portions = core.hand_out_columns(core.collect_columns(max_records, view, partitions))
+            if portions or timer.is_expired():
+                return portions
             core.buffer.wait(seen, timer)
 
     def wait_for_one(self, now_ms: int) -> tuple[Portion, ConsumerRecord[Any, Any]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
+from kclient._accel.pure_columns import Columns
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.types import ConsumerRecord
-from kclient.errors import KafkaError
+from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.record import RecordReader
 
 # Base offset, length of what follows the length, leader epoch, magic, CRC, attributes, last offset delta.
@@ -20,6 +21,7 @@ _SMALLEST_BATCH = 14
 
 Deserialize = Callable[[str, "tuple[tuple[str, bytes | None], ...]", "bytes | None"], Any]
 AbortedTransactions = Sequence[tuple[int, int]]
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -83,6 +85,51 @@ class Chunk:
         self.position = position
 
 
+class ColumnChunk:
+    """Records as columns that were not handed out yet; they are handed out all at once. Otherwise like `Chunk`.
+
+    `columns` is None if the position only passes what holds no records for the application.
+    """
+
+    __slots__ = ("_end_epoch", "_left", "columns", "end", "fetch", "position", "view")
+
+    def __init__(
+        self,
+        fetch: CompletedFetch,
+        columns: Columns | None,
+        view: bool,
+        position: int,
+        end: int,
+        end_epoch: int | None,
+    ) -> None:
+        self.fetch = fetch
+        self.columns = columns
+        self.view = view
+        self.position = position
+        self.end = end
+        self._end_epoch = end_epoch
+        self._left = 0 if columns is None else columns.count
+
+    def __len__(self) -> int:
+        return self._left
+
+    def peek(self, count: int) -> tuple[Columns | None, int, int | None]:  # noqa: ARG002 - as for records
+        """The columns, and offset and leader epoch of the position after them; nothing moves."""
+        return self.columns, self.end, self._end_epoch
+
+    def skip(self, count: int, position: int) -> None:
+        """`count` records were handed out; the position is now `position`."""
+        self._left -= count
+        self.position = position
+
+    def suits(self, max_records: int | None, view: bool) -> bool:
+        """Whether a call that asks for this gets it from here."""
+        return self.view == view and (max_records is None or self._left <= max_records)
+
+
+AnyChunk = Chunk | ColumnChunk
+
+
 class CompletedFetch:
     """What one fetch brought for one partition.
 
@@ -118,7 +165,7 @@ class CompletedFetch:
         self._data = data
         self._settings = settings
         self._reader: RecordReader | None = None
-        self._chunk: Chunk | None = None
+        self._chunk: AnyChunk | None = None
 
     @classmethod
     def failed(cls, tp: TopicPartition, fetch_offset: int, error: KafkaError) -> CompletedFetch:
@@ -145,20 +192,45 @@ class CompletedFetch:
         Nothing counts as handed out until `Chunk.skip`; until then every call gives the same. Raises what is wrong
         with the next record, again at every call: a `KafkaError` whose message names partition and offset.
         """
-        if self._chunk is not None:
+        if isinstance(self._chunk, Chunk):
             return self._chunk
+        if self._chunk is not None:
+            self._reopen()
+        found = self._read(lambda reader: reader.read(max_records))
+        if found is None:
+            return None
+        self._chunk = chunk = Chunk(self, *found)
+        return chunk
+
+    def columns(self, max_records: int | None, view: bool) -> ColumnChunk | None:
+        """The records that come next, at most `max_records`, as columns of raw bytes; otherwise like `chunk`."""
+        chunk = self._chunk
+        if isinstance(chunk, ColumnChunk) and chunk.suits(max_records, view):
+            return chunk
+        # Raw bytes need no deserializer, so what one failed for can be read here.
+        if chunk is not None or isinstance(self.error, RecordDeserializationError):
+            self._reopen()
+        found = self._read(lambda reader: reader.read_columns(max_records, view))
+        if found is None:
+            return None
+        columns, start, end, epoch = found
+        self._chunk = chunk = ColumnChunk(self, columns, view, start, end, epoch)
+        return chunk
+
+    def _read(self, read: Callable[[RecordReader], T]) -> tuple[T, int, int, int | None] | None:
+        """What is read next, offsets of the position before and after, and the leader epoch; None at the end."""
         if self.error is not None:
             raise self.error
         if self._reader is None:
-            self._reader = self._open()
+            self._reader = self._open(self.fetch_offset)
         start = self._reader.next_offset
         try:
-            records = self._reader.read(max_records)
+            found = read(self._reader)
         except KafkaError as error:
             self.error = error
             raise
         end = self._reader.next_offset
-        if not records and end == start:
+        if not found and end == start:
             if start == self.fetch_offset:
                 self.error = KafkaError(
                     f"{self.tp}: the broker answered the fetch at offset {start} with {self.size} bytes that hold "
@@ -166,14 +238,20 @@ class CompletedFetch:
                 )
                 raise self.error
             return None
-        self._chunk = Chunk(self, records, start, end, self._reader.leader_epoch)
-        return self._chunk
+        return found, start, end, self._reader.leader_epoch
+
+    def _reopen(self) -> None:
+        """Read once more, in another form, what was decoded and not handed out."""
+        reader = self._open(self.position)
+        self._chunk = None
+        self.error = None
+        self._reader = reader
 
     def finish_chunk(self) -> None:
         """The chunk was handed out to its end."""
         self._chunk = None
 
-    def _open(self) -> RecordReader:
+    def _open(self, offset: int) -> RecordReader:
         settings = self._settings
         return RecordReader(
             self._data,
@@ -181,7 +259,7 @@ class CompletedFetch:
             len(self._data),
             self.tp.topic,
             self.tp.partition,
-            self.fetch_offset,
+            offset,
             settings.check_crcs,
             ConsumerRecord,
             settings.key_deserializer,

@@ -21,7 +21,7 @@ from kclient.consumer.internals.events import (
     WakeupEvent,
 )
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
-from kclient.consumer.internals.fetch_collector import FetchCollector, Portion
+from kclient.consumer.internals.fetch_collector import ColumnPortion, FetchCollector, Portion
 from kclient.consumer.internals.mailbox import FinishedCommit, Mailbox, OnCommit
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
@@ -158,6 +158,22 @@ class ConsumerCore:
         finally:
             self._refill()
 
+    def collect_columns(
+        self, max_records: int | None, view: bool, partitions: int | None
+    ) -> list[ColumnPortion]:
+        """The same as columns; max.poll.records does not apply to them."""
+        if self._revoking is not None:
+            return []
+        try:
+            return self.collector.collect_columns(max_records, view, partitions)
+        finally:
+            self._refill()
+
+    @property
+    def intercepts(self) -> bool:
+        """Whether there are interceptors."""
+        return bool(self._interceptors)
+
     def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any] | None:
         """The records of `portions`, with the positions moved past them; `take_back` undoes it.
 
@@ -176,6 +192,15 @@ class ConsumerCore:
         self.metrics.consumed(len(records))
         self._refill()
         return records
+
+    def hand_out_columns(self, portions: list[ColumnPortion]) -> list[ColumnPortion]:
+        """Those of `portions` that may be handed out still, with the positions moved past them; as `hand_out`."""
+        undo = self._before_last_poll
+        moved = [portion for portion in portions if self.collector.hand_out_columns(portion, undo)]
+        if moved:
+            self.metrics.consumed(sum(portion.columns.count for portion in moved))
+            self._refill()
+        return moved
 
     def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
         """The next record of `portion`, with the position moved past it; None if it must not be handed out."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sized
+from typing import Any, TypeVar
 
 import attrs
 
+from kclient._accel.pure_columns import Columns
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.completed_fetch import Chunk
+from kclient.consumer.internals.completed_fetch import AnyChunk, Chunk, ColumnChunk, CompletedFetch
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.partition_state import FetchPosition
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.utils.log_context import LogContext
+
+C = TypeVar("C", Chunk, ColumnChunk)
 
 
 @attrs.frozen
@@ -22,6 +26,21 @@ class Portion:
 
     chunk: Chunk
     records: list[ConsumerRecord[Any, Any]]
+    end: int
+    end_epoch: int | None
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return self.chunk.fetch.tp
+
+
+@attrs.frozen(eq=False)
+class ColumnPortion:
+    """The same with records as columns."""
+
+    chunk: ColumnChunk
+    columns: Columns
     end: int
     end_epoch: int | None
 
@@ -53,22 +72,53 @@ class FetchCollector:
         """
         portions: list[Portion] = []
         room = max_records
+
+        def take(tp: TopicPartition) -> bool:
+            nonlocal room
+            chunk = self._next_chunk(tp, lambda fetch: fetch.chunk(room))
+            if chunk is not None:
+                records, offset, epoch = chunk.peek(room)
+                portions.append(Portion(chunk, records, offset, epoch))
+                room -= len(records)
+            return room > 0
+
+        self._take_turns(take, portions)
+        return portions
+
+    def collect_columns(
+        self, max_records: int | None, view: bool, partitions: int | None
+    ) -> list[ColumnPortion]:
+        """The same as columns, at most of so many partitions.
+
+        Without `max_records` it is the rest of one fetch of each partition, or what of it fits into columns.
+        """
+        portions: list[ColumnPortion] = []
+        room = max_records
+
+        def take(tp: TopicPartition) -> bool:
+            nonlocal room
+            chunk = self._next_chunk(tp, lambda fetch: fetch.columns(room, view))
+            if chunk is not None and chunk.columns is not None:
+                portions.append(ColumnPortion(chunk, chunk.columns, *chunk.peek(0)[1:]))
+                if room is not None:
+                    room -= len(chunk)
+            return room != 0 and len(portions) != partitions
+
+        self._take_turns(take, portions)
+        return portions
+
+    def _take_turns(self, take: Callable[[TopicPartition], bool], portions: Sized) -> None:
+        """Have `take` add a partition's portion to `portions`, one after the other, until it returns False."""
         for tp in self._buffer.turns():
-            if room <= 0:
-                break
             try:
-                chunk = self._next_chunk(tp, room)
+                if not take(tp):
+                    break
             except KafkaError as error:
                 if portions:
                     self._buffer.put_first(tp)  # the next poll begins with the error
                     break
                 self._set_aside(tp, error)
                 raise
-            if chunk is not None:
-                records, offset, epoch = chunk.peek(room)
-                portions.append(Portion(chunk, records, offset, epoch))
-                room -= len(records)
-        return portions
 
     def hand_out(self, portion: Portion, undo: dict[TopicPartition, FetchPosition]) -> bool:
         """Move the position past `portion`; False if the records must not be handed out any more.
@@ -77,6 +127,10 @@ class FetchCollector:
         """
         return self.advance(portion.chunk, len(portion.records), portion.end, portion.end_epoch, undo)
 
+    def hand_out_columns(self, portion: ColumnPortion, undo: dict[TopicPartition, FetchPosition]) -> bool:
+        """The same for columns."""
+        return self.advance(portion.chunk, portion.columns.count, portion.end, portion.end_epoch, undo)
+
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
         self._subscriptions.take_back(tp, before)
@@ -84,7 +138,7 @@ class FetchCollector:
 
     def advance(
         self,
-        chunk: Chunk,
+        chunk: AnyChunk,
         count: int,
         offset: int,
         epoch: int | None,
@@ -98,7 +152,7 @@ class FetchCollector:
             self._finish(chunk)
         return True
 
-    def _next_chunk(self, tp: TopicPartition, room: int) -> Chunk | None:
+    def _next_chunk(self, tp: TopicPartition, decode: Callable[[CompletedFetch], C | None]) -> C | None:
         while (fetch := self._buffer.first(tp)) is not None:
             readable = self._subscriptions.is_readable_at(tp, fetch.position)
             if readable is None:
@@ -109,7 +163,7 @@ class FetchCollector:
                 return None
             if not readable:
                 return None
-            chunk = fetch.chunk(room)
+            chunk = decode(fetch)
             if chunk is None:
                 self._buffer.pop(fetch)
                 self.freed = True
@@ -119,7 +173,7 @@ class FetchCollector:
                 return None
         return None
 
-    def _finish(self, chunk: Chunk) -> None:
+    def _finish(self, chunk: AnyChunk) -> None:
         fetch = chunk.fetch
         fetch.finish_chunk()
         if fetch.end_offset is not None and chunk.end >= fetch.end_offset and fetch.error is None:
