@@ -25,70 +25,110 @@ _WIDTH = 150  # also where nobody says how wide the terminal is
 _PACKAGES = ("confluent-kafka", "aiokafka", "kafka-python", "pyarrow")
 
 
+_FIGURES = (
+    "operation",
+    "client",
+    "1000/s",
+    "lowest - highest",
+    "CPU us",
+    "p50 ms",
+    "p99 ms",
+    "RSS MB",
+    "kclient is",
+    "pure is",
+)
+_TARGETS = (
+    "client",
+    "operation",
+    "figure",
+    "against",
+    "wanted",
+    "reached",
+    "noise",
+    "ours",
+    "theirs",
+    "",
+)
+
+
 def figures_table(lines: Sequence[Line]) -> Table:
     """A row for each line: its figures, their noise, and how many times its throughput kclient's is."""
-    out = Table(title=f"kclient {__version__} beside its peers", title_justify="left")
-    out.add_column("operation", no_wrap=True)
-    out.add_column("client", no_wrap=True)
-    for column in (
-        "1000/s",
-        "lowest - highest",
-        "CPU us",
-        "p50 ms",
-        "p99 ms",
-        "RSS MB",
-        "kclient is",
-        "pure is",
-    ):
-        out.add_column(column, justify="right", no_wrap=True)
-    before: Line | None = None
-    for line in lines:
-        first = before is None or (before.case, before.operation) != (line.case, line.operation)
-        if first and before is not None:
+    out = _table(f"kclient {__version__} beside its peers", _FIGURES, left=2)
+    for number, row in enumerate(_figures_rows(lines)):
+        if number and row[0]:
             out.add_section()
-        out.add_row(
-            f"{line.operation} {line.case.name}" if first else "",
-            line.client,
-            _thousands(line.records_per_s),
-            f"{_thousands(line.rates[0])} - {_thousands(line.rates[-1])}",
-            f"{line.cpu_us_per_record:.2f}",
-            _number(line.p50_ms),
-            _number(line.p99_ms),
-            f"{line.rss_bytes / 1e6:.0f}",
-            _ratio(lines, line, "kclient"),
-            _ratio(lines, line, "kclient_pure"),
-        )
-        before = line
+        out.add_row(*row)
     return out
 
 
 def targets_table(found: Sequence[Verdict]) -> Table:
     """A row for each target, met or not, with what the runs furthest apart would give."""
-    out = Table(title="what kclient is held to", title_justify="left")
-    for column in ("client", "operation", "figure", "against"):
-        out.add_column(column, no_wrap=True)
-    for column in ("wanted", "reached", "noise", "ours", "theirs", ""):
-        out.add_column(column, justify="right", no_wrap=True)
-    for verdict in found:
-        target = verdict.target
-        low, high = verdict.noise
-        out.add_row(
-            target.ours,
-            f"{target.operation} {verdict.case.name}",
-            target.figure,
-            target.peer or "",
-            target.wanted,
-            f"{verdict.reached:.2f}" + ("x" if target.peer else " ms"),
-            f"{low:.2f} - {high:.2f}",
-            _number(statistics.median(verdict.ours)),
-            _number(statistics.median(verdict.theirs)) if verdict.theirs else "",
-            "[green]met[/]" if verdict.met else "[red]NOT met[/]",
-        )
+    out = _table("what kclient is held to", _TARGETS, left=4)
+    for verdict, row in zip(found, _targets_rows(found), strict=True):
+        out.add_row(*row[:-1], f"[{'green' if verdict.met else 'red'}]{row[-1]}[/]")
     return out
 
 
+def markdown(lines: Sequence[Line]) -> str:
+    """Both tables for a page of documentation."""
+    tables = [(_FIGURES, _figures_rows(lines)), (_TARGETS, _targets_rows(list(verdicts(lines))))]
+    return "\n".join(
+        "".join(f"| {' | '.join(row)} |\n" for row in (names, ["---"] * len(names), *rows))
+        for names, rows in tables
+        if rows
+    )
+
+
+def _table(title: str, names: Sequence[str], left: int) -> Table:
+    out = Table(title=title, title_justify="left")
+    for number, name in enumerate(names):
+        out.add_column(name, justify="left" if number < left else "right", no_wrap=True)
+    return out
+
+
+def _figures_rows(lines: Sequence[Line]) -> list[list[str]]:
+    rows = []
+    before: Line | None = None
+    for line in lines:
+        first = before is None or (before.case, before.operation) != (line.case, line.operation)
+        rows.append(
+            [
+                f"{line.operation} {line.case.name}" if first else "",
+                line.client,
+                _thousands(line.records_per_s),
+                f"{_thousands(line.rates[0])} - {_thousands(line.rates[-1])}",
+                f"{line.cpu_us_per_record:.2f}",
+                _number(line.p50_ms),
+                _number(line.p99_ms),
+                f"{line.rss_bytes / 1e6:.0f}",
+                _ratio(lines, line, "kclient"),
+                _ratio(lines, line, "kclient_pure"),
+            ]
+        )
+        before = line
+    return rows
+
+
+def _targets_rows(found: Sequence[Verdict]) -> list[list[str]]:
+    return [
+        [
+            verdict.target.ours,
+            f"{verdict.target.operation} {verdict.case.name}",
+            verdict.target.figure,
+            verdict.target.peer or "",
+            verdict.target.wanted,
+            f"{verdict.reached:.2f}" + ("x" if verdict.target.peer else " ms"),
+            f"{verdict.noise[0]:.2f} - {verdict.noise[1]:.2f}",
+            _number(statistics.median(verdict.ours)),
+            _number(statistics.median(verdict.theirs)) if verdict.theirs else "",
+            "met" if verdict.met else "NOT met",
+        ]
+        for verdict in found
+    ]
+
+
 def write(lines: Sequence[Line], about: Mapping[str, object]) -> Path:
-    """Everything that was measured as JSON, in a file of its own; its path."""
+    """Everything that was measured as JSON, in a file of its own, with the tables in Markdown beside it; its path."""
     RESULTS.mkdir(exist_ok=True)
     now = datetime.now(UTC)
     path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
@@ -116,6 +156,7 @@ def write(lines: Sequence[Line], about: Mapping[str, object]) -> Path:
         ],
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(markdown(lines), encoding="utf-8")
     return path
 
 

@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -31,14 +31,14 @@ from kclient.cli.perf_common import (
     progress_bar,
     warn_if_embedded,
 )
-from kclient.errors import ConfigError, KafkaError
+from kclient.errors import ConfigError, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.utils.futures import KafkaFuture
 
 _LETTERS = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[byte % 26] for byte in range(256))
 _PAYLOADS = 1000
 _PAYLOAD_BYTES = 32 * MIB
-_CHUNK = 1000  # futures that are looked at together
+_CHUNK = 1000  # sent, and looked at, together
 _MOST_SAMPLES = 500_000
 _ENOUGH_SAMPLES = 10_000
 _SAMPLED_EVERY = 50
@@ -132,18 +132,23 @@ def _send_all(
     clock = time.perf_counter
     interval_s = options.reporting_interval / 1000
     throttle = Throttle(options.throughput) if options.throughput > 0 else None
+    # At a rate, no more at once than a millisecond's worth.
+    at_once = _CHUNK if throttle is None else max(min(_CHUNK, options.throughput // 1000), 1)
     load.begin()
     report_s = clock() + interval_s
     progress_s = clock() + PROGRESS_EVERY_S
-    for number in range(options.num_records):
-        load.send(next(payloads), number)
+    sent = 0
+    while sent < options.num_records:
+        # A chunk ends with the warming up, so that it can be told when that was delivered.
+        end = options.warmup_records if sent < options.warmup_records else options.num_records
+        chunk = list(itertools.islice(payloads, min(at_once, end - sent)))
+        load.send(chunk)
+        sent += len(chunk)
         if throttle is not None:
-            throttle.wait(number + 1)
-        elif number % _CHUNK:
-            continue
+            throttle.wait(sent)
+        load.settle()
         now_s = clock()
         if now_s >= progress_s:
-            load.settle()
             progress.update(task, completed=load.delivered)
             progress_s = now_s + PROGRESS_EVERY_S
         if now_s >= report_s:
@@ -197,8 +202,6 @@ class Load:
         self._topic = topic
         self._sampled_every = sampled_every
         self._warm_up = warm_up
-        self._open: list[KafkaFuture[RecordMetadata]] = []
-        self._open_bytes = 0
         self._chunks: deque[tuple[list[KafkaFuture[RecordMetadata]], int]] = deque()
         # Written by the producer's I/O thread, read here: appending is atomic.
         self._taken_s: list[float] = []
@@ -213,36 +216,34 @@ class Load:
         """Start the clock."""
         self._begun = self._window = self._steady = self._mark()
 
-    def send(self, value: bytes, number: int) -> None:
-        """Send one; the `number`-th ones to be sampled are."""
-        if number % self._sampled_every:
-            future = self._send(self._topic, value)
-        else:
-            future = self._send(self._topic, value, on_delivery=self._timer())
-        self._open.append(future)
-        self._open_bytes += len(value)
-        if len(self._open) == _CHUNK or number + 1 == self._warm_up:
-            self._next_chunk()
-            self.settle()
+    def send(self, values: Sequence[bytes]) -> None:
+        """Send these, the first of each so many to be sampled."""
+        send, topic, every = self._send, self._topic, self._sampled_every
+        futures: list[KafkaFuture[RecordMetadata]] = []
+        for start in range(0, len(values), every):
+            futures.append(send(topic, values[start], on_delivery=self._timer()))
+            futures += [send(topic, value) for value in values[start + 1 : start + every]]
+        self._chunks.append((futures, sum(map(len, values))))
 
     def settle(self) -> None:
         """Count what is done, oldest first."""
-        if not self._chunks:
-            self._next_chunk()
         while self._chunks:
             futures, size = self._chunks[0]
-            if not futures[-1].done() or not all(future.done() for future in futures):
+            if not futures[-1].done():
                 return
+            try:
+                errors = [error for future in futures if (error := future.exception(0)) is not None]
+            except KafkaTimeoutError:
+                return  # an earlier one, in another partition, is not done yet
             self._chunks.popleft()
             warming_up = self._settled < self._warm_up
-            self._count(futures, size)
+            self._count(len(futures), size, errors)
             if warming_up and self._settled >= self._warm_up:
                 self._steady = self._mark()
 
     def finish(self) -> None:
         """Deliver everything and stop the clock."""
         self._producer.flush()
-        self._next_chunk()
         self.settle()
         self._ended = self._mark()
 
@@ -262,18 +263,10 @@ class Load:
         """What was delivered after the warming up."""
         return self._between(self._steady, self._ended)
 
-    def _next_chunk(self) -> None:
-        if self._open:
-            self._chunks.append((self._open, self._open_bytes))
-            self._open = []
-            self._open_bytes = 0
-
-    def _count(self, futures: list[KafkaFuture[RecordMetadata]], size: int) -> None:
-        errors = [error for future in futures if (error := future.exception(0)) is not None]
-        delivered = len(futures) - len(errors)
-        self._settled += len(futures)
-        self.delivered += delivered
-        self._bytes += size * delivered // len(futures)  # nobody kept the size of the single record
+    def _count(self, records: int, size: int, errors: Sequence[BaseException]) -> None:
+        self._settled += records
+        self.delivered += records - len(errors)
+        self._bytes += size * (records - len(errors)) // records  # nobody kept the size of the single record
         self.errors.update(str(error) for error in errors)
 
     def _timer(self) -> Callable[[RecordMetadata, KafkaError | None], None]:

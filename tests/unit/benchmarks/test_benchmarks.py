@@ -120,7 +120,11 @@ def test_the_report_shows_every_line_and_target_and_keeps_every_run(
     assert "…" not in text
 
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
-    written = json.loads(report.write(lines, {"kafka": "4.3.1"}).read_text(encoding="utf-8"))
+    path = report.write(lines, {"kafka": "4.3.1"})
+    assert (
+        path.with_suffix(".md").read_text(encoding="utf-8").count("| produce 100 B, none, 1 p, 16 KiB |") == 3
+    )
+    written = json.loads(path.read_text(encoding="utf-8"))
     assert written["kafka"] == "4.3.1"
     assert [run["seconds"] for run in written["lines"][0]["runs"]] == [1.0, 2.0, 1.0]
     assert [target["met"] for target in written["targets"]] == [True, True, True, False]
