@@ -23,7 +23,7 @@ _LARGEST_LENGTH = 2**31 - 1 - 12
 _NO_TIMESTAMP_TYPE = -1
 _LARGEST = 2**63 - 1
 
-_FIELDS = (
+RECORD_FIELDS = (
     "topic",
     "partition",
     "offset",
@@ -53,7 +53,7 @@ def is_plain(record_type: type) -> bool:
     fields = getattr(record_type, "__attrs_attrs__", ())
     new: object = record_type.__new__
     return (
-        tuple(field.name for field in fields) == _FIELDS
+        tuple(field.name for field in fields) == RECORD_FIELDS
         and not any(field.converter or field.validator for field in fields)
         and "__slots__" in record_type.__dict__
         and new is object.__new__
