@@ -258,15 +258,18 @@ cdef class Poller:
         cdef int fd = sock.fileno()
         cdef Py_ssize_t count
         cdef Py_buffer to
-        PyObject_GetBuffer(buffer, &to, PyBUF_WRITABLE)
         try:
+            PyObject_GetBuffer(buffer, &to, PyBUF_WRITABLE)
+        except BufferError:
+            raise TypeError(f"a read-write bytes-like object is required, not {type(buffer).__name__}") from None
+        try:
+            if to.len == 0:
+                return 0  # which tells nothing of the end
             while True:
                 count = kclient_recv(fd, to.buf, <size_t>to.len)
                 if count > 0:
                     return count
                 if count == 0:
-                    if to.len == 0:
-                        return 0
                     raise EOFError
                 if errno == EAGAIN:
                     return 0

@@ -1,0 +1,558 @@
+"""Both Pollers report the same events, and read and write with the same outcomes, over real sockets."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faults import reset
+from helpers import wait_until
+from kclient._accel import pure_poller
+from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
+
+native = pytest.importorskip("kclient._accel.poller", reason="the native body is not built")
+if not native.AVAILABLE:
+    pytest.skip("the native Poller needs epoll", allow_module_level=True)
+
+BODIES: dict[str, Any] = {"python": pure_poller.Poller, "c": native.Poller}
+BOTH = EVENT_READ | EVENT_WRITE
+LONG_MS = 60_000
+
+
+@pytest.fixture(params=list(BODIES))
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
+    with ExitStack() as made:
+
+        def one() -> Any:
+            poller = BODIES[request.param]()
+            made.callback(poller.close)
+            return poller
+
+        yield one
+
+
+@pytest.fixture
+def poller(make: Callable[[], Any]) -> Any:
+    return make()
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    return ours, theirs
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = pair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+Ends = tuple[socket.socket, socket.socket]
+
+
+def tcp() -> Ends:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        theirs = socket.create_connection(listening.getsockname())
+        ours, _ = listening.accept()
+    ours.setblocking(False)
+    return ours, theirs
+
+
+def elapsed_ms(call: Callable[[], object]) -> float:
+    started = time.monotonic()
+    call()
+    return (time.monotonic() - started) * 1000
+
+
+# Events.
+
+
+def test_the_data_of_a_socket_comes_with_the_events_that_were_asked_for(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    data = object()
+    poller.register(ours, BOTH, data)
+    assert poller.poll(0) == [(data, EVENT_WRITE)]
+    theirs.send(b"x")
+    assert poller.poll(LONG_MS) == [(data, BOTH)]
+    poller.modify(ours, EVENT_READ, "other")
+    assert poller.poll(-1) == [("other", EVENT_READ)]
+    ours.recv(10)
+    assert poller.poll(0) == []
+    theirs.send(b"x")
+    poller.unregister(ours)
+    assert poller.poll(0) == []
+    poller.register(ours, EVENT_READ, None)
+    assert poller.poll(0) == [(None, EVENT_READ)]
+
+
+@pytest.mark.parametrize("asked", [EVENT_READ, EVENT_WRITE, BOTH])
+def test_a_peer_that_is_gone_is_reported_as_what_is_asked_for(poller: Any, asked: int) -> None:
+    ours, theirs = tcp()
+    with ours:
+        poller.register(ours, asked, 1)
+        reset(theirs)
+        wait_until(lambda: poller.poll(100) == [(1, asked)])
+        poller.unregister(ours)
+
+
+def test_a_connection_that_is_refused_is_an_event(poller: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+    with socket.socket() as ours:
+        ours.setblocking(False)
+        ours.connect_ex(address)
+        poller.register(ours, EVENT_WRITE, "refused")
+        assert poller.poll(LONG_MS) == [("refused", EVENT_WRITE)]
+
+
+def test_a_poll_without_events_lasts_its_time(poller: Any, ends: Ends) -> None:
+    poller.register(ends[0], EVENT_READ, 0)
+    assert 45 <= elapsed_ms(lambda: poller.poll(50)) < 20_000
+    assert elapsed_ms(lambda: poller.poll(0)) < 1000
+
+
+def test_more_sockets_than_one_poll_reports_are_all_reported_in_the_end(poller: Any) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    try:
+        with ExitStack() as opened:
+            for number in range(700):
+                ours, theirs = pair()
+                opened.enter_context(ours)
+                opened.enter_context(theirs)
+                poller.register(ours, EVENT_READ, number)
+                theirs.send(b"x")
+            seen: set[int] = set()
+            for _ in range(10):
+                seen |= {number for number, _ in poller.poll(0)}
+            assert seen == set(range(700))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_pollers_know_nothing_of_each_other(make: Callable[[], Any], ends: Ends) -> None:
+    ours, theirs = ends
+    first, second, third = make(), make(), make()
+    first.register(ours, EVENT_READ, 1)
+    second.register(ours, EVENT_WRITE, 2)
+    third.wake()
+    theirs.send(b"x")
+    assert (first.poll(LONG_MS), second.poll(LONG_MS), third.poll(LONG_MS)) == (
+        [(1, EVENT_READ)],
+        [(2, EVENT_WRITE)],
+        [],
+    )
+    second.close()
+    assert first.poll(0) == [(1, EVENT_READ)]
+
+
+def test_misuse_is_refused_by_name(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    fd = ours.fileno()
+    for events in (0, 4, -1):
+        with pytest.raises(ValueError, match=f"invalid events: {events}"):
+            poller.register(ours, events, None)
+    with pytest.raises(KeyError, match=f"file descriptor {fd} is not watched"):
+        poller.unregister(ours)
+    with pytest.raises(KeyError, match=f"file descriptor {fd} is not watched"):
+        poller.modify(ours, EVENT_READ, None)
+    poller.register(ours, EVENT_READ, None)
+    with pytest.raises(KeyError, match=f"file descriptor {fd} is watched already"):
+        poller.register(ours, EVENT_WRITE, None)
+    theirs.close()
+    with pytest.raises(ValueError, match="invalid file descriptor: -1"):
+        poller.register(theirs, EVENT_READ, None)
+
+
+def test_what_is_closed_takes_no_more_calls_and_leaves_the_sockets_open(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    poller.register(ours, EVENT_READ, None)
+    poller.close()
+    poller.close()
+    poller.wake()
+    for call in (lambda: poller.poll(0), lambda: poller.register(ours, EVENT_READ, None)):
+        with pytest.raises(ValueError, match="the poller is closed"):
+            call()
+    theirs.send(b"open")
+    assert ours.recv(10) == b"open"
+
+
+# Waking.
+
+
+def test_a_wake_of_another_thread_ends_a_poll_and_one_before_it_shortens_it(poller: Any, ends: Ends) -> None:
+    poller.register(ends[0], EVENT_READ, None)
+    waker = threading.Thread(target=lambda: (wait_until(lambda: poller.polling), poller.wake()))
+    waker.start()
+    assert elapsed_ms(lambda: poller.poll(LONG_MS)) < 30_000
+    waker.join()
+    assert not poller.polling
+    for _ in range(100_000):
+        poller.wake()
+    assert poller.poll(LONG_MS) == []
+    assert elapsed_ms(lambda: poller.poll(50)) >= 45  # they counted as one, and nothing of them is left
+
+
+def test_a_wake_does_not_hide_events(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    poller.register(ours, EVENT_READ, 1)
+    theirs.send(b"x")
+    poller.wake()
+    assert poller.poll(LONG_MS) == [(1, EVENT_READ)]
+    assert poller.poll(0) == [(1, EVENT_READ)]
+
+
+def test_no_wake_is_lost_between_threads(poller: Any) -> None:
+    rounds = 3000
+    seen = threading.Semaphore(0)
+    published = [0, 0]
+
+    def wake(own: int) -> None:
+        for _ in range(rounds):
+            published[own] += 1
+            poller.wake()
+            assert seen.acquire(timeout=20)
+
+    wakers = [threading.Thread(target=wake, args=(own,)) for own in range(2)]
+    for waker in wakers:
+        waker.start()
+    taken = 0
+    while taken < 2 * rounds:
+        poller.poll(20_000)
+        while taken < sum(published):
+            taken += 1
+            seen.release()
+    for waker in wakers:
+        waker.join()
+
+
+@pytest.fixture
+def on_alarm() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Sets what the next SIGALRMs do, and lets them come every 20 ms."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def on(action: Callable[[], object]) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: action())
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+
+    yield on
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+Alarm = Callable[[Callable[[], object]], None]
+
+
+def test_a_signal_whose_handler_returns_does_not_end_a_poll(poller: Any, ends: Ends, on_alarm: Alarm) -> None:
+    calls = itertools.count()
+    poller.register(ends[0], EVENT_READ, None)
+    on_alarm(lambda: next(calls))
+    assert 145 <= elapsed_ms(lambda: poller.poll(150)) < 20_000
+    assert next(calls) > 1
+
+
+def test_a_signal_handler_may_wake_a_poll(poller: Any, on_alarm: Alarm) -> None:
+    on_alarm(poller.wake)
+    assert elapsed_ms(lambda: poller.poll(LONG_MS)) < 30_000
+
+
+def test_what_a_signal_handler_raises_ends_a_poll_which_can_go_on(
+    poller: Any, ends: Ends, on_alarm: Alarm
+) -> None:
+    ours, theirs = ends
+    poller.register(ours, EVENT_READ, 1)
+
+    def interrupt() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise KeyboardInterrupt
+
+    on_alarm(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        poller.poll(-1)
+    assert not poller.polling
+    theirs.send(b"x")
+    assert poller.poll(LONG_MS) == [(1, EVENT_READ)]
+
+
+def test_a_signal_handler_may_close_the_poller(poller: Any, on_alarm: Alarm) -> None:
+    def close() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        poller.wake()
+
+    on_alarm(close)
+    poller.poll(-1)
+    poller.close()
+
+
+# Writing.
+
+
+def test_buffers_of_every_kind_are_written_as_one_stream(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    buffers = [b"ab", bytearray(b"cd"), memoryview(b"xefx")[1:3], b"", memoryview(bytearray(b"g"))]
+    assert poller.send(ours, buffers) == 7
+    assert poller.send(ours, tuple(buffers)) == 7
+    assert poller.send(ours, []) == 0
+    assert theirs.recv(100) == b"abcdefgabcdefg"
+    buffers[1].append(1)  # BufferError while something holds its memory
+
+
+def test_a_full_socket_takes_a_part_and_then_nothing(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    payload = os.urandom(4 << 20)
+    written = poller.send(ours, [payload[:1000], payload[1000:]])
+    assert 0 < written < len(payload)
+    while more := poller.send(ours, [payload[written:]]):
+        written += more
+    got = bytearray()
+    while len(got) < written:
+        got += theirs.recv(1 << 20)
+    assert got == payload[:written]
+    assert poller.send(ours, [b"again"]) == 5
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 1023, 1024, 1025, 5000])
+def test_of_many_buffers_the_first_are_written(poller: Any, ends: Ends, count: int) -> None:
+    ours, theirs = ends
+    buffers = [bytes([number % 251]) for number in range(count)]
+    assert poller.send(ours, buffers) == min(count, 1024)
+    assert theirs.recv(10_000) == b"".join(buffers[:1024])
+
+
+def test_what_is_no_buffer_is_refused_and_nothing_stays_held(poller: Any, ends: Ends) -> None:
+    held = bytearray(b"first")
+    for wrong in (1, "text", None):
+        with pytest.raises(TypeError, match="bytes-like object is required"):
+            poller.send(ends[0], [held, wrong])
+    held.append(1)
+    assert ends[1].fileno() >= 0
+    with pytest.raises(BlockingIOError):
+        ends[1].recv(10)
+
+
+def test_writing_to_a_peer_that_is_gone_raises_the_class_of_its_errno(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    theirs.close()
+    with pytest.raises(BrokenPipeError) as caught:
+        poller.send(ours, [b"x"])
+    assert caught.value.errno == errno.EPIPE
+    ours.close()
+    with pytest.raises(OSError, match="Bad file descriptor") as closed:
+        poller.send(ours, [b"x"])
+    assert closed.value.errno == errno.EBADF
+
+
+@pytest.mark.parametrize("body", ["pure_poller", "poller"])
+def test_a_peer_that_is_gone_does_not_kill_a_program_that_dies_of_sigpipe(body: str) -> None:
+    program = f"""
+import signal, socket
+from kclient._accel.{body} import Poller
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+ours, theirs = socket.socketpair()
+theirs.close()
+try:
+    Poller.send(ours, [b"x"])
+except BrokenPipeError:
+    print("alive")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+# Reading.
+
+
+def test_reading_tells_nothing_now_from_the_end(poller: Any, ends: Ends) -> None:
+    ours, theirs = ends
+    buffer = bytearray(8)
+    assert poller.recv_into(ours, buffer) == 0
+    theirs.send(b"0123456789")
+    assert poller.recv_into(ours, memoryview(buffer)[2:5]) == 3
+    assert bytes(buffer) == b"\0\x00012\0\0\0"
+    assert poller.recv_into(ours, bytearray()) == 0
+    assert poller.recv_into(ours, buffer) == 7
+    assert bytes(buffer) == b"3456789\0"
+    theirs.close()
+    assert poller.recv_into(ours, bytearray()) == 0
+    with pytest.raises(EOFError):
+        poller.recv_into(ours, buffer)
+    buffer.append(1)
+
+
+def test_a_reset_is_an_error_of_its_class(poller: Any) -> None:
+    ours, theirs = tcp()
+    with ours:
+        poller.register(ours, EVENT_READ, None)
+        reset(theirs)
+        poller.poll(LONG_MS)
+        with pytest.raises(ConnectionResetError) as caught:
+            poller.recv_into(ours, bytearray(8))
+        assert caught.value.errno == errno.ECONNRESET
+        poller.unregister(ours)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        poller.recv_into(ours, bytearray(8))
+
+
+def test_only_memory_that_can_be_written_is_read_into(poller: Any, ends: Ends) -> None:
+    ends[1].send(b"x")
+    for wrong in (b"12345678", memoryview(b"12345678"), 5):
+        with pytest.raises(TypeError, match="bytes-like object"):
+            poller.recv_into(ends[0], wrong)
+
+
+# Both at once.
+
+OPERATION = st.one_of(
+    st.tuples(
+        st.sampled_from(["register", "modify"]), st.integers(0, 2), st.integers(-1, 4), st.integers(0, 9)
+    ),
+    st.tuples(st.sampled_from(["unregister", "peer shuts down", "peer closes", "fill"]), st.integers(0, 2)),
+    st.tuples(st.just("close"), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["send", "peer sends", "read"]), st.integers(0, 2), st.integers(0, 300)),
+    st.tuples(st.sampled_from(["poll", "wake", "poll", "poll"])),
+)
+
+
+class Script:
+    """Runs operations on three pairs of sockets of one body, and writes down what came of each."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+        self.poller = body()
+        self.pairs = [pair() for _ in range(3)]
+
+    def run(self, operation: tuple[Any, ...]) -> Any:
+        fds = {ours.fileno(): index for index, (ours, _) in enumerate(self.pairs)}
+        try:
+            return self._run(*operation)
+        except (OSError, EOFError, KeyError, ValueError) as error:
+            text = re.sub(r"descriptor (\d+)", lambda found: f"socket {fds[int(found[1])]}", str(error))
+            return type(error), getattr(error, "errno", None), text
+
+    def _run(self, name: str, *arguments: Any) -> Any:
+        if name == "poll":
+            return sorted(self.poller.poll(0))
+        if name == "wake":
+            return self.poller.wake()
+        ours, theirs = self.pairs[arguments[0]]
+        if name in {"register", "modify"}:
+            return getattr(self.poller, name)(ours, *arguments[1:])
+        if name == "unregister":
+            return self.poller.unregister(ours)
+        if name == "peer shuts down":
+            return theirs.shutdown(socket.SHUT_WR)
+        if name == "peer closes":
+            return theirs.close()
+        if name == "peer sends":
+            return theirs.send(bytes(arguments[1]))
+        if name == "fill":
+            return [self.body.send(ours, [bytes(100_000)] * 5), self.body.send(ours, [b"x"])]
+        if name == "send":
+            return self.body.send(ours, [bytes(10)] * arguments[1])
+        if name == "read":
+            buffer = bytearray(arguments[1])
+            return self.body.recv_into(ours, buffer), bytes(buffer)
+        try:
+            self.poller.unregister(ours)
+        finally:
+            ours.close()
+        return None
+
+    def close(self) -> None:
+        self.poller.close()
+        for ours, theirs in self.pairs:
+            ours.close()
+            theirs.close()
+
+
+@settings(max_examples=150)
+@given(st.lists(OPERATION, max_size=40))
+def test_any_script_of_calls_goes_the_same_way(operations: list[tuple[Any, ...]]) -> None:
+    scripts = [Script(body) for body in BODIES.values()]
+    try:
+        for operation in operations:
+            pure, c = (script.run(operation) for script in scripts)
+            assert pure == c, operation
+    finally:
+        for script in scripts:
+            script.close()
+
+
+# What only the native one promises.
+
+
+def test_the_native_one_keeps_the_interpreter_unless_it_has_to_wait(ends: Ends) -> None:
+    ours, theirs = ends
+    poller = native.Poller()
+    poller.register(theirs, EVENT_READ, 1)
+    turns = 0
+    stop = False
+
+    def spin() -> None:
+        nonlocal turns
+        while not stop:
+            turns += 1
+
+    spinner = threading.Thread(target=spin)
+    before = sys.getswitchinterval()
+    spinner.start()
+    wait_until(lambda: turns)
+    sys.setswitchinterval(60.0)
+    try:
+        seen = turns
+        buffer = bytearray(100)
+        for _ in range(100):
+            assert native.Poller.send(ours, [b"x", b"y"]) == 2
+            assert poller.poll(LONG_MS) == [(1, EVENT_READ)]
+            assert native.Poller.recv_into(theirs, buffer) == 2
+            assert native.Poller.recv_into(theirs, buffer) == 0
+            assert poller.poll(0) == []
+            poller.wake()
+            assert poller.poll(LONG_MS) == []
+        assert turns == seen
+    finally:
+        stop = True
+        sys.setswitchinterval(before)
+        spinner.join()
+        poller.close()
+
+
+def test_the_native_one_leaks_neither_memory_nor_descriptors(ends: Ends) -> None:
+    ours, theirs = ends
+    data = object()
+    held = bytearray(10)
+    counts = sys.getrefcount(data), sys.getrefcount(held), sys.getrefcount(ours)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for _ in range(200):
+        poller = native.Poller()
+        poller.register(ours, BOTH, data)
+        poller.modify(ours, EVENT_WRITE, data)
+        assert poller.poll(0) == [(data, EVENT_WRITE)]
+        native.Poller.send(ours, [held] * 40)
+        with pytest.raises(TypeError):
+            native.Poller.send(ours, [held, None])
+        theirs.recv(1000)
+        del poller
+    assert (sys.getrefcount(data), sys.getrefcount(held), sys.getrefcount(ours)) == counts
+    assert len(os.listdir("/proc/self/fd")) == descriptors
