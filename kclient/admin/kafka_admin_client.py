@@ -9,6 +9,18 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from kclient.admin.config import AdminConfig
+from kclient.admin.internals.arguments import (
+    check_flag,
+    checked_group,
+    checked_groups,
+    checked_isolation,
+    checked_new_topics,
+    checked_partitions,
+    checked_specs,
+    checked_timeout,
+    checked_topics,
+    checked_words,
+)
 from kclient.admin.internals.context import OperationContext
 from kclient.admin.internals.driver import AdminDriver
 from kclient.admin.internals.operations import groups, offsets, topics
@@ -32,8 +44,6 @@ from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME, Timer
 
 R = TypeVar("R")
-
-_ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class _BrokersAlone(Metadata):
@@ -94,14 +104,15 @@ class KafkaAdminClient:
         timeout_ms: int | None = None,
     ) -> dict[str, CreatedTopic]:
         """Create topics; a plain name takes the broker's default counts. `validate_only` only checks."""
-        wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in new_topics]
+        wanted = checked_new_topics(new_topics)
+        check_flag("validate_only", validate_only)
         context, timer = self._begin(timeout_ms)
         what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
         return self._run(topics.create_topics(context, wanted, validate_only, timer.timeout_ms), timer, what)
 
     def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete topics and everything in them."""
-        wanted = list(names)
+        wanted = checked_topics(names)
         context, timer = self._begin(timeout_ms)
         operation = topics.delete_topics(context, wanted, timer.timeout_ms)
         return self._run(operation, timer, f"Deleting topics {', '.join(wanted)}")
@@ -110,6 +121,7 @@ class KafkaAdminClient:
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
         """Every topic by name; Kafka's own only with `include_internal`."""
+        check_flag("include_internal", include_internal)
         context, timer = self._begin(timeout_ms)
         return self._run(topics.list_topics(context, include_internal), timer, "Listing topics")
 
@@ -117,7 +129,7 @@ class KafkaAdminClient:
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TopicDescription]:
         """Partitions, leaders and replicas of topics."""
-        wanted = list(names)
+        wanted = checked_topics(names)
         context, timer = self._begin(timeout_ms)
         operation = topics.describe_topics(context, wanted)
         return self._run(operation, timer, f"Describing topics {', '.join(wanted)}")
@@ -138,33 +150,33 @@ class KafkaAdminClient:
 
         `isolation_level` `read_committed` makes LATEST the end of the committed records.
         """
-        if isolation_level not in _ISOLATION:
-            raise ValueError(
-                f"isolation_level must be one of {', '.join(_ISOLATION)}, not {isolation_level!r}"
-            )
+        wanted = checked_specs(specs)
+        isolation = checked_isolation(isolation_level)
         context, timer = self._begin(timeout_ms)
-        operation = offsets.list_offsets(context, dict(specs), _ISOLATION[isolation_level])
+        operation = offsets.list_offsets(context, wanted, isolation)
         return self._run(operation, timer, "Listing offsets")
 
     def list_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
         """Every group by id, of all brokers, narrowed to `states` and `types` where given (KIP-518, KIP-848)."""
+        wanted_states, wanted_types = checked_words("states", states), checked_words("types", types)
         context, timer = self._begin(timeout_ms)
-        return self._run(groups.list_groups(context, states, types), timer, "Listing groups")
+        operation = groups.list_groups(context, wanted_states, wanted_types)
+        return self._run(operation, timer, "Listing groups")
 
     def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, GroupDescription]:
         """State, members and assignments of classic groups."""
-        wanted = list(group_ids)
+        wanted = checked_groups(group_ids)
         context, timer = self._begin(timeout_ms)
         operation = groups.describe_groups(context, wanted)
         return self._run(operation, timer, f"Describing groups {', '.join(wanted)}")
 
     def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete groups without members, and their offsets (KIP-229)."""
-        wanted = list(group_ids)
+        wanted = checked_groups(group_ids)
         context, timer = self._begin(timeout_ms)
         operation = groups.delete_groups(context, wanted)
         return self._run(operation, timer, f"Deleting groups {', '.join(wanted)}")
@@ -177,8 +189,10 @@ class KafkaAdminClient:
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What `group_id` has committed: for all its partitions, or for `partitions` (None where nothing is)."""
+        checked_group(group_id)
+        wanted = None if partitions is None else checked_partitions(partitions)
         context, timer = self._begin(timeout_ms)
-        operation = offsets.list_consumer_group_offsets(context, group_id, partitions)
+        operation = offsets.list_consumer_group_offsets(context, group_id, wanted)
         return self._run(operation, timer, f"Listing the offsets of group {group_id}")
 
     def close(self, timeout_ms: int | None = None) -> None:
@@ -186,10 +200,11 @@ class KafkaAdminClient:
 
         A second call does nothing; in a forked child it touches none of the parent's connections.
         """
+        limit_ms = checked_timeout(timeout_ms, self._config.default_api_timeout_ms)
         self._closed = True
         if self._fork_guard.forked:
             return
-        self._driver.close(self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+        self._driver.close(limit_ms)
 
     def __enter__(self) -> Self:
         return self
@@ -208,10 +223,7 @@ class KafkaAdminClient:
 
     def _begin(self, timeout_ms: int | None) -> tuple[OperationContext, Timer]:
         self._fork_guard.check()
-        limit_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        if limit_ms < 0:
-            raise ValueError(f"timeout_ms must not be negative, not {limit_ms}")
-        timer = self._time.timer(limit_ms)
+        timer = self._time.timer(checked_timeout(timeout_ms, self._config.default_api_timeout_ms))
         return OperationContext(self._driver, timer.deadline_ms, self._backoff), timer
 
     def _run(self, operation: Operation[R], timer: Timer, what: str) -> R:

@@ -17,7 +17,7 @@ class NewTopic:
     """A topic to create.
 
     Leave `num_partitions` or `replication_factor` None for the broker's defaults (KIP-464). `replica_assignments`
-    names the brokers of each partition instead of both.
+    names the brokers of each partition instead of both. Raises TypeError and ValueError for what cannot be.
     """
 
     name: str
@@ -34,10 +34,34 @@ class NewTopic:
             raise ValueError(
                 f"Topic {self.name}: replica_assignments excludes num_partitions and replication_factor"
             )
-        for field in ("num_partitions", "replication_factor"):
+        for field, largest in (("num_partitions", 2**31 - 1), ("replication_factor", 2**15 - 1)):
             value = getattr(self, field)
-            if value is not None and value < 1:
-                raise ValueError(f"Topic {self.name}: {field} must be at least 1, not {value}")
+            if value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"Topic {self.name}: {field} must be an int, not {value!r}")
+            if not 1 <= value <= largest:
+                raise ValueError(f"Topic {self.name}: {field} must be 1 to {largest}, not {value}")
+        configs: object = self.configs
+        if not isinstance(configs, Mapping):
+            raise TypeError(f"Topic {self.name}: configs must map names to values, not be {configs!r}")
+        for name, text in configs.items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise TypeError(f"Topic {self.name}: configs must map str to str, not {name!r} to {text!r}")
+        self._check_assignments(self.replica_assignments)
+
+    def _check_assignments(self, assignments: object) -> None:
+        if assignments is None:
+            return
+        if not isinstance(assignments, Mapping):
+            raise TypeError(f"Topic {self.name}: replica_assignments must be a mapping, not {assignments!r}")
+        for partition, brokers in assignments.items():
+            numbers = [partition, *brokers] if isinstance(brokers, Sequence) else [brokers]
+            if not isinstance(brokers, Sequence) or not all(type(number) is int for number in numbers):
+                raise TypeError(
+                    f"Topic {self.name}: replica_assignments must map a partition's number to brokers' ids, not "
+                    f"{partition!r} to {brokers!r}"
+                )
 
 
 @attrs.frozen

@@ -5,9 +5,16 @@ from __future__ import annotations
 import attrs
 
 
-def _not_negative(_: object, attribute: attrs.Attribute[int], value: int) -> None:
+def _not_negative(_: object, attribute: attrs.Attribute[int], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{attribute.name} must be an int, not {value!r}")
     if value < 0:
         raise ValueError(f"{attribute.name} must not be negative, not {value}")
+
+
+def _text(_: object, attribute: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{attribute.name} must be a str, not {value!r}")
 
 
 @attrs.frozen
@@ -15,8 +22,8 @@ class OffsetAndMetadata:
     """A committed offset: the next one to read, with a note and the leader epoch of the record before it (KIP-320)."""
 
     offset: int = attrs.field(validator=_not_negative)
-    metadata: str = ""
-    leader_epoch: int | None = None
+    metadata: str = attrs.field(default="", validator=_text)
+    leader_epoch: int | None = attrs.field(default=None, validator=attrs.validators.optional(_not_negative))
 
 
 @attrs.frozen

@@ -151,8 +151,10 @@ class CompletableFuture(KafkaFuture[T]):
             raise ForkedClientError(
                 "The operation belongs to the parent process; its outcome is told only there."
             )
+        # A longer wait than a lock accepts is one for ever.
+        seconds = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
         with self._lock:
-            if not self._condition.wait_for(lambda: self._done, timeout):
+            if not self._condition.wait_for(lambda: self._done, seconds):
                 raise KafkaTimeoutError(
                     f"The operation did not finish within {timeout} s; it goes on in the background"
                 )

@@ -53,7 +53,7 @@ class KafkaThread(threading.Thread):
                 # In pieces, because a Ctrl-C between the next two calls leaves the lock held for those who wait, too.
                 if self._running.acquire(timeout=min(left, _LOOK_AGAIN_S)):
                     self._running.release()
-        super().join(timeout)
+        super().join(None if timeout is None else min(timeout, _LOOK_AGAIN_S))
 
     def run(self) -> None:
         try:

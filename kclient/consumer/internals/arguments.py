@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import IllegalStateError
 
 _MAX_PARTITION = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
@@ -46,11 +47,23 @@ def _distinct(argument: str, given: Any) -> list[Any]:
         raise TypeError(f"{argument} must be a collection; did you mean [{given!r}]?")
     if not isinstance(given, Iterable):
         raise TypeError(f"{argument} must be a collection, not {given!r}")
-    entries = list(given)
-    for entry in entries:
-        if not isinstance(entry, Hashable):
-            raise TypeError(f"{argument}: {entry!r} is not what is expected here")
-    return list(dict.fromkeys(entries))
+    try:
+        return list(dict.fromkeys(given))
+    except TypeError as error:
+        raise TypeError(f"{argument}: an entry is not what is expected here ({error})") from None
+
+
+def checked_assigned(
+    partitions: Iterable[TopicPartition] | None, held: Collection[TopicPartition]
+) -> list[TopicPartition]:
+    """Partitions that are `held`, all of them for None; raises IllegalStateError for others."""
+    if partitions is None:
+        return sorted(held)
+    chosen = checked_partitions(partitions)
+    for tp in chosen:
+        if tp not in held:
+            raise IllegalStateError(f"{tp} is not assigned to this consumer")
+    return chosen
 
 
 def checked_timeout(timeout_ms: Any, default_ms: int) -> int:

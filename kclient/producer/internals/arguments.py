@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from kclient.errors import InvalidTopicError
+from kclient.common.topic_name import check_topic
 
-_MAX_TOPIC_LENGTH = 249
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+__all__ = ["check_partition", "check_timeout", "check_timestamp", "check_topic", "checked_headers"]
+
 _MAX_TIMESTAMP_MS = 2**63 - 1
-
-
-def check_topic(topic: object) -> None:
-    """Raise TypeError or InvalidTopicError for what no broker would take as a topic's name."""
-    if not isinstance(topic, str):
-        raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-    if topic in {"", ".", ".."} or len(topic) > _MAX_TOPIC_LENGTH or not _LEGAL_TOPIC.fullmatch(topic):
-        raise InvalidTopicError(
-            f"{topic[:300]!r} is not a topic name: it has 1 to {_MAX_TOPIC_LENGTH} characters of a-z, A-Z, 0-9, "
-            "'.', '_' and '-', and is not '.' or '..'"
-        )
 
 
 def check_partition(partition: object) -> None:
