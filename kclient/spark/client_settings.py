@@ -102,6 +102,11 @@ def probe_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return {**settings, **_READER, **_PROBE}
 
 
+def sample_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the driver's consumer that looks at the first records of each partition."""
+    return {**settings, **_READER, "max.partition.fetch.bytes": "65536"}
+
+
 def admin_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Those settings that an admin client has as well."""
     known = definition_of(AdminConfig)

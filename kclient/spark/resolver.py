@@ -50,6 +50,15 @@ class OffsetResolver:
         """The first offset of each partition."""
         return self._list(dict.fromkeys(partitions, int(OffsetSpec.EARLIEST)))
 
+    def earliest_that_exist(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The first offset of each partition that is still there."""
+        try:
+            return self.earliest(partitions)
+        except AdminError as error:
+            if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
+                raise
+            return {tp: each.offset for tp, each in error.results.items()}
+
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         return self._list(dict.fromkeys(partitions, int(OffsetSpec.LATEST)))

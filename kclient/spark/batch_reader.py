@@ -1,0 +1,49 @@
+"""`spark.read.format("kclient")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from kclient.spark.batch_planner import plan_batch
+from kclient.spark.filters import Condition, condition_of
+from kclient.spark.options import SourceOptions
+from kclient.spark.range_reader import read_range
+from kclient.spark.resolver import OffsetResolver
+from kclient.spark.schema import OutputColumn
+
+
+class KafkaBatchReader(DataSourceReader):
+    """Plans on the driver, reads on the executors. Holds no client, so that it can be pickled."""
+
+    def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
+        self._options = options
+        self._output = tuple(output)
+        self._condition: Condition | None = None
+
+    def partitions(self) -> list[InputPartition]:
+        """One for each task."""
+        ranges = plan_batch(self._options, OffsetResolver(self._options), self._condition)
+        return [InputPartition(each) for each in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of one task as Arrow record batches."""
+        # Spark makes one task of its own out of no partitions at all.
+        return (
+            iter(()) if partition.value is None else read_range(self._options, self._output, partition.value)
+        )
+
+
+class FilteringBatchReader(KafkaBatchReader):
+    """One that is told the conditions of the query.
+
+    A class of its own, because Spark refuses any reader with this method unless
+    spark.sql.python.filterPushdown.enabled is true.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Remember what helps to read less; Spark applies all of them again."""
+        self._condition = condition_of(filters)
+        return filters

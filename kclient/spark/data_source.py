@@ -1,0 +1,68 @@
+"""The data source "kclient"."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from kclient.errors import ConfigError
+from kclient.spark.batch_reader import FilteringBatchReader, KafkaBatchReader
+from kclient.spark.option_names import Use
+from kclient.spark.option_values import parse_boolean
+from kclient.spark.options import check_any, parse_sink, parse_source
+from kclient.spark.schema import output_columns, source_schema
+from kclient.spark.sink import KafkaBatchWriter, stream_writer
+from kclient.spark.sink_columns import sink_columns
+from kclient.spark.stream_reader import KafkaStreamReader
+
+
+class KafkaDataSource(DataSource):
+    """Kafka as a source and a sink of Spark, batch and streaming: `format("kclient")`.
+
+    Everything it makes can be pickled and connects only when it is used. Wrong options raise ConfigError, which Spark
+    shows with its text.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "kclient"
+
+    def schema(self) -> StructType:
+        """The columns, where the user gives no schema."""
+        check_any(self.options)
+        return source_schema(parse_boolean(self.options, "includeHeaders", False))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        options = parse_source(self.options, Use.BATCH_READ)
+        made = FilteringBatchReader if options.filter_pushdown else KafkaBatchReader
+        return made(options, output_columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """For `spark.readStream`."""
+        return KafkaStreamReader(parse_source(self.options, Use.STREAM_READ), output_columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For `df.write`, in mode append."""
+        if overwrite:
+            raise ConfigError(
+                "Kafka's topics are appended to: use mode('append'), not overwrite.", name="mode"
+            )
+        options = parse_sink(self.options, Use.BATCH_WRITE)
+        return KafkaBatchWriter(options, sink_columns(schema, options.topic))
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002 - true in output mode complete, which appends every result
+    ) -> DataSourceStreamWriter:
+        """For `df.writeStream`, in output mode append or complete."""
+        options = parse_sink(self.options, Use.STREAM_WRITE)
+        return stream_writer(options, sink_columns(schema, options.topic), schema)

@@ -1,0 +1,100 @@
+"""`spark.readStream.format("kclient")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from kclient.spark.committer import GroupCommitter
+from kclient.spark.options import SourceOptions
+from kclient.spark.range_reader import read_range
+from kclient.spark.resolver import OffsetResolver
+from kclient.spark.schema import OutputColumn
+from kclient.spark.stream_planner import StreamPlanner
+from kclient.spark.watcher import RecordWatcher
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+_NO_LIMIT = 2**63 - 1
+
+
+class KafkaStreamReader(DataSourceStreamReader):
+    """Plans in one process of the driver's, and is pickled into the tasks, which only read.
+
+    The one class serves PySpark 4.0 and 4.1 as well, which call `latestOffset()` without arguments and know no
+    limits: AvailableNow is one batch there.
+    """
+
+    def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
+        self._options = options
+        self._output = tuple(output)
+        self._made: StreamPlanner | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_made": None}
+
+    @property
+    def _planner(self) -> StreamPlanner:
+        if self._made is None:
+            options = self._options
+            group_id = options.commit_group_id
+            self._made = StreamPlanner(
+                options,
+                OffsetResolver(options),
+                RecordWatcher(options.settings),
+                None if group_id is None else GroupCommitter(options.settings, group_id),
+            )
+        return self._made
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a new query starts."""
+        return dict(self._planner.initial_offset())
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """The end of the next batch."""
+        # By name: a Spark without limits has no such class.
+        everything = type(limit).__name__ == "ReadAllAvailable"
+        return dict(self._planner.latest_offset(start, all_available=everything))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """The limit unless the trigger asks for everything. The options' other limits are kept by the planner."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        limits = self._options.limits
+        if not limits.bounded and limits.min_offsets is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(limits.max_offsets or _NO_LIMIT)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The ends of the partitions, for the query's progress."""
+        latest = self._planner.report_latest()
+        return None if latest is None else dict(latest)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Read up to where the partitions end now."""
+        self._planner.prepare_for_available_now()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One for each task of the batch."""
+        return [InputPartition(each) for each in self._planner.plan(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of one task as Arrow record batches."""
+        return read_range(self._options, self._output, partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The batch that ends here is done."""
+        self._planner.commit(end)
+
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:
+    pass  # PySpark 4.0 and 4.1
+else:
+    SupportsTriggerAvailableNow.register(KafkaStreamReader)

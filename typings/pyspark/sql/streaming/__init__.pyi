@@ -1,0 +1,1 @@
+from pyspark.sql.streaming.listener import StreamingQueryListener as StreamingQueryListener
