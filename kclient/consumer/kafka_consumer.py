@@ -15,6 +15,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.arguments import (
+    checked_assigned,
     checked_max_records,
     checked_offset,
     checked_offsets,
@@ -29,16 +30,11 @@ from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.events import CommitEvent, RejoinEvent
+from kclient.consumer.internals.events import RejoinEvent
 from kclient.consumer.internals.fetch_collector import Portion
 from kclient.consumer.internals.lookups import Lookups
 from kclient.consumer.internals.mailbox import OnCommit
-from kclient.consumer.internals.partition_state import (
-    EARLIEST,
-    LATEST,
-    RESET_TO_EARLIEST,
-    RESET_TO_LATEST,
-)
+from kclient.consumer.internals.partition_state import RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -53,6 +49,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 K1 = TypeVar("K1")
 V1 = TypeVar("V1")
+T = TypeVar("T")
 
 Settings: TypeAlias = Mapping[str, object] | str | Path | None
 DeserializerLike: TypeAlias = Deserializer[K1] | Callable[[bytes], K1]
@@ -194,17 +191,7 @@ class KafkaConsumer(Generic[K, V]):
         authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
         without a subscription or assignment.
         """
-        begun = False
-        try:
-            with self._use:
-                timer = self._begin_poll(timeout_ms)
-                begun = True
-                return self._calls.wait_for_records(timer)
-        except BaseException:
-            # A Ctrl-C may come when the positions have moved, and before the caller has the records.
-            if begun:
-                self._core.take_back()
-            raise
+        return self._poll(timeout_ms, self._calls.wait_for_records)
 
     def poll_columns(
         self, timeout_ms: int, max_records: int | None = None
@@ -217,21 +204,13 @@ class KafkaConsumer(Generic[K, V]):
         Calls of `poll` may come between. Raises what `poll` raises, and IllegalStateError with interceptors, which
         would see none of it.
         """
-        begun = False
-        try:
-            with self._use:
-                most = checked_max_records(max_records)
-                timer = self._begin_poll(timeout_ms)
-                begun = True
-                portions = self._calls.wait_for_columns(timer, most)
-                return {
-                    portion.tp: RecordColumns.of(portion.tp, portion.columns, portion.end)
-                    for portion in portions
-                }
-        except BaseException:
-            if begun:
-                self._core.take_back()
-            raise
+        most = checked_max_records(max_records)
+
+        def wait(timer: Timer) -> dict[TopicPartition, RecordColumns]:
+            portions = self._calls.wait_for_columns(timer, most)
+            return {each.tp: RecordColumns.of(each.tp, each.columns, each.end) for each in portions}
+
+        return self._poll(timeout_ms, wait)
 
     def poll_arrow(
         self, timeout_ms: int, *, binary: Literal["copy", "view"] = "copy", max_records: int | None = None
@@ -245,27 +224,30 @@ class KafkaConsumer(Generic[K, V]):
         which is kept for as long as the batch. Raises ImportError without pyarrow (`kclient-kafka[arrow]`), which for
         views has to be 19 or newer.
         """
+        most = checked_max_records(max_records)
+        batches = ArrowBatches(binary)
+
+        def wait(timer: Timer) -> Any:
+            portions = self._calls.wait_for_columns(timer, most, view=binary == "view", partitions=1)
+            return batches.batch(portions[0].tp, portions[0].columns) if portions else batches.empty()
+
+        return self._poll(timeout_ms, wait)
+
+    def _poll(self, timeout_ms: int, wait: Callable[[Timer], T]) -> T:
         begun = False
         try:
             with self._use:
-                most = checked_max_records(max_records)
-                batches = ArrowBatches(binary)
-                timer = self._begin_poll(timeout_ms)
+                timer = self._core.time.timer(checked_timeout(timeout_ms, 0))
+                self._calls.check_can_poll()
+                self._current = None  # what iteration has left over is still in the buffer
+                self._core.begin_poll(timer.now_ms())
                 begun = True
-                view = binary == "view"
-                portions = self._calls.wait_for_columns(timer, most, view=view, partitions=1)
-                return batches.batch(portions[0].tp, portions[0].columns) if portions else batches.empty()
+                return wait(timer)
         except BaseException:
+            # A Ctrl-C may come when the positions have moved, and before the caller has the records.
             if begun:
                 self._core.take_back()
             raise
-
-    def _begin_poll(self, timeout_ms: int) -> Timer:
-        timer = self._core.time.timer(checked_timeout(timeout_ms, 0))
-        self._calls.check_can_poll()
-        self._current = None  # what iteration has left over is still in the buffer
-        self._core.begin_poll(timer.now_ms())
-        return timer
 
     def __iter__(self) -> Self:
         return self
@@ -312,7 +294,8 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             self._calls.need_group("commit_sync()")
-            self._calls.commit(self._to_commit(offsets), self._calls.timer(timeout_ms))
+            chosen = None if offsets is None else checked_offsets(offsets)
+            self._calls.commit(chosen, self._calls.timer(timeout_ms))
 
     def commit_async(
         self,
@@ -324,14 +307,11 @@ class KafkaConsumer(Generic[K, V]):
         `on_commit(offsets, error)` is called inside a later `poll`, `commit_sync` or `close`, on this thread.
         """
         with self._use:
-            core = self._core
             self._calls.need_group("commit_async()")
             if on_commit is not None and not callable(on_commit):
                 raise TypeError(f"on_commit must be callable, not {on_commit!r}")
-            core.tell_commits()
-            timer = self._calls.timer(None)
-            event = CommitEvent(timer.deadline_ms, self._to_commit(offsets), False)
-            core.commit_in_background(event, on_commit, automatic=False)
+            chosen = None if offsets is None else checked_offsets(offsets)
+            self._calls.commit_in_background(chosen, on_commit)
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -341,11 +321,6 @@ class KafkaConsumer(Generic[K, V]):
             self._calls.need_group("committed()")
             timer = self._calls.timer(timeout_ms)
             return self._lookups.committed(checked_partitions(partitions), timer)
-
-    def _to_commit(
-        self, offsets: Mapping[TopicPartition, OffsetLike] | None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        return self._core.consumed() if offsets is None else checked_offsets(offsets)
 
     # Positions.
 
@@ -357,20 +332,14 @@ class KafkaConsumer(Generic[K, V]):
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            self._core.request_reset(self._named_or_all(partitions), RESET_TO_EARLIEST)
+            held = self._core.subscriptions.assigned_partitions()
+            self._core.request_reset(checked_assigned(partitions, held), RESET_TO_EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read only what comes from now on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            self._core.request_reset(self._named_or_all(partitions), RESET_TO_LATEST)
-
-    def _named_or_all(self, partitions: Iterable[TopicPartition] | None) -> list[TopicPartition]:
-        held = self._core.subscriptions.assigned_partitions()
-        chosen = sorted(held) if partitions is None else checked_partitions(partitions)
-        for tp in chosen:
-            if tp not in held:
-                raise IllegalStateError(f"{tp} is not assigned to this consumer")
-        return chosen
+            held = self._core.subscriptions.assigned_partitions()
+            self._core.request_reset(checked_assigned(partitions, held), RESET_TO_LATEST)
 
     def position(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
         """The offset of the next record that will be read, waiting until it is known.
@@ -404,7 +373,7 @@ class KafkaConsumer(Generic[K, V]):
         """The first offset of each partition, assigned or not."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.ends(checked_partitions(partitions), EARLIEST, timer)
+            return self._lookups.beginnings(checked_partitions(partitions), timer)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -412,7 +381,7 @@ class KafkaConsumer(Generic[K, V]):
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.ends(checked_partitions(partitions), LATEST, timer)
+            return self._lookups.ends(checked_partitions(partitions), timer)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None

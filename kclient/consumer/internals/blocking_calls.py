@@ -18,6 +18,7 @@ from kclient.consumer.internals.events import (
     RebalanceKind,
 )
 from kclient.consumer.internals.fetch_collector import ColumnPortion, Portion
+from kclient.consumer.internals.mailbox import OnCommit
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.time import Timer
@@ -109,16 +110,27 @@ class BlockingCalls:
 
     # Committing and leaving.
 
-    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timer: Timer) -> None:
-        """Commit `offsets` and wait until that is done."""
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, timer: Timer) -> None:
+        """Commit `offsets`, or for None all positions, and wait until that is done."""
         core = self._core
-        event = CommitEvent(timer.deadline_ms, offsets, True)
+        event = CommitEvent(timer.deadline_ms, core.consumed() if offsets is None else offsets, True)
         core.submit(event)
         try:
             self.wait(event, timer, "The offsets were not committed")
         finally:
             core.tell_commits()  # commits made before this one are through as well
         core.committed(event.offsets)
+
+    def commit_in_background(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, on_commit: OnCommit | None
+    ) -> None:
+        """Commit `offsets`, or for None all positions, once and without waiting."""
+        core = self._core
+        core.tell_commits()
+        chosen = core.consumed() if offsets is None else offsets
+        core.commit_in_background(
+            CommitEvent(self.timer(None).deadline_ms, chosen, False), on_commit, automatic=False
+        )
 
     def _commit_what_is_processed(self, timer: Timer) -> None:
         core = self._core

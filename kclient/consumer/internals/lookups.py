@@ -9,6 +9,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.internals.blocking_calls import BlockingCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.events import FetchCommittedEvent, ListOffsetsEvent, TopicMetadataEvent
+from kclient.consumer.internals.partition_state import EARLIEST, LATEST
 from kclient.errors import KafkaTimeoutError
 from kclient.utils.time import Timer
 
@@ -41,10 +42,17 @@ class Lookups:
         found = self._calls.submit(event, timer, "The offsets were not found")
         return {tp: found[tp] for tp in timestamps}
 
-    def ends(
+    def beginnings(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
+        """Where the logs begin."""
+        return self._ends(partitions, EARLIEST, timer)
+
+    def ends(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
+        """Where the logs end."""
+        return self._ends(partitions, LATEST, timer)
+
+    def _ends(
         self, partitions: Sequence[TopicPartition], which: int, timer: Timer
     ) -> dict[TopicPartition, int]:
-        """Where the logs begin or end, as `which` says."""
         found = self.offsets(dict.fromkeys(partitions, which), timer)
         return {tp: offset.offset for tp, offset in found.items() if offset is not None}
 
