@@ -127,6 +127,7 @@ class RecordReader:
         self._shell: Any = _shell_of(record_type)
         self._error: BaseException | None = None
         self._ended = False
+        self._reading = False
         # Sorted, so that each transaction is met once; None where transactions do not matter.
         self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1])
         self._aborted_met = 0
@@ -174,6 +175,9 @@ class RecordReader:
 
     def _walk(self, out: Any, read_batch: Callable[[Any, int], bool], max_records: int) -> None:
         """Go from batch to batch and have `read_batch` add to `out` until that is full, or returns False."""
+        if self._reading:
+            # Called by a deserializer, or by another thread meanwhile.
+            raise RuntimeError("the reader is being read already")
         if self._error is not None:
             raise self._error
         before = (
@@ -187,6 +191,7 @@ class RecordReader:
             None if self._records is None else self._batch_pos,
         )
         try:
+            self._reading = True
             while len(out) < max_records:
                 if self._records is None and not self._next_batch():
                     self._ended = True
@@ -206,6 +211,8 @@ class RecordReader:
                 self._pos = half_read
                 self._opened_before = True
             raise
+        finally:
+            self._reading = False
 
     def _read_batch(self, out: list[Any], max_records: int) -> bool:
         records = self._records
