@@ -32,7 +32,8 @@ bench: $(VENV)/.installed-dev  ## kclient beside its peers on a real broker, as 
 	@$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed-dev  ## write the generated reference pages again
-	@$(BIN)/python -m kclient.config.docs docs/configuration.md
+	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
+	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
 
 build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .

@@ -10,19 +10,62 @@ Kafka's error classes) is plugged into `hooks`. Left alone they raise `ValueErro
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from kclient._accel.hooks import hooks
-from kclient._accel.pure import (
-    BatchBuilder,
-    BatchResult,
-    Future,
-    Poller,
-    RecordReader,
-    crc32c,
-    decode_records,
-    encode_record,
-    murmur2,
-)
+
+_UNSET_TAKES = "python"
+"""The body that runs if none is asked for. "c" would be taken where it was built, and the other one elsewhere."""
+
+
+def _choose(wanted: str | None, unset_takes: str = _UNSET_TAKES) -> str:
+    """The name of the body to run, for the value of KCLIENT_IMPL."""
+    chosen = wanted or unset_takes
+    if chosen == "python":
+        return chosen
+    if chosen != "c":
+        raise ImportError(f"KCLIENT_IMPL={wanted!r}: the bodies of kclient are named python and c")
+    try:
+        import kclient._accel.native  # noqa: F401 - whether it can be imported is the question
+    except ImportError as error:
+        if not wanted:
+            return "python"
+        raise ImportError(
+            f"KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it: {error}"
+        ) from error
+    return chosen
+
+
+IMPL = _choose(os.environ.get("KCLIENT_IMPL"))
+
+if TYPE_CHECKING or IMPL == "python":
+    from kclient._accel.pure import (
+        BatchBuilder,
+        BatchResult,
+        Future,
+        Poller,
+        RecordReader,
+        crc32c,
+        decode_records,
+        encode_record,
+        hand_over,
+        key_partitions,
+        murmur2,
+    )
+else:
+    from kclient._accel.native import (
+        BatchBuilder,
+        BatchResult,
+        Future,
+        Poller,
+        RecordReader,
+        crc32c,
+        decode_records,
+        encode_record,
+        hand_over,
+        key_partitions,
+        murmur2,
+    )
 
 __all__ = [
     "IMPL",
@@ -34,20 +77,8 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "hand_over",
     "hooks",
+    "key_partitions",
     "murmur2",
 ]
-
-
-def _choose(wanted: str | None) -> str:
-    """The name of the body to run, for the value of KCLIENT_IMPL."""
-    if wanted in (None, "", "python"):
-        return "python"
-    if wanted == "c":
-        raise ImportError(
-            "KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it"
-        )
-    raise ImportError(f"KCLIENT_IMPL={wanted!r}: the bodies of kclient are named python and c")
-
-
-IMPL = _choose(os.environ.get("KCLIENT_IMPL"))

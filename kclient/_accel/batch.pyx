@@ -109,6 +109,30 @@ include "future.pxi"
 include "content.pxi"
 
 
+def key_partitions(keys, Py_ssize_t start, Py_ssize_t stop, partition_count):
+    """The partitions of the keys `start` to `stop` of a column, as int32; -1 for a key that is null."""
+    cdef Columnar column
+    cdef Content key
+    cdef Py_ssize_t row
+    cdef int32_t[::1] found
+    cdef int32_t partitions
+    if partition_count < 1:
+        raise ValueError(f"keys cannot be spread over {partition_count} partitions")
+    partitions = min(partition_count, INT32_LARGEST)
+    keys = checked_column(keys, "keys", start, stop)
+    column = columnar(keys)
+    memory = memoryview(bytearray(4 * (stop - start))).cast("i")
+    found = memory
+    for row in range(start, stop):
+        if not column_content(&column, row, &key):
+            raise outside("keys", row)
+        if key.at == NULL:
+            found[row - start] = -1
+        else:
+            found[row - start] = (murmur2_of(<const uint8_t*>key.at, key.size) & INT32_LARGEST) % partitions
+    return memory
+
+
 @cython.final
 cdef class Store:
     """The bytes of a batch, the header first. Whoever has a view keeps them alive, and nobody writes meanwhile."""

@@ -56,7 +56,7 @@ cdef bytes encoded_headers(object headers):
 
 
 cdef Content NO_HEADERS
-NO_HEADERS.at = <const void*>b"\0"
+NO_HEADERS.at = <const void*><const char*>b"\0"
 NO_HEADERS.size = 1
 
 

@@ -73,3 +73,8 @@ cdef inline int maybe_hand_over() except -1:
     if io_waiting > 0:
         give_way(now_us())
     return 0
+
+
+def hand_over():
+    """Let an I/O thread run that waits for the interpreter lock, unless one did a moment ago."""
+    maybe_hand_over()

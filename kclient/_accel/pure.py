@@ -6,6 +6,7 @@ from kclient._accel.pure_batch import BatchBuilder, encode_record
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
+from kclient._accel.pure_partitions import key_partitions
 from kclient._accel.pure_poller import Poller
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
@@ -20,5 +21,6 @@ __all__ = [
     "decode_records",
     "encode_record",
     "hand_over",
+    "key_partitions",
     "murmur2",
 ]

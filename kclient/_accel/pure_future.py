@@ -170,6 +170,20 @@ class BatchResult:
             result = result._successors[at]
         return result, index
 
+    def pieces(self, start: int, stop: int) -> list[tuple[BatchResult, int, int]]:
+        """The results that now stand for the records `start` to `stop` of this batch, in order, with their ranges."""
+        if not self._successors:
+            return [(self, start, stop)]
+        found: list[tuple[BatchResult, int, int]] = []
+        at = bisect_right(self._starts, start) - 1
+        while start < stop:
+            first = self._starts[at]
+            end = min(stop, self._starts[at + 1]) if at + 1 < len(self._starts) else stop
+            found += self._successors[at].pieces(start - first, end - first)
+            start = end
+            at += 1
+        return found
+
     def record_error(self, index: int) -> BaseException | None:
         """The error of the batch's `index`-th record; None while the result is not complete, and if it was written."""
         if self.error is not None and self._record_error is not None:

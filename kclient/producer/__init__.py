@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kclient.producer.bulk import BulkFuture, RecordRange
 from kclient.producer.config import ProducerConfig
 from kclient.producer.interceptor import ProducerInterceptor
 from kclient.producer.kafka_producer import KafkaProducer
@@ -9,6 +10,7 @@ from kclient.producer.partitioner import DefaultPartitioner, Partitioner, RoundR
 from kclient.producer.types import ProducerRecord, RecordMetadata
 
 __all__ = [
+    "BulkFuture",
     "DefaultPartitioner",
     "KafkaProducer",
     "Partitioner",
@@ -16,5 +18,6 @@ __all__ = [
     "ProducerInterceptor",
     "ProducerRecord",
     "RecordMetadata",
+    "RecordRange",
     "RoundRobinPartitioner",
 ]

@@ -185,6 +185,13 @@ class ProducerConfig(ClientConfig):
         Importance.LOW,
         "Whether records without key go more often to partitions whose brokers are faster.",
     )
+    kclient_adaptive_batching: bool = setting(
+        "kclient.adaptive.batching",
+        Type.BOOLEAN,
+        True,
+        Importance.LOW,
+        "Whether batches that wait for others in flight may grow beyond batch.size, up to max.request.size.",
+    )
     partitioner_availability_timeout_ms: int = setting(
         "partitioner.availability.timeout.ms",
         Type.LONG,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import attrs
 
+from kclient._accel.pure_batch_input import Column
 from kclient._accel.varint import zigzag_size
 from kclient.errors import ClientClosedError, RecordTooLargeError
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
@@ -26,6 +27,7 @@ from kclient.utils.time import Time, Timer
 
 # The futures of records are registered as KafkaFutures, which a type checker cannot know.
 _MaybeFuture: TypeAlias = KafkaFuture[Any] | None
+Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 
 _BATCH_OVERHEAD = 61
 # No batch grows to more than this part of buffer.memory.
@@ -33,6 +35,19 @@ _LARGEST_SHARE = 16
 # Length, attributes and the deltas of timestamp and offset, each at its longest. Java's client counts so, too, and the
 # same record should be too large for both.
 _RECORD_OVERHEAD = 21
+
+
+class RecordColumns(Protocol):
+    """Records in columns, as `BatchBuilder.append_columns` takes them."""
+
+    @property
+    def timestamps(self) -> memoryview | None: ...
+    @property
+    def keys(self) -> Column | None: ...
+    @property
+    def values(self) -> Column | None: ...
+    def row(self, number: int) -> tuple[int | None, bytes | None, bytes | None]:
+        """Timestamp, key and value of one record."""
 
 
 @attrs.frozen
@@ -44,6 +59,7 @@ class AccumulatorSettings:
     max_request_size: int
     max_block_ms: int
     adaptive_partitioning: bool
+    adaptive_batching: bool
 
 
 class RecordAccumulator:
@@ -89,6 +105,12 @@ class RecordAccumulator:
 
     # Adding records.
 
+    @property
+    def largest_plain_bytes(self) -> int:
+        """Key and value of up to so many bytes together, without headers, are certainly not too large."""
+        room = min(self.settings.max_request_size, self.pool.total)
+        return room - _BATCH_OVERHEAD - _RECORD_OVERHEAD - 11
+
     def topic(self, name: str) -> TopicQueues:
         """The queues of a topic, made at first use."""
         topic = self.topics.get(name)
@@ -120,7 +142,7 @@ class RecordAccumulator:
             future = cast(_MaybeFuture, queue.open.append(timestamp_ms, key, value, headers, callback))
             if future is not None:
                 return future
-        size = self._check_size(topic.topic, key, value, headers)
+        size = self.check_size(topic.topic, key, value, headers)
         claim = Claim()
         try:
             while True:
@@ -156,10 +178,66 @@ class RecordAccumulator:
         self._announce(batch)
         return future
 
-    def _check_size(
+    def append_many(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        keys: Contents | None,
+        values: Contents,
+        start: int,
+        stop: int,
+    ) -> tuple[BatchResult, int, int]:
+        """Add one or more of the records `start` to `stop`: the result of their batch, the index there of the first,
+        and how many they are.
+
+        Where there is no room in an open batch this is `append` of a single record, and waits and raises as that.
+        """
+        builder = self._open_builder(topic, partition)
+        if builder is not None:
+            first, taken = builder.append_many(None, keys, values, start, stop)
+            if taken:
+                return builder.result, first, taken
+        key = None if keys is None else keys[start]
+        return self._append_single(topic, partition, None, key, values[start])
+
+    def append_columns(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        columns: RecordColumns,
+        start: int,
+        stop: int,
+    ) -> tuple[BatchResult, int, int]:
+        """As `append_many`, for records in columns."""
+        builder = self._open_builder(topic, partition)
+        if builder is not None:
+            first, taken = builder.append_columns(
+                columns.timestamps, columns.keys, columns.values, start, stop
+            )
+            if taken:
+                return builder.result, first, taken
+        return self._append_single(topic, partition, *columns.row(start))
+
+    def _open_builder(self, topic: TopicQueues, partition: int | None) -> BatchBuilder | None:
+        queue = topic.sticky_queue if partition is None else topic.queue(partition)
+        return None if queue is None else queue.open
+
+    def _append_single(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+    ) -> tuple[BatchResult, int, int]:
+        future: Any = self.append(topic, partition, timestamp_ms, key, value, (), None)
+        result, index = future.resolve()
+        return result, index, 1
+
+    def check_size(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
     ) -> int:
-        """An upper bound of what the record takes as a batch of its own."""
+        """An upper bound of what the record takes as a batch of its own; raises RecordTooLargeError."""
         size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + _sized(key) + _sized(value) + zigzag_size(len(headers))
         for name, content in headers:
             size += _sized(name.encode()) + _sized(content)
@@ -212,7 +290,9 @@ class RecordAccumulator:
         """
         batches = queue.batches
         builder = queue.open
-        if builder is None or builder.closed or len(batches) < 2 or not queue.may_grow:
+        if builder is None or builder.closed or len(batches) < 2:
+            return 0
+        if not queue.may_grow or not self.settings.adaptive_batching:
             return 0
         largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE)
         return max(min(builder.limit * 2, largest) - builder.limit, 0)

@@ -96,6 +96,7 @@ def build_producer(
             max_request_size=config.max_request_size,
             max_block_ms=config.max_block_ms,
             adaptive_partitioning=config.partitioner_adaptive_partitioning_enable,
+            adaptive_batching=config.kclient_adaptive_batching,
         ),
         metadata=metadata,
         pool=BufferPool(config.buffer_memory, time, metrics.buffer_wait, wakeup.wake),

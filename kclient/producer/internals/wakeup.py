@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+
+from kclient._accel import hand_over
 
 _NEVER_MS = -1
 _ALWAYS_MS = 2**63
@@ -43,13 +44,12 @@ class SenderWakeup:
 
     def batch_added(self, leader_id: int | None, sendable_at_ms: int) -> None:
         """A batch for `leader_id` was added that can be sent from `sendable_at_ms` on."""
-        asleep_until_ms = self._asleep_until_ms
-        if asleep_until_ms == _NEVER_MS:
-            # The I/O thread may be waiting for the interpreter lock. Letting go of it here, once per batch, keeps its
-            # answers from waiting for the 5 ms after which a busy thread is made to.
-            time.sleep(0)
-        elif sendable_at_ms < asleep_until_ms and leader_id not in self._saturated:
+        # Never is before every time: at work the thread will see the batch by itself.
+        if sendable_at_ms < self._asleep_until_ms and leader_id not in self._saturated:
             self.wake()
+        # It may be waiting for the interpreter lock, at work or because answers have ended its poll. An append gives
+        # way to it as well, but not the first of a batch, since that is made under a lock which the thread needs.
+        hand_over()
 
     def wake(self) -> None:
         """End the poll, or make the next one short, whatever the reason."""

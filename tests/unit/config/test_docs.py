@@ -29,6 +29,16 @@ def test_the_documented_command_makes_the_document() -> None:
     assert made.stdout == docs.render_document([ProducerConfig, ConsumerConfig, AdminConfig])
 
 
+def test_make_docs_runs_the_documented_command() -> None:
+    match = re.search(r"python (-m kclient\.config\.docs .*?) > docs", docs.__doc__ or "", re.DOTALL)
+    recipe = re.search(
+        r"python (-m kclient\.config\.docs .*?) > docs", (ROOT / "Makefile").read_text(), re.DOTALL
+    )
+    assert match is not None
+    assert recipe is not None
+    assert recipe[1].replace("\\\n", " ").split() == match[1].replace("\\\n", " ").split()
+
+
 def test_a_section_has_one_row_for_every_setting() -> None:
     rows = [line for line in docs.render(ProducerConfig).splitlines() if line.startswith("| `")]
     assert sorted(row.split("`")[1] for row in rows) == [key.name for key in definition_of(ProducerConfig)]

@@ -123,6 +123,13 @@ def test_batches_of_a_partition_that_had_to_be_split_do_not_grow() -> None:
     assert batches(m) == [1, 1, 1, 1]
 
 
+def test_batches_keep_to_batch_size_where_that_is_asked_for() -> None:
+    m = model(batch_size=200, kclient_adaptive_batching="false")
+    for _ in range(4):
+        m.send(b"x" * 100)
+    assert batches(m) == [1, 1, 1, 1]
+
+
 def test_growing_is_bounded_by_max_request_size_and_a_share_of_the_memory() -> None:
     m = model(batch_size=1000, max_request_size=3000, buffer_memory=1_000_000)
     for _ in range(100):
@@ -145,7 +152,7 @@ def test_records_without_key_leave_a_partition_that_is_gone() -> None:
     m = model({"t": 4})
     m.send(b"x", partition=None)
     m.know({"t": 1})
-    assert m.send(b"x", partition=None)._result.partition == 0
+    assert m.send(b"x", partition=None).resolve()[0].partition == 0
 
 
 def test_a_compressed_batch_holds_more_once_the_ratio_is_known() -> None:

@@ -1,0 +1,134 @@
+"""Placement: from a record as the application gives it to the queue of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kclient.errors import KafkaTimeoutError, UnknownTopicOrPartitionError
+from kclient.producer.internals.arguments import (
+    check_partition,
+    check_timestamp,
+    check_topic,
+    checked_headers,
+)
+from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.partitioner import partition_for_key
+from kclient.producer.types import Headers
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import Timer
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.assembly import ProducerCore
+
+
+class Placement:
+    """Serializes records, waits for their topics to be known and chooses their partitions. Thread-safe."""
+
+    __slots__ = ("_core", "ignore_keys")
+
+    def __init__(self, core: ProducerCore) -> None:
+        self._core = core
+        self.ignore_keys = core.config.partitioner_ignore_keys
+
+    def check_usable(self) -> None:
+        """Raise ForkedClientError, or the error after which the producer cannot go on."""
+        self._core.guard.check()
+        transactions = self._core.transactions
+        if transactions is not None and transactions.fatal_error is not None:
+            error = transactions.fatal_error
+            raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
+
+    def accept(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+        on_delivery: Callable[[Any, Any], object] | None,
+    ) -> KafkaFuture[Any]:
+        """Add one record; raises what `KafkaProducer.send` raises."""
+        core = self._core
+        if partition is not None:
+            check_partition(partition)
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
+        pairs = checked_headers(headers) if headers else ()
+        queues, timer = self.topic(topic, partition)
+        key_bytes = core.key_serializer(topic, key, pairs)
+        value_bytes = core.value_serializer(topic, value, pairs)
+        if partition is None:
+            partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
+        return core.accumulator.append(
+            queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+        )
+
+    def topic(self, topic: str, partition: int | None) -> tuple[TopicQueues, Timer | None]:
+        """The queues of `topic`, and the timer of max.block.ms if it was started to wait for them."""
+        core = self._core
+        queues = core.accumulator.topics.get(topic) if type(topic) is str else None
+        if queues is not None and (partition or 0) < queues.partition_count:
+            return queues, None
+        check_topic(topic)
+        timer = core.time.timer(core.accumulator.max_block_ms())
+        return self.await_topic(topic, partition, timer), timer
+
+    def _choose_partition(
+        self, queues: TopicQueues, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
+    ) -> int | None:
+        partitioner = self._core.partitioner
+        if partitioner is None:
+            if key_bytes is None or self.ignore_keys:
+                return None
+            return partition_for_key(key_bytes, queues.partition_count)
+        cluster = self._core.metadata.fetch()
+        chosen = partitioner.partition(queues.topic, key, key_bytes, value, value_bytes, cluster)
+        if chosen is not None:
+            check_partition(chosen)
+            if chosen >= queues.partition_count:
+                raise ValueError(
+                    f"The partitioner chose partition {chosen} of {queues.topic}, which has {queues.partition_count}"
+                )
+        return chosen
+
+    def await_topic(self, topic: str, partition: int | None, timer: Timer) -> TopicQueues:
+        """Wait until `topic` is known, and `partition` if one is given."""
+        core = self._core
+        metadata = core.metadata
+        refreshed = False
+        while True:
+            metadata.add_topic(topic, timer.now_ms())
+            cluster = metadata.fetch()
+            count = cluster.partition_count(topic)
+            if count and (partition is None or partition < count):
+                break
+            if count and refreshed:
+                raise UnknownTopicOrPartitionError(
+                    f"{topic} has {count} partitions, none with number {partition}"
+                )
+            self._await_update(topic, timer)
+            refreshed = True
+        queues = core.accumulator.topic(topic)
+        core.accumulator.update_partition_counts()
+        return queues
+
+    def _await_update(self, topic: str, timer: Timer) -> None:
+        core = self._core
+        version = core.metadata.request_update_for_topic(topic)
+        core.client.wakeup()
+        started_ms = timer.now_ms()
+        try:
+            core.metadata.await_update(version, timer)
+            core.metadata.raise_error_for_topic(topic)
+        except KafkaTimeoutError as error:
+            servers = ", ".join(core.config.bootstrap_servers)
+            cause = core.metadata.last_error
+            raise KafkaTimeoutError(
+                f"Topic {topic} was not found within {timer.timeout_ms} ms (max.block.ms); asked were the brokers "
+                f"behind bootstrap.servers={servers}"
+                + (f"; the last error was: {cause}" if cause is not None else "; does the topic exist?")
+            ) from (cause or error)
+        finally:
+            core.metrics.metadata_wait.record(timer.now_ms() - started_ms)

@@ -1,0 +1,122 @@
+"""`send_arrow`: records in Arrow's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kclient._accel import key_partitions
+from kclient.errors import UnknownTopicOrPartitionError
+from kclient.producer.bulk import BulkFuture
+from kclient.producer.internals.arguments import check_topic
+from kclient.producer.internals.arrow_records import ArrowRecords, pyarrow, records_of
+from kclient.producer.internals.bulk_send import BulkSend
+from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.internals.placement import Placement
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.assembly import ProducerCore
+
+_STICKY = -1
+
+
+def send_arrow(
+    core: ProducerCore, placement: Placement, send: Callable[..., Any], data: Any, topic: str | None
+) -> BulkFuture:
+    """See `KafkaProducer.send_arrow`; `send` is its `send`, for whatever has to see every record."""
+    if core.config.key_serializer is not None or core.config.value_serializer is not None:
+        raise ValueError(
+            "send_arrow sends bytes as they are: use a producer without key and value serializers"
+        )
+    if topic is not None:
+        check_topic(topic)
+    # Whatever can be wrong with a record is found before the first one is sent.
+    pieces = list(records_of(data, topic, core.time.wall_ms()))
+    for piece in pieces:
+        _check_piece(core, placement, piece)
+    bulk = BulkSend(core.accumulator)
+    for piece in pieces:
+        if piece.headers is not None or core.interceptors or core.partitioner is not None:
+            _send_singly(bulk, send, piece)
+        else:
+            queues, _ = placement.topic(piece.topic, None)
+            _send_columns(core, bulk, queues, piece, placement.ignore_keys)
+    return bulk.future()
+
+
+def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) -> None:
+    import pyarrow.compute as pc
+
+    largest = None if piece.partition is None else pc.max(piece.partition).as_py()
+    queues, _ = placement.topic(piece.topic, largest)
+    if largest is not None and largest >= queues.partition_count:
+        raise UnknownTopicOrPartitionError(
+            f"{piece.topic} has {queues.partition_count} partitions, none with number {largest}"
+        )
+    sizes = pc.fill_null(pc.binary_length(piece.value), 0)
+    if piece.key is not None:
+        sizes = pc.add(sizes, pc.fill_null(pc.binary_length(piece.key), 0))
+    room = core.accumulator.largest_plain_bytes
+    if pc.max(sizes).as_py() > room:
+        for at in pc.indices_nonzero(pc.greater(sizes, room)).to_pylist():
+            _, key, value = piece.row(at)
+            core.accumulator.check_size(piece.topic, key, value, piece.headers_of(at))
+
+
+def _send_columns(
+    core: ProducerCore, bulk: BulkSend, queues: TopicQueues, piece: ArrowRecords, ignore_keys: bool
+) -> None:
+    pa = pyarrow()
+    import pyarrow.compute as pc
+
+    keyed = piece.key is not None and not ignore_keys and piece.key.null_count < len(piece)
+    if not keyed and piece.partition is None:
+        _send_run(core, bulk, queues, None, piece, 0, len(piece))
+        return
+    chosen = piece.partition
+    if keyed and piece.keys is not None:
+        by_key = key_partitions(piece.keys, 0, len(piece), queues.partition_count)
+        by_key = pa.Array.from_buffers(pa.int32(), len(piece), [None, pa.py_buffer(by_key)])
+        chosen = by_key if chosen is None else pc.coalesce(chosen, by_key)
+    # Sorted by partition the records stay in order within each, and every partition is one run.
+    chosen = chosen.fill_null(_STICKY)
+    order = pc.array_sort_indices(chosen)
+    piece = piece.taken(order)
+    start = 0
+    for counted in pc.value_counts(chosen.take(order)).to_pylist():
+        partition = None if counted["values"] == _STICKY else counted["values"]
+        _send_run(core, bulk, queues, partition, piece, start, start + counted["counts"])
+        start += counted["counts"]
+
+
+def _send_run(
+    core: ProducerCore,
+    bulk: BulkSend,
+    queues: TopicQueues,
+    partition: int | None,
+    piece: ArrowRecords,
+    start: int,
+    stop: int,
+) -> None:
+    def take(queues: TopicQueues, partition: int | None, done: int, count: int) -> Any:
+        return core.accumulator.append_columns(queues, partition, piece, start + done, start + count)
+
+    bulk.run(take, queues, partition, piece.indexes[start:stop])
+
+
+def _send_singly(bulk: BulkSend, send: Callable[..., Any], piece: ArrowRecords) -> None:
+    partitions = None if piece.partition is None else piece.partition.to_pylist()
+    for number, index in enumerate(piece.indexes):
+        timestamp_ms, key, value = piece.row(number)
+        bulk.add_single(
+            lambda: send(  # called at once
+                piece.topic,
+                value,  # noqa: B023
+                key=key,  # noqa: B023
+                partition=None if partitions is None else partitions[number],  # noqa: B023
+                headers=piece.headers_of(number),  # noqa: B023
+                timestamp_ms=timestamp_ms,  # noqa: B023
+            ),
+            piece.topic,
+            index,
+        )
