@@ -12,23 +12,56 @@ import kclient._accel as accel
 from kclient._accel.hooks import Hooks
 
 
-@pytest.mark.parametrize("wanted", [None, "", "python"])
-def test_the_reference_body_is_there_for_the_asking(wanted: str | None) -> None:
-    assert accel._choose(wanted) == "python"
-
-
-@pytest.mark.parametrize("wanted", ["c", "rust"])
-def test_asking_for_a_body_that_is_missing_says_so(wanted: str) -> None:
-    environment = dict(os.environ, KCLIENT_IMPL=wanted)
-    run = subprocess.run(
-        [sys.executable, "-c", "import kclient._accel"],
+def choose(wanted: str | None, before: str = "pass") -> subprocess.CompletedProcess[str]:
+    """A process that imports the package with KCLIENT_IMPL set to `wanted`, and says which body runs."""
+    environment = {name: value for name, value in os.environ.items() if name != "KCLIENT_IMPL"}
+    if wanted is not None:
+        environment["KCLIENT_IMPL"] = wanted
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; {before}; import kclient._accel as a; print(a.IMPL, a.Future.__module__)",
+        ],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+_WITHOUT_NATIVE = "sys.modules['kclient._accel.native'] = None"
+
+
+def test_the_reference_body_is_there_for_the_asking() -> None:
+    assert choose("python").stdout.split() == ["python", "kclient._accel.pure_future"]
+
+
+def test_asking_for_a_body_that_is_missing_says_so() -> None:
+    run = choose("c", _WITHOUT_NATIVE)
     assert run.returncode != 0
-    assert "ImportError: KCLIENT_IMPL=" in run.stderr
+    assert "ImportError: KCLIENT_IMPL=c asks for the native body of kclient, but this build" in run.stderr
+
+
+def test_asking_for_a_body_that_does_not_exist_says_so() -> None:
+    run = choose("rust")
+    assert run.returncode != 0
+    assert "ImportError: KCLIENT_IMPL='rust': the bodies of kclient are named python and c" in run.stderr
+
+
+def test_the_native_body_is_there_for_the_asking() -> None:
+    pytest.importorskip("kclient._accel.native", reason="the native body is not built")
+    assert choose("c").stdout.split() == ["c", "kclient._accel.batch"]
+    assert accel._choose(None, "c") == "c"
+
+
+def test_where_the_native_body_is_missing_the_other_one_runs_if_none_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "kclient._accel.native", None)
+    assert accel._choose(None, "c") == accel._choose("", "c") == "python"
+    run = choose(None, _WITHOUT_NATIVE)
+    assert run.stdout.split() == ["python", "kclient._accel.pure_future"], run.stderr
 
 
 def test_with_nothing_plugged_in_it_raises_builtin_errors_and_knows_neither_codecs_nor_old_formats(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient._accel import BatchBuilder, BatchResult, Future
+from kclient._accel.pure_batch import BatchBuilder as PureBuilder
 from kclient.compress import CompressionType, compress
 from kclient.errors import CorruptRecordError
 from kclient.record import RecordBatch
@@ -59,7 +60,7 @@ def test_what_is_appended_is_read_back(records: list[tuple[Any, ...]]) -> None:
 def test_the_short_cut_for_alike_records_writes_what_the_long_way_writes(
     records: list[tuple[int, int]],
 ) -> None:
-    short, long = builder(1 << 30), builder(1 << 30)
+    short, long = (PureBuilder("t", 0, 1 << 30, BatchResult("t", 0), 0) for _ in range(2))
     for timestamp, size in records:
         short.append(timestamp, None, b"x" * size, None)
         long._cached_ts = -2
