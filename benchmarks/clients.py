@@ -8,7 +8,8 @@ import attrs
 
 OPERATIONS = ("produce", "consume", "columns", "arrow", "round_trip", "busy")
 # Those that read what is already in a topic, and those that measure time and not throughput.
-READING = ("consume", "columns", "arrow")
+COLUMNAR = ("columns", "arrow")
+READING = ("consume", *COLUMNAR)
 LATENCY = ("round_trip", "busy")
 
 

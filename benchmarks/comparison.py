@@ -11,7 +11,7 @@ import attrs
 
 from benchmarks.case import POLL_RECORDS, Case, Job, Measured, UnavailableError
 from benchmarks.child import measure
-from benchmarks.clients import CLIENTS, READING
+from benchmarks.clients import CLIENTS, COLUMNAR, READING
 from benchmarks.plan import Stage, records_for
 from kclient.admin import KafkaAdminClient, NewTopic
 
@@ -123,7 +123,9 @@ class Comparison:
         if (operation, name) in self.absent:
             return None
         client = CLIENTS[name]
-        records = records_for(operation, case, self.records, self.part * client.share)
+        # Columns come so fast that a run takes all there is in the topic.
+        times = 1 + self._warm_up if operation in COLUMNAR else client.share
+        records = records_for(operation, case, self.records, self.part * times)
         topic = source or self._create(admin, case)
         try:
             return measure(client, Job(operation, self.servers, topic, records, case, self.poll_records))
@@ -144,12 +146,16 @@ class Comparison:
         Filled by confluent-kafka where it is installed, with batches of the same size whatever kclient makes of them.
         """
         source = self._create(admin, case)
-        warm_up = max((CLIENTS[name].warm_up for name in self.clients), default=0.0)
-        records = int(records_for("consume", case, self.records, self.part) * (1 + warm_up)) + _SPARE_RECORDS
+        records = records_for("consume", case, self.records, self.part * (1 + self._warm_up)) + _SPARE_RECORDS
         writer = "confluent" if importlib.util.find_spec("confluent_kafka") else "kclient_pure"
         self.tell(f"{case.name}: filling a topic with {records:,} records")
         measure(CLIENTS[writer], Job("produce", self.servers, source, records, case))
         return source
+
+    @property
+    def _warm_up(self) -> float:
+        """What the slowest to warm up reads before it counts, for each record that counts."""
+        return max((CLIENTS[name].warm_up for name in self.clients), default=0.0)
 
     def _create(self, admin: KafkaAdminClient, case: Case) -> str:
         name = f"bench-{uuid.uuid4().hex[:12]}"

@@ -21,7 +21,7 @@ from benchmarks.targets import Verdict, peer_line, verdicts
 from kclient import __version__
 
 RESULTS = Path(__file__).parent / "results"
-_WIDTH = 150  # also where nobody says how wide the terminal is
+_WIDTH = 165  # also where nobody says how wide the terminal is
 _PACKAGES = ("confluent-kafka", "aiokafka", "kafka-python", "pyarrow")
 
 

@@ -54,14 +54,10 @@ def columns(job: Job) -> Measured:
     """Read everything as columns."""
     reading = Reading.of(job)
     with new_consumer(job) as consumer:
-        poll: Any = getattr(consumer, "poll_columns", None)
-        if poll is None:
-            raise UnavailableError("this kclient has no poll_columns()")
         while not reading.done:
-            for part in poll(POLL_MS).values():
+            for part in consumer.poll_columns(POLL_MS).values():
                 ends = part.values.offsets
-                last = bytes(part.values.data[ends[part.count - 1] : ends[part.count]])
-                reading.take(part.count, ends[part.count] - ends[0], last)
+                reading.take(part.count, ends[part.count] - ends[0], part.values[-1])
             reading.take(0, 0, None)
     return reading.measured(job)
 
@@ -74,11 +70,8 @@ def arrow(job: Job) -> Measured:
         raise UnavailableError("pyarrow is not installed") from None
     reading = Reading.of(job)
     with new_consumer(job) as consumer:
-        poll: Any = getattr(consumer, "poll_arrow", None)
-        if poll is None:
-            raise UnavailableError("this kclient has no poll_arrow()")
         while not reading.done:
-            batch = poll(POLL_MS)
+            batch = consumer.poll_arrow(POLL_MS)
             if not batch.num_rows:
                 reading.take(0, 0, None)
                 continue

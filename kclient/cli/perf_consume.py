@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
 
 import attrs
 
@@ -24,7 +23,6 @@ from kclient.cli.perf_common import (
 )
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
-from kclient.errors import ConfigError
 
 _POLL_MS = 100
 _COLUMNS = (
@@ -149,10 +147,7 @@ def _take_records(consumer: KafkaConsumer[bytes, bytes]) -> tuple[int, int]:
 def _take_columns(consumer: KafkaConsumer[bytes, bytes]) -> tuple[int, int]:
     """The same of one poll for columns: sizes are where the last string of a column ends."""
     count = size = 0
-    poll: Any = getattr(consumer, "poll_columns", None)
-    if poll is None:
-        raise ConfigError("--columns needs poll_columns(), which this kclient does not have")
-    for columns in poll(_POLL_MS).values():
+    for columns in consumer.poll_columns(_POLL_MS).values():
         count += columns.count
         size += columns.keys.offsets[columns.count] + columns.values.offsets[columns.count]
     return count, size

@@ -167,6 +167,18 @@ def test_consuming_counts_records_and_bytes_in_the_columns_of_kafkas_tool(
     assert found["fetching_ms"] > 0
 
 
+def test_columns_give_the_same_counts_and_bytes_as_objects(
+    servers: str, topic: str, capsys: Captured
+) -> None:
+    assert produce(servers, topic, 3000, "--record-size", "100") == 0
+    capsys.readouterr()
+    assert consume(servers, topic, 3000, "--hide-header") == 0
+    objects = figures(capsys.readouterr().out)
+    assert consume(servers, topic, 3000, "--hide-header", "--columns") == 0
+    columns = figures(capsys.readouterr().out)
+    assert (columns["records"], columns["mb"]) == (objects["records"], objects["mb"]) == (3000, 0.2861)
+
+
 def test_detailed_figures_add_up_and_the_header_can_be_left_out(
     servers: str, topic: str, capsys: Captured
 ) -> None:
