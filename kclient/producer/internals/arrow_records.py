@@ -89,7 +89,7 @@ def records_of(data: Any, topic: str | None, now_ms: int) -> Iterator[ArrowRecor
     Raises TypeError and ValueError naming the column, and the row if it is a single one.
     """
     pa = pyarrow()
-    table = data if isinstance(data, (pa.Table, pa.RecordBatch)) else pa.table(data)
+    table = data if isinstance(data, (pa.Table, pa.RecordBatch)) else _table(pa, data)
     for name in table.schema.names:
         if name not in COLUMNS:
             raise ValueError(f"column {name!r} is none of those of a record: {', '.join(COLUMNS)}")
@@ -103,6 +103,17 @@ def records_of(data: Any, topic: str | None, now_ms: int) -> Iterator[ArrowRecor
         if batch.num_rows:
             yield from _by_topic(pa, batch, row, topic, now_ms)
         row += batch.num_rows
+
+
+def _table(pa: Any, data: Any) -> Any:
+    try:
+        return pa.table(data)
+    except (TypeError, ValueError) as error:
+        # Not the same class: some of ValueError's take other arguments.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"data must be a table or a batch of Arrow's, or offer itself as one, not {type(data).__name__}: {error}"
+        ) from error
 
 
 def _by_topic(pa: Any, batch: Any, row: int, topic: str | None, now_ms: int) -> Iterator[ArrowRecords]:
