@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -14,10 +14,14 @@ _speaker: ContextVar[str] = ContextVar("kclient.speaker", default="")
 class _PrefixAdapter(logging.LoggerAdapter[logging.Logger]):
     def __init__(self, logger: logging.Logger, prefix: str) -> None:
         super().__init__(logger, {})
-        self._prefix = prefix.replace("%", "%%")  # the line is %-formatted after the prefix is put in front
+        self._prefix = prefix
+        # Only a line with arguments is %-formatted, after the prefix was put in front.
+        self._formatted = prefix.replace("%", "%%")
 
-    def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[str, MutableMapping[str, Any]]:
-        return f"{self._prefix}{msg}", kwargs
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if self.isEnabledFor(level):
+            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+            self.logger.log(level, f"{self._formatted if args else self._prefix}{msg}", *args, **kwargs)
 
 
 class _SpeakerFilter(logging.Filter):

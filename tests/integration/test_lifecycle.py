@@ -243,7 +243,7 @@ def test_every_close_is_bounded_while_the_broker_is_frozen(tmp_path: Path) -> No
             caller.join(10)
         finally:
             broker.resume()
-        assert all(seconds < 1.0 for seconds in took.values()), took
+        assert all(seconds < 5.0 for seconds in took.values()), took  # unbounded it would take minutes
         assert isinstance(future.exception(0), ClientClosedError)
         assert len(caller_error) == 1
         wait_until(lambda: not threads_of("kclient-") and not threads_of("admin-client"), what="no thread")

@@ -149,6 +149,7 @@ def build_producer(
         accumulator,
         failed_records=lambda: responses.failed_records,
         exit_timeout_ms=config.delivery_timeout_ms,
+        log_context=log_context,
     )
     if start:
         io_thread.start()

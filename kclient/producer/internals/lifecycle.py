@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -11,9 +10,8 @@ from collections.abc import Callable
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.sender import Sender
 from kclient.utils.exit_order import ExitStage, at_exit
+from kclient.utils.log_context import LogContext
 from kclient.utils.threads import KafkaThread
-
-log = logging.getLogger(__name__)
 
 # Nobody waits longer than this for a program to end, whatever delivery.timeout.ms says.
 _MAX_EXIT_MS = 10_000
@@ -27,7 +25,7 @@ _running_lock = threading.Lock()
 class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
-    __slots__ = ("_accumulator", "_failed", "_sender", "_thread", "exit_timeout_ms", "name")
+    __slots__ = ("_accumulator", "_failed", "_sender", "_thread", "exit_timeout_ms", "log")
 
     def __init__(
         self,
@@ -37,8 +35,9 @@ class IoThread:
         *,
         failed_records: Callable[[], int],
         exit_timeout_ms: int,
+        log_context: LogContext,
     ) -> None:
-        self.name = name
+        self.log = log_context.logger(__name__)
         self._sender = sender
         self._accumulator = accumulator
         self._failed = failed_records
@@ -118,10 +117,8 @@ def _finish_at_exit() -> None:
         # Of those that fail from here on nobody is told any more.
         lost = thread.failed - failed + thread.undelivered
         if lost:
-            log.warning(
-                "%s: the program ends with %d records undelivered; call close() or flush() before",
-                thread.name,
-                lost,
+            thread.log.warning(
+                "The program ends with %d records undelivered; call close() or flush() before", lost
             )
 
 

@@ -442,7 +442,7 @@ def test_the_end_of_the_program_is_not_held_up_and_tells_what_was_not_delivered(
         """
         from kclient.producer import KafkaProducer
         producer = KafkaProducer(
-            bootstrap_servers=servers, linger_ms=0, request_timeout_ms=700, delivery_timeout_ms=800
+            bootstrap_servers=servers, client_id="50%", linger_ms=0, request_timeout_ms=700, delivery_timeout_ms=800
         )
         for i in range(7):
             producer.send("t", b"%d" % i, partition=0)
@@ -450,7 +450,7 @@ def test_the_end_of_the_program_is_not_held_up_and_tells_what_was_not_delivered(
     )
     assert time.monotonic() - started < 8
     assert done.returncode == 0
-    assert "with 7 records undelivered" in done.stderr
+    assert "[Producer clientId=50%] The program ends with 7 records undelivered" in done.stderr
 
 
 def test_many_threads_share_a_producer(server: Server) -> None:
