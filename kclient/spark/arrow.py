@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kclient.consumer import BinaryColumn, RecordColumns
-from kclient.spark.schema import OutputColumn
+from kclient.spark.output import OutputColumn
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _MILLIS = pa.timestamp("ms", tz="UTC")

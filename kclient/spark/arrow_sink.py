@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from kclient.spark.delivery import deliver
 from kclient.spark.sink import StreamReports
+from kclient.spark.write_report import WriteReport
 
 
 class ArrowStreamWriter(StreamReports, DataSourceStreamArrowWriter):
@@ -16,4 +17,4 @@ class ArrowStreamWriter(StreamReports, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
-        return deliver(self._options.settings, self._columns, iterator)
+        return WriteReport(deliver(self._options.settings, self._columns, iterator))

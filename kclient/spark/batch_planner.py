@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kclient.errors import ConfigError
-from kclient.spark.filters import Condition
+from kclient.spark.condition import Condition
 from kclient.spark.offsets import Bound, Kind, Offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, split

@@ -8,11 +8,12 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kclient.spark.batch_planner import plan_batch
-from kclient.spark.filters import Condition, condition_of
+from kclient.spark.condition import Condition
+from kclient.spark.filters import condition_of
 from kclient.spark.options import SourceOptions
+from kclient.spark.output import OutputColumn
 from kclient.spark.range_reader import read_range
 from kclient.spark.resolver import OffsetResolver
-from kclient.spark.schema import OutputColumn
 
 
 class KafkaBatchReader(DataSourceReader):

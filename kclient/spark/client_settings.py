@@ -41,11 +41,17 @@ _READER_DEFAULTS: Mapping[str, str] = {
     # A task reads one partition at a time, so that the limit for one can be what others divide among many.
     "max.partition.fetch.bytes": str(4 * 1024 * 1024),
     "receive.buffer.bytes": str(1024 * 1024),
+    # A range ends where there may be nothing yet. The fetch that is sent there holds up the next range's.
+    "fetch.max.wait.ms": "10",
 }
+PROBE_WAIT_MS = 250
+"""How long the broker holds the fetch of a query that waits for records."""
+
 _PROBE: Mapping[str, str] = {
     # As little as a broker can send: one batch.
     "max.partition.fetch.bytes": "1",
     "fetch.max.bytes": "1",
+    "fetch.max.wait.ms": str(PROBE_WAIT_MS),
 }
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from pyspark.sql.datasource import WriterCommitMessage
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark import clients
 from kclient.spark.clients import BytesProducer
-from kclient.spark.sink_columns import SinkColumns
+from kclient.spark.output import SinkColumns
 
 if TYPE_CHECKING:
     from kclient.producer import BulkFuture, RecordRange
@@ -37,15 +35,10 @@ class Written:
         )
 
 
-class WriteReport(WriterCommitMessage):
-    """What one task wrote. Travels from the executor to the driver."""
-
-    def __init__(self, written: Mapping[TopicPartition, Written]) -> None:
-        self.written = dict(written)
-
-
-def deliver(settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any]) -> WriteReport:
-    """Write all batches and wait until every record is acknowledged.
+def deliver(
+    settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any]
+) -> dict[TopicPartition, Written]:
+    """Write all batches, wait until every record is acknowledged, and say where they are.
 
     At least once: idempotent within this call, but a task that Spark runs again writes all its records again. Raises
     the error of the first records that failed, which names topic and partition.
@@ -61,7 +54,7 @@ def deliver(settings: Mapping[str, str], columns: SinkColumns, batches: Iterable
         # What it still holds belongs to a write that has failed: the next one must not wait for it.
         clients.drop_producer(settings)
         raise
-    return WriteReport(totals)
+    return totals
 
 
 def _outcomes(
@@ -82,20 +75,3 @@ def _outcomes(
         producer.flush()
         for future in pending:
             yield from future.result()
-
-
-def report_json(messages: Iterable[WriterCommitMessage | None], **more: object) -> str:
-    """All tasks' reports as one line of JSON: `{"records": 3, "topics": {"t": {"0": {"count": 3, ...}}}}`."""
-    totals: dict[TopicPartition, Written] = {}
-    for message in messages:
-        if isinstance(message, WriteReport):
-            for tp, written in message.written.items():
-                totals[tp] = totals[tp].also(written) if tp in totals else written
-    topics: dict[str, dict[str, dict[str, int]]] = {}
-    for tp, written in sorted(totals.items()):
-        topics.setdefault(tp.topic, {})[str(tp.partition)] = {
-            "count": written.count,
-            "firstOffset": written.first_offset,
-            "lastOffset": written.last_offset,
-        }
-    return json.dumps({**more, "records": sum(each.count for each in totals.values()), "topics": topics})

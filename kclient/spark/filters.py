@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-import attrs
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
@@ -21,48 +20,10 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kclient.common.topic_partition import TopicPartition
-from kclient.spark.ranges import OffsetRange
+from kclient.spark.condition import Condition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EQUAL = (EqualTo, EqualNullSafe)
-
-
-@attrs.frozen
-class Condition:
-    """What has to be true of a record. None means that nothing is said. Immutable, can be pickled."""
-
-    topics: frozenset[str] | None = None
-    partitions: frozenset[int] | None = None
-    least_offset: int | None = None
-    offset_limit: int | None = None
-    """Offsets are less than this."""
-    timestamp_ms: int | None = None
-    """The least time. Records are not in the order of their times, so that nothing follows from a latest one."""
-
-    def may_hold_in(self, tp: TopicPartition) -> bool:
-        """Whether a record of the partition can match."""
-        return (self.topics is None or tp.topic in self.topics) and (
-            self.partitions is None or tp.partition in self.partitions
-        )
-
-    def narrow(self, wanted: OffsetRange) -> OffsetRange | None:
-        """The part of the range that can match; None if there is none."""
-        if not self.may_hold_in(wanted.tp):
-            return None
-        start = wanted.start if self.least_offset is None else max(wanted.start, self.least_offset)
-        end = wanted.end if self.offset_limit is None else min(wanted.end, self.offset_limit)
-        return OffsetRange(wanted.tp, start, end) if start < end else None
-
-    def also(self, other: Condition) -> Condition:
-        """Both conditions at once."""
-        return Condition(
-            _common(self.topics, other.topics),
-            _common(self.partitions, other.partitions),
-            _best(max, self.least_offset, other.least_offset),
-            _best(min, self.offset_limit, other.offset_limit),
-            _best(max, self.timestamp_ms, other.timestamp_ms),
-        )
 
 
 def condition_of(filters: Iterable[Filter]) -> Condition:
@@ -114,15 +75,3 @@ def _of_timestamp(each: Filter, value: datetime) -> Condition:
         return Condition()
     # Kafka has no times before 1970 but -1, which stands for none and comes before all others.
     return Condition(timestamp_ms=least) if least > 0 else Condition()
-
-
-def _common(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
-
-
-def _best(choose: Any, one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return int(choose(one, other))

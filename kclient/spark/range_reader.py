@@ -15,13 +15,13 @@ from kclient.spark.client_settings import admin_settings, reader_settings
 from kclient.spark.clients import BytesConsumer
 from kclient.spark.data_loss import report_data_loss
 from kclient.spark.options import SourceOptions
+from kclient.spark.output import OutputColumn
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.schema import OutputColumn
 from kclient.utils.time import SYSTEM_TIME
 
 _POLL_MS = 50
 """How long one poll waits. The range may end with what is no record, and the poll then goes on waiting for one."""
-_STALL_MS = 2000
+_STALL_MS = 1000
 """After how long without progress the broker is asked whether the rest of the range is still there."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -18,6 +17,7 @@ from pyspark.sql.types import (
 )
 
 from kclient.errors import ConfigError
+from kclient.spark.output import OutputColumn
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -35,15 +35,6 @@ COLUMNS: Mapping[str, DataType] = {
 
 _BY_LOWER = {name.lower(): name for name in COLUMNS}
 _MAY_BE_NULL = {"key", "value", "headers"}
-
-
-@attrs.frozen
-class OutputColumn:
-    """A column of the output: which of `COLUMNS` it is, its name there, and whether Spark may find a null in it."""
-
-    column: str
-    name: str
-    nullable: bool
 
 
 def source_schema(include_headers: bool) -> StructType:

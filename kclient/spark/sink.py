@@ -14,9 +14,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kclient.spark.delivery import deliver, report_json
+from kclient.spark.delivery import deliver
 from kclient.spark.options import SinkOptions
-from kclient.spark.sink_columns import SinkColumns
+from kclient.spark.output import SinkColumns
+from kclient.spark.write_report import WriteReport, report_json
 
 _report_log = logging.getLogger("kclient.spark.report")
 _log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class KafkaBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
-        return deliver(self._options.settings, self._columns, iterator)
+        return WriteReport(deliver(self._options.settings, self._columns, iterator))
 
     def commit(self, messages: Messages) -> None:
         """Every task has written: tell what."""
@@ -74,7 +75,7 @@ class RowStreamWriter(StreamReports):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
-        return deliver(self._options.settings, self._columns, self._batches(iterator))
+        return WriteReport(deliver(self._options.settings, self._columns, self._batches(iterator)))
 
     def _batches(self, rows: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa

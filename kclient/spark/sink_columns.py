@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import attrs
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -17,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from kclient.errors import ConfigError
+from kclient.spark.output import SinkColumns
 from kclient.spark.schema import HEADERS_TYPE
 
 _TEXT_OR_BYTES = (StringType, BinaryType)
@@ -28,18 +27,6 @@ _COLUMNS: Mapping[str, tuple[type[DataType], ...]] = {
     "headers": (type(HEADERS_TYPE),),
     "timestamp": (TimestampType,),
 }
-
-
-@attrs.frozen
-class SinkColumns:
-    """The columns that become records, and the topic of all of them unless a column says it. Can be pickled."""
-
-    names: tuple[str, ...]
-    topic: str | None
-
-    def select(self, batch: Any) -> Any:
-        """A record batch with these columns alone."""
-        return batch.select(list(self.names))
 
 
 def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:

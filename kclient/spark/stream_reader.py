@@ -9,9 +9,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kclient.spark.committer import GroupCommitter
 from kclient.spark.options import SourceOptions
+from kclient.spark.output import OutputColumn
 from kclient.spark.range_reader import read_range
 from kclient.spark.resolver import OffsetResolver
-from kclient.spark.schema import OutputColumn
 from kclient.spark.stream_planner import StreamPlanner
 from kclient.spark.watcher import RecordWatcher
 

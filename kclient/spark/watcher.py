@@ -10,13 +10,12 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import RecordColumns
 from kclient.errors import KafkaError
 from kclient.spark import clients
-from kclient.spark.client_settings import probe_settings, sample_settings
+from kclient.spark.client_settings import PROBE_WAIT_MS, probe_settings, sample_settings
 from kclient.spark.clients import BytesConsumer
 from kclient.utils.time import SYSTEM_TIME, Time
 
 _log = logging.getLogger(__name__)
 
-_WAIT_MS = 500
 _SAMPLE_MS = 2000
 _POLL_MS = 50
 _USUAL_BYTES = 1024.0
@@ -30,19 +29,18 @@ class RecordWatcher:
         self._time = time
         self._lease = ExitStack()
         self._consumer: BytesConsumer | None = None
-        self._positions: dict[TopicPartition, int] = {}
 
     def wait(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Wait up to half a second for a record at `positions`; whether one came."""
+        """Wait for a quarter of a second for a record at `positions`; whether one came."""
         if not positions:
-            self._time.sleep_ms(_WAIT_MS)
+            self._time.sleep_ms(PROBE_WAIT_MS)
             return True  # there may be a first topic now
         try:
             return self._poll(positions)
         except KafkaError as error:
             _log.debug("Waiting for records failed: %s", error)
             self._drop()
-            self._time.sleep_ms(_WAIT_MS)
+            self._time.sleep_ms(PROBE_WAIT_MS)
             return True
 
     def offset_bytes(
@@ -73,22 +71,18 @@ class RecordWatcher:
                 clients.leased_consumer(probe_settings(self._settings))
             )
         consumer = self._consumer
-        if set(self._positions) != set(positions):
+        new = consumer.assignment() != set(positions)
+        if new:
             consumer.assign(positions)
-            self._positions = {}
         for tp, offset in positions.items():
-            if self._positions.get(tp) != offset:
+            # A seek makes the fetch that is under way useless, so that the next record would not be seen at once.
+            if new or consumer.position(tp) != offset:
                 consumer.seek(tp, offset)
-        self._positions = dict(positions)
-        came = consumer.poll_columns(timeout_ms=_WAIT_MS)
-        for tp in came:
-            self._positions[tp] = -1  # wherever it stands now, it has to be sought anew
-        return bool(came)
+        return bool(consumer.poll_columns(timeout_ms=PROBE_WAIT_MS))
 
     def _drop(self) -> None:
         self._lease.close()
         self._consumer = None
-        self._positions = {}
 
 
 def _bytes_of(columns: RecordColumns) -> int:

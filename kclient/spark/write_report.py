@@ -1,0 +1,35 @@
+"""What the tasks of a write have written, told to the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.spark.delivery import Written
+
+
+class WriteReport(WriterCommitMessage):
+    """What one task wrote. Travels from the executor to the driver."""
+
+    def __init__(self, written: Mapping[TopicPartition, Written]) -> None:
+        self.written = dict(written)
+
+
+def report_json(messages: Iterable[WriterCommitMessage | None], **more: object) -> str:
+    """All tasks' reports as one line of JSON: `{"records": 3, "topics": {"t": {"0": {"count": 3, ...}}}}`."""
+    totals: dict[TopicPartition, Written] = {}
+    for message in messages:
+        if isinstance(message, WriteReport):
+            for tp, written in message.written.items():
+                totals[tp] = totals[tp].also(written) if tp in totals else written
+    topics: dict[str, dict[str, dict[str, int]]] = {}
+    for tp, written in sorted(totals.items()):
+        topics.setdefault(tp.topic, {})[str(tp.partition)] = {
+            "count": written.count,
+            "firstOffset": written.first_offset,
+            "lastOffset": written.last_offset,
+        }
+    return json.dumps({**more, "records": sum(each.count for each in totals.values()), "topics": topics})
