@@ -25,8 +25,8 @@ def test_every_client_does_what_it_can_and_is_reported(kafka: RealKafka) -> None
 
     told: list[str] = []
     compared = Comparison(kafka.bootstrap_servers, list(CLIENTS), 1, told.append, 50_000)
-    stages = list(plan(OPERATIONS, [50], ["lz4"], [2], [16_384]))
-    assert stages[0].case == Case(50, "lz4", 2)
+    stages = list(plan(OPERATIONS, [200], ["lz4"], [2], [16_384]))
+    assert stages[0].case == Case(200, "lz4", 2)
     lines = [line for stage in stages for line in compared.of(stage)]
     assert compared.failed == []
     # What a build may lack is its native body and pyarrow; the peers are all installed.
