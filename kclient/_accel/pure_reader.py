@@ -225,6 +225,8 @@ class RecordReader:
         base_ts = self._base_ts
         append_ts = self._log_append_ts
         timestamp_type = self._timestamp_type
+        lowest, largest = -_LARGEST, _LARGEST
+        near_end = base_offset > _LARGEST - 2**32
         epoch = self.leader_epoch
         record_type = self._record_type
         shell = self._shell
@@ -235,10 +237,10 @@ class RecordReader:
                 offset += base_offset
                 if offset < wanted:
                     continue
-                if offset >= _LARGEST:
+                if near_end and offset >= _LARGEST:
                     raise ValueError(f"offset {offset} is out of range")
                 timestamp_ms = base_ts + delta if append_ts is None else append_ts
-                if not -_LARGEST <= timestamp_ms <= _LARGEST:
+                if not lowest <= timestamp_ms <= largest:
                     timestamp_ms = _wrapped(timestamp_ms)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
