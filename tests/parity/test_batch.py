@@ -1,0 +1,483 @@
+"""Both bodies of a batch write the same bytes, refuse the same with the same words, and keep what they promise."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import sys
+import threading
+import tracemalloc
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers import golden_lines
+from kclient._accel import pure
+from kclient.compress import CompressionType, compress
+from kclient.errors import KafkaError
+
+native = pytest.importorskip("kclient._accel.native", reason="the native body is not built")
+
+BODIES = [pure, native]
+MAX = 2**63 - 1
+
+more = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+
+contents = (
+    st.none() | st.binary(max_size=20) | st.sampled_from([b"x" * size for size in (62, 63, 64, 100, 130)])
+)
+values = st.one_of(*[contents] * 20, st.sampled_from([b"x" * size for size in (8190, 8191, 8192)]))
+wrong = st.sampled_from(["text", 5, bytearray(b"b"), memoryview(b"m"), [b"l"]])
+timestamps = st.one_of(
+    st.integers(1000, 1010), st.integers(-1, MAX), st.sampled_from([-1, 0, MAX - 1, MAX, 63, 64, 2**31])
+)
+bad_timestamps = st.sampled_from([-2, -(2**63), 2**63, 2**70, -(2**70)])
+names = st.text(max_size=6) | st.sampled_from(["ключ", "鍵", "\0", "n" * 130])
+headers = st.one_of(
+    st.none(),
+    st.just(()),
+    st.lists(st.tuples(names, contents), max_size=3),
+    st.lists(st.tuples(names, contents)).map(tuple),
+)
+bad_headers = st.sampled_from(
+    [[(b"name", b"")], [("name", "text")], [("\ud800", None)], [("n", b"", 1)], [5], 5]
+)
+
+appends = st.tuples(st.just("append"), timestamps, contents, values, headers, st.booleans())
+bad_appends = st.one_of(
+    st.tuples(st.just("append"), timestamps, wrong, contents, headers, st.booleans()),
+    st.tuples(st.just("append"), timestamps, contents, wrong, headers, st.booleans()),
+    st.tuples(st.just("append"), timestamps, contents, contents, bad_headers, st.booleans()),
+    st.tuples(st.just("append"), bad_timestamps, contents, contents, headers, st.booleans()),
+)
+lists = st.lists(st.one_of(*[contents] * 8, wrong), max_size=12)
+positions = st.integers(-1, 14)
+many = st.tuples(
+    st.just("append_many"), timestamps, st.none() | lists, lists | lists.map(tuple), positions, positions
+)
+
+
+@st.composite
+def columns(draw: st.DrawFn, count: int) -> Any:
+    """A column of `count` strings, sound or hostile."""
+    if draw(st.integers(0, 4)) == 0:
+        return None
+    strings = draw(st.lists(contents, min_size=count, max_size=count))
+    data = draw(st.binary(max_size=3))
+    offsets = [len(data)]
+    first_bit = draw(st.integers(0, 9))
+    bits = bytearray(draw(st.binary(min_size=(first_bit + count + 7) // 8, max_size=8 + count)))
+    for i, string in enumerate(strings):
+        data += string or b""
+        offsets.append(len(data))
+        at = first_bit + i
+        bits[at >> 3] = bits[at >> 3] & ~(1 << (at & 7)) | (string is not None) << (at & 7)
+    if draw(st.integers(0, 3)) == 0:
+        offsets[draw(st.integers(0, count))] = draw(
+            st.sampled_from([-1, -(2**31), 2**31 - 1, len(data) + 1, 0, 1])
+        )
+    if draw(st.integers(0, 9)) == 0:
+        first_bit = draw(st.sampled_from([-1, 2**40, 8 * len(bits)]))
+    code = draw(st.sampled_from("iiqqlIbd"))
+    kept = array(code, [abs(offset) % 100 for offset in offsets] if code in "Ibd" else offsets)
+    validity = None if draw(st.booleans()) else bytes(bits)
+    return kept, draw(st.sampled_from([bytes, bytearray, memoryview]))(data), validity, first_bit
+
+
+@st.composite
+def column_appends(draw: st.DrawFn) -> tuple[Any, ...]:
+    count = draw(st.integers(0, 10))
+    times = draw(
+        st.none() | st.lists(st.integers(-2, 5), min_size=count, max_size=count).map(lambda t: array("q", t))
+    )
+    start, stop = draw(positions), draw(positions)
+    return "append_columns", times, draw(columns(count)), draw(columns(count)), start, stop
+
+
+grows = st.tuples(st.just("grow_limit"), st.integers(0, 20_000))
+steps = st.lists(
+    st.one_of(appends, appends, appends, bad_appends, many, column_appends(), grows), max_size=25
+)
+limits = st.one_of(st.integers(0, 400), st.sampled_from([1000, 16384, 1 << 20, 1 << 40]))
+
+
+def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call returned, or what it raised: its type, and for errors of ours its words."""
+    try:
+        return call(*arguments)
+    except (TypeError, ValueError, OverflowError, KafkaError) as error:
+        known = "must be" in str(error) or "records" in str(error) or "lie outside" in str(error)
+        return type(error).__name__, str(error) if known else None
+
+
+class Driver:
+    """A batch of one body, and everything that can be seen of what is done to it."""
+
+    def __init__(self, body: Any, limit: int) -> None:
+        self.body = body
+        self.result = body.BatchResult("t", 3)
+        self.batch = body.BatchBuilder("t", 3, limit, self.result, 77)
+        self.futures: list[Any] = []
+        self.told: list[Any] = []
+
+    def facts(self) -> Any:
+        batch = self.batch
+        return (
+            (batch.topic, batch.partition, batch.created_ms, batch.limit, batch.count, batch.closed),
+            (batch.size, batch.uncompressed_size, batch.max_timestamp_ms),
+        )
+
+    def step(self, name: str, *arguments: Any) -> Any:
+        if name == "append":
+            *record, called_back = arguments
+            callback = (lambda metadata, error: self.told.append((metadata, error))) if called_back else None
+            found = outcome(self.batch.append, *record, callback)
+            if isinstance(found, self.body.Future):
+                self.futures.append(found)
+                found = "future"
+        else:
+            found = outcome(getattr(self.batch, name), *arguments)
+        return found, self.facts()
+
+    def wire(self) -> Any:
+        return outcome(lambda: b"".join(self.batch.views()))
+
+
+def both(limit: int, done: list[tuple[Any, ...]]) -> list[Driver]:
+    """A batch of each body after the same steps, which came out the same."""
+    drivers = [Driver(body, limit) for body in BODIES]
+    for step in done:
+        one, other = (driver.step(*step) for driver in drivers)
+        assert one == other, step
+    assert drivers[0].result is not drivers[1].result
+    return drivers
+
+
+def same(drivers: list[Driver], look: Callable[[Driver], Any]) -> Any:
+    one, other = (look(driver) for driver in drivers)
+    assert one == other
+    return one
+
+
+places = st.tuples(
+    st.one_of(st.integers(-1, 2**63 - 1), st.just(-(2**63)), st.just(2**63)),
+    st.one_of(st.integers(-1, 32767), st.sampled_from([-32769, 32768])),
+    st.one_of(st.integers(-1, 2**31 - 1), st.sampled_from([2**31, -(2**31) - 1])),
+)
+
+
+@more
+@given(limits, steps, places, st.integers(-3, 0x7F), st.sampled_from(list(CompressionType)), places)
+def test_the_same_steps_write_the_same_bytes(
+    limit: int, done: list[Any], place: Any, attributes: int, codec: CompressionType, next_place: Any
+) -> None:
+    drivers = both(limit, done)
+    same(drivers, lambda driver: outcome(lambda: driver.batch.restamp(1, 1, 1)))
+    body = same(drivers, lambda driver: bytes(driver.batch.body()))
+    same(drivers, lambda driver: driver.step("append", 1, None, b"late", None, False))
+    same(drivers, lambda driver: driver.step("append_many", 1, None, [b"late"], 0, 1))
+    same(drivers, lambda driver: driver.step("append_columns", None, None, None, 0, 1))
+    compressed = None if codec is CompressionType.NONE else compress(codec, body)
+    attributes = attributes & ~7 | codec
+    same(drivers, lambda driver: driver.step("close", *place, attributes, compressed))
+    same(drivers, Driver.wire)
+    same(drivers, lambda driver: driver.step("close", *place, attributes, compressed))
+    same(drivers, lambda driver: outcome(lambda: bytes(driver.batch.body())))
+    same(drivers, lambda driver: driver.step("restamp", *next_place))
+    same(drivers, Driver.wire)
+    same(drivers, lambda driver: outcome(lambda: [record[:4] for record in driver.batch.records()]))
+    same(drivers, lambda driver: driver.result.complete(1000))
+    same(drivers, lambda driver: [future.result(0) for future in driver.futures])
+    same(drivers, lambda driver: driver.told)
+    same(drivers, lambda driver: driver.step("release"))
+    for use in (
+        Driver.wire,
+        lambda driver: bytes(driver.batch.body()),
+        lambda driver: driver.step("restamp", 1, 1, 1),
+    ):
+        same(drivers, use)
+    same(drivers, lambda driver: driver.step("close", 1, 1, 1, 0))
+
+
+@more
+@given(steps, st.integers(0, 3000), st.sampled_from(list(CompressionType)), st.booleans())
+def test_splitting_makes_the_same_parts(
+    done: list[Any], limit: int, codec: CompressionType, damaged: bool
+) -> None:
+    drivers = both(1 << 40, done)
+    if not drivers[0].batch.count:
+        return
+    body = bytes(drivers[0].batch.body())
+    compressed = None if codec is CompressionType.NONE else compress(codec, body[:-1] if damaged else body)
+    parts = []
+    for driver in drivers:
+        driver.batch.close(7, 8, 9, codec, compressed)
+        made = outcome(driver.batch.split, limit, lambda body=driver.body: body.BatchResult("t", 3))
+        if isinstance(made, tuple):
+            assert damaged
+            parts.append(made)
+            continue
+        for i, part in enumerate(made):
+            assert type(part) is driver.body.BatchBuilder
+            part.close(7, 8, i, 0)
+            part.result.complete(100 * i)
+        parts.append([b"".join(part.views()) for part in made])
+    assert parts[0] == parts[1]
+    if isinstance(parts[0], list):
+        same(drivers, lambda driver: [future.result(0) for future in driver.futures])
+        same(drivers, lambda driver: driver.told)
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_the_batches_of_javas_client_come_out_the_same(codec: str) -> None:
+    compared = 0
+    for line in golden_lines("record_batches"):
+        for given_batch in line.get("inputs", ()):
+            if given_batch["magic"] != 2 or given_batch["codec"] != codec or not given_batch["records"]:
+                continue
+            done = [
+                (
+                    "append",
+                    record["timestamp"],
+                    *(
+                        None if record[part] is None else base64.b64decode(record[part])
+                        for part in ("key", "value")
+                    ),
+                    [
+                        (name, None if text is None else base64.b64decode(text))
+                        for name, text in record["headers"]
+                    ],
+                    False,
+                )
+                for record in given_batch["records"]
+            ]
+            drivers = both(1 << 40, done)
+            number = CompressionType.for_name(codec)
+            body = same(drivers, lambda driver: bytes(driver.batch.body()))
+            compressed = None if codec == "none" else compress(number, body)
+            place = (given_batch["producerId"], given_batch["producerEpoch"], given_batch["baseSequence"])
+            for driver in drivers:
+                driver.batch.close(*place, number, compressed)
+            same(drivers, Driver.wire)
+            compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+def test_bytes_in_flight_stay_what_they_are(body: Any, codec: CompressionType) -> None:
+    driver = Driver(body, 1000)
+    driver.step("append", 5, b"k", b"v" * 50, None, False)
+    compressed = None if codec is CompressionType.NONE else compress(codec, driver.batch.body())
+    driver.batch.close(1, 2, 3, codec, compressed)
+    views = driver.batch.views()
+    assert all(view.readonly for view in views)
+    before = driver.wire()
+    driver.batch.restamp(1, 3, 0)
+    restamped = driver.wire()
+    more_views = driver.batch.views()
+    driver.batch.restamp(1, 4, 0)
+    driver.batch.release()
+    del driver
+    gc.collect()
+    assert b"".join(views) == before != restamped
+    assert b"".join(more_views) == restamped
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_memory_is_what_the_limit_says_and_goes_with_the_last_view(body: Any) -> None:
+    value = b"v" * 1000
+    body.BatchBuilder("t", 0, 100, body.BatchResult("t", 0), 0).append(1, None, value, None)
+    tracemalloc.start()
+    try:
+        batch = body.BatchBuilder("t", 0, 100_000, body.BatchResult("t", 0), 0)
+        while batch.append(1, None, value, None):
+            assert tracemalloc.get_traced_memory()[0] < 115_000  # a bytearray takes an eighth more
+        batch.close(-1, -1, -1, 0)
+        views = batch.views()
+        batch.release()
+        assert tracemalloc.get_traced_memory()[0] > 99_000
+        del views
+        assert tracemalloc.get_traced_memory()[0] < 5_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_whatever_is_given_is_let_go(body: Any) -> None:
+    key, value, content = bytes(bytearray(b"key")), bytes(bytearray(b"value")), bytes(bytearray(b"content"))
+    name, result = "".join(["na", "me"]), body.BatchResult("t", 0)
+    values, times = [value, None, "wrong"], array("q", [1, 2])
+    offsets, data, bits = array("i", [0, 1, 99]), bytearray(b"ab"), bytearray(b"\xff")
+
+    def callback(metadata: Any, error: Any) -> None:
+        raise AssertionError
+
+    watched = (key, value, content, name, values, times, offsets, data, bits, callback, result)
+
+    def use() -> None:
+        batch = body.BatchBuilder("t", 0, 300, result, 0)
+        for _ in range(50):
+            batch.append(1, key, value, [(name, content)], callback)
+            batch.append_many(1, values, values, 0, 3)
+            batch.append_columns(times, (offsets, data, bits, 0), (offsets, data, None, 0), 0, 2)
+            for bad in ((key, "text", None), ("text", value, None), (key, value, [(name, "text")])):
+                with pytest.raises(TypeError):
+                    batch.append(1, *bad)
+                batch.grow_limit(batch.limit + 40)
+            with pytest.raises(ValueError, match="timestamp"):
+                batch.append(-5, key, value, [(name, content)], callback)
+        batch.close(1, 1, 1, 1, content)
+        with pytest.raises(KafkaError):
+            batch.split(100, None)
+        batch.views()
+        result._callbacks = None
+
+    use()
+    gc.collect()
+    counts = [sys.getrefcount(each) for each in watched]
+    for _ in range(3):
+        use()
+    gc.collect()
+    assert [sys.getrefcount(each) for each in watched] == counts
+
+
+def test_many_are_what_they_are_one_by_one() -> None:
+    values = [b"%d" % i * (i % 30) for i in range(1000)]
+    keys = [None if i % 3 else b"k%d" % i for i in range(1000)]
+    offsets = array("q", [0])
+    for value in values:
+        offsets.append(offsets[-1] + len(value))
+    for body in BODIES:
+        single, listed, columnar = (Driver(body, 4000).batch for _ in range(3))
+        for key, value in zip(keys, values, strict=True):
+            if single.append(9, key, value, None) is None:
+                break
+        assert listed.append_many(9, keys, values, 0, 1000) == (0, single.count)
+        key_offsets, key_data, bits = array("i", [0]), b"", bytearray(125)
+        for i, key in enumerate(keys):
+            key_data += key or b""
+            key_offsets.append(len(key_data))
+            bits[i >> 3] |= (key is not None) << (i & 7)
+        taken = columnar.append_columns(
+            array("q", [9] * 1000),
+            (key_offsets, key_data, bits, 0),
+            (offsets, b"".join(values), None, 0),
+            0,
+            1000,
+        )
+        assert taken == (0, single.count)
+        assert bytes(single.body()) == bytes(listed.body()) == bytes(columnar.body())
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_what_is_wrong_further_on_ends_the_run_before_it_and_is_told_when_it_is_the_first(body: Any) -> None:
+    batch = Driver(body, 1000).batch
+    values = [b"a", b"b", "c"]
+    assert batch.append_many(1, None, values, 0, 3) == (0, 2)
+    with pytest.raises(TypeError, match=r"values\[2\] must be bytes or None, not str"):
+        batch.append_many(1, None, values, 2, 3)
+    with pytest.raises(TypeError, match=r"keys\[2\] must be bytes or None, not str"):
+        batch.append_many(1, values, values, 2, 3)
+    hostile = (array("i", [0, 1, 5]), b"ab", None, 0)
+    assert batch.append_columns(None, None, hostile, 0, 2) == (2, 1)
+    with pytest.raises(ValueError, match="the offsets of row 1 of values lie outside of its data"):
+        batch.append_columns(None, None, hostile, 1, 2)
+    assert batch.append_columns(array("q", [5, -7]), None, None, 0, 2) == (3, 1)
+    with pytest.raises(ValueError, match="-7"):
+        batch.append_columns(array("q", [5, -7]), None, None, 1, 2)
+    assert batch.count == 4
+
+
+class _Liar(list[Any]):
+    def __len__(self) -> int:
+        return 1000
+
+
+class _Reentrant:
+    """Headers that use the batch while it is used."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        self.act()
+        yield "name", b"value"
+
+
+def test_a_list_that_lies_about_its_length_is_not_believed() -> None:
+    batch = Driver(native, 1000).batch
+    with pytest.raises(ValueError, match="there are fewer"):
+        batch.append_many(1, None, _Liar([b"a"]), 0, 500)
+    with pytest.raises(ValueError, match="there are fewer"):
+        batch.append_many(1, _Liar([b"a"]), [b"a"] * 3, 0, 3)
+    assert batch.count == 0
+
+
+@pytest.mark.parametrize("what", ["append", "close", "body", "release"])
+def test_headers_that_use_the_batch_meanwhile_do_it_no_harm(what: str) -> None:
+    driver = Driver(native, 1000)
+    batch = driver.batch
+    batch.append(1, None, b"before", None)
+    act = {
+        "append": lambda: batch.append(1, None, b"x" * 900, None),
+        "close": lambda: batch.close(-1, -1, -1, 0),
+        "body": batch.body,
+        "release": batch.release,
+    }[what]
+    found = batch.append(1, b"key", b"value", _Reentrant(act), lambda metadata, error: None)
+    assert (found is None) == (what != "append" or batch.count == 2)
+    assert batch.size <= 1000
+
+
+def test_a_callback_for_a_result_that_is_complete_already_runs_at_once() -> None:
+    for body in BODIES:
+        driver = Driver(body, 1000)
+        driver.result.complete(5)
+        driver.step("append", 1, None, b"v", None, True)
+        assert driver.told == [(("t", 3, 5, 1, -1, 1), None)]
+
+
+def test_hundreds_of_threads_worth_of_appends_and_a_close_lose_no_callback() -> None:
+    for _ in range(10):
+        driver = Driver(native, 1 << 30)
+        driver.step("append", 1, None, b"first", None, True)
+        start = threading.Barrier(4)
+
+        def append(driver: Driver = driver, start: threading.Barrier = start) -> None:
+            start.wait()
+            while driver.step("append", 1, None, b"v", None, True)[0] == "future":
+                pass
+
+        threads = [threading.Thread(target=append) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        start.wait()
+        driver.batch.close(-1, -1, -1, 0)
+        count = driver.batch.count
+        driver.result.complete(0)
+        for thread in threads:
+            thread.join()
+        assert len(driver.told) == len(driver.futures) == count == driver.batch.count
+        assert sorted(metadata[2] for metadata, _ in driver.told) == list(range(count))
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
+def test_both_hashes_agree(data: bytes, before: int) -> None:
+    assert native.crc32c(data, before) == pure.crc32c(data, before)
+    assert native.crc32c(memoryview(data)[1:]) == pure.crc32c(memoryview(data)[1:])
+    assert native.murmur2(data) == pure.murmur2(data)
+
+
+def test_long_data_has_the_same_checksum() -> None:
+    data = bytes(range(256)) * 300
+    for size in (767, 768, 769, 12287, 12288, 12289, 50_001, len(data)):
+        assert native.crc32c(data[:size]) == pure.crc32c(data[:size])
