@@ -47,8 +47,9 @@ class SenderWakeup:
         # Never is before every time: at work the thread will see the batch by itself.
         if sendable_at_ms < self._asleep_until_ms and leader_id not in self._saturated:
             self.wake()
-        # It may be waiting for the interpreter lock, at work or because answers have ended its poll. An append gives
-        # way to it as well, but not the first of a batch, since that is made under a lock which the thread needs.
+        # It may be waiting for the interpreter lock, at work or because answers have ended its poll. Appends give way
+        # to it as well, but where batches take few records each is the first of its batch, made under a lock that the
+        # thread needs, too.
         hand_over()
 
     def wake(self) -> None:
