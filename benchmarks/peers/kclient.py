@@ -31,7 +31,7 @@ def produce(job: Job) -> Measured:
             send = producer.send
             futures = [send(topic, values[i % 1000]) for i in range(job.records)]
             producer.flush()
-            _check(futures)
+            check(futures)
     return Measured(job.records, watch.seconds, watch.cpu_seconds)
 
 
@@ -114,7 +114,7 @@ def busy(job: Job) -> Measured:
                 value = values[i % 1000]
                 futures.append(send(topic, value) if i % SAMPLED_EVERY else timed(value))
         producer.flush()
-        _check(futures)
+        check(futures)
     return with_latencies(job.records, watch, taken_s)
 
 
@@ -152,7 +152,8 @@ def _part_of(job: Job) -> int:
     return max(job.records // 10, 1)
 
 
-def _check(futures: list[Any]) -> None:
+def check(futures: list[Any]) -> None:
+    """Raise RuntimeError unless all of them are delivered."""
     for future in futures:
         if future.exception(0) is not None:
             raise RuntimeError(f"kclient did not deliver everything: {future.exception(0)}")
