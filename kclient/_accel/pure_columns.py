@@ -17,6 +17,9 @@ from kclient._accel.pure_records import Headers
 LARGEST_COLUMN = 2**31 - 1
 """Most bytes of one column's data: offsets into it have 32 bits."""
 
+Sizes = tuple[int, int, int, int]
+"""Bytes of keys, values, names of headers and their values."""
+
 _INLINE = 12
 _SHORT_VIEW = struct.Struct("=i12s")
 _LONG_VIEW = struct.Struct("=i4sii")
@@ -91,113 +94,116 @@ def _copied(strings: Sequence[bytes | None]) -> BinaryColumn:
 
 
 class ColumnBuilder:
-    """Collects records and makes columns of them. Belongs to one thread."""
+    """Collects records and makes columns of them: whoever has them appends to all the lists. Belongs to one thread."""
 
     def __init__(self, view: bool, column_bytes: int) -> None:
         self.inflated = 0
         """Bytes of the compressed batches that were read to their end."""
+        self.offsets: list[int] = []
+        self.timestamps: list[int] = []
+        self.timestamp_types: list[int] = []
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.headers: list[Headers] = []
         self._view = view
         self._column_bytes = min(column_bytes, LARGEST_COLUMN)
-        self._offsets: list[int] = []
-        self._timestamps: list[int] = []
-        self._types: list[int] = []
-        self._keys: list[bytes | None] = []
-        self._values: list[bytes | None] = []
-        self._headers: list[Headers] = []
-        self._sizes = [0, 0, 0, 0]
-        # Views: the long strings of a batch follow each other in a buffer of their own.
-        self._long: list[bytes] = []
-        self._long_size = 0
-        self._buffers: list[bytes] = []
+        self._most = 0
+        self._sizes: Sizes = (0, 0, 0, 0)
+        self._sized = 0
         self._views = (bytearray(), bytearray())
+        self._buffers: list[bytes] = []
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)
 
-    def add(
-        self,
-        offset: int,
-        timestamp_ms: int,
-        timestamp_type: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-    ) -> bool:
-        """Take a record; False if it would make a column too long, unless it is the first."""
+    def fits(self, body_bytes: int) -> bool:
+        """Whether a batch goes in whole whose records have so many bytes; then none of them has to be asked about."""
+        # Making the names of headers valid may triple them.
+        self._most += 3 * body_bytes
+        return self._most <= self._column_bytes
+
+    def has_room(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+        """Whether a record can be added and no column becomes too long, which only the first may make it.
+
+        Raises ValueError for one that cannot be in a column at all.
+        """
         sizes = self._sizes
-        more = [sizes[0] + len(key or b""), sizes[1] + len(value or b""), sizes[2], sizes[3]]
-        if self._view:
-            more[0] = more[1] = 0
-        for name, header in headers:
-            more[2] += len(name.encode())
-            more[3] += len(header or b"")
-        if max(more) > self._column_bytes:
-            if max(more) > LARGEST_COLUMN and not len(self):
-                raise ValueError("the headers of a record are too long for a column")
-            if len(self):
-                return False
-        self._sizes = more
-        self._offsets.append(offset)
-        self._timestamps.append(timestamp_ms)
-        self._types.append(timestamp_type)
-        self._keys.append(key)
-        self._values.append(value)
-        self._headers.append(headers)
-        if self._view:
-            self._views[0].extend(self._view_of(key or b""))
-            self._views[1].extend(self._view_of(value or b""))
+        # Those that came without being asked about are added up now.
+        for index in range(self._sized, len(self)):
+            sizes = self._with(sizes, self.keys[index], self.values[index], self.headers[index])
+        self._sizes, self._sized = sizes, len(self)
+        longest = max(self._with(sizes, key, value, headers))
+        if len(self):
+            return longest <= self._column_bytes
+        if longest > LARGEST_COLUMN:
+            raise ValueError("the headers of a record are too long for a column")
         return True
 
-    def _view_of(self, string: bytes) -> bytes:
-        if len(string) <= _INLINE:
-            return _SHORT_VIEW.pack(len(string), string)
-        if self._long_size + len(string) > LARGEST_COLUMN:
-            self._end_buffer()
-        at = self._long_size
-        self._long.append(string)
-        self._long_size += len(string)
-        return _LONG_VIEW.pack(len(string), string[:4], len(self._buffers), at)
+    def _with(self, sizes: Sizes, key: bytes | None, value: bytes | None, headers: Headers) -> Sizes:
+        keys, values, names, contents = sizes
+        if not self._view:
+            keys += len(key or b"")
+            values += len(value or b"")
+        for name, content in headers:
+            names += len(name.encode())
+            contents += len(content or b"")
+        return keys, values, names, contents
 
     def end_batch(self, inflated: int) -> None:
         """No more records of this batch; decompressed it had `inflated` bytes."""
         self.inflated += inflated
-        self._end_buffer()
+        if self._view:
+            self._make_views()
 
-    def _end_buffer(self) -> None:
-        if self._long:
-            self._buffers.append(b"".join(self._long))
-            self._long = []
-            self._long_size = 0
+    def _make_views(self) -> None:
+        """Views of the strings that came last. The long ones follow each other in a buffer of their own."""
+        long: list[bytes] = []
+        at = 0
+        for strings, views in zip((self.keys, self.values), self._views, strict=True):
+            for string in strings[len(views) // 16 :]:
+                size = 0 if string is None else len(string)
+                if size <= _INLINE:
+                    views += _SHORT_VIEW.pack(size, string or b"")
+                    continue
+                assert string is not None
+                if at + size > LARGEST_COLUMN:
+                    self._buffers.append(b"".join(long))
+                    long = []
+                    at = 0
+                views += _LONG_VIEW.pack(size, string[:4], len(self._buffers), at)
+                long.append(string)
+                at += size
+        if long:
+            self._buffers.append(b"".join(long))
 
     def build(self) -> Columns | None:
         """The columns; None without records."""
         if not len(self):
             return None
-        self._end_buffer()
-        columns = (self._keys, self._values)
         if self._view:
+            self._make_views()
             keys, values = (
                 BinaryColumn(*_validity(strings), None, bytes(views), tuple(self._buffers))
-                for strings, views in zip(columns, self._views, strict=True)
+                for strings, views in zip((self.keys, self.values), self._views, strict=True)
             )
         else:
-            keys, values = map(_copied, columns)
+            keys, values = _copied(self.keys), _copied(self.values)
         return Columns(
             len(self),
-            array("q", self._offsets),
-            array("q", self._timestamps),
-            array("b", self._types),
+            array("q", self.offsets),
+            array("q", self.timestamps),
+            array("b", self.timestamp_types),
             keys,
             values,
             self._header_columns(),
         )
 
     def _header_columns(self) -> HeaderColumns | None:
-        if not any(self._headers):
+        if not any(self.headers):
             return None
-        headers = list(chain.from_iterable(self._headers))
+        headers = list(chain.from_iterable(self.headers))
         return HeaderColumns(
-            _ends([len(each) for each in self._headers]),
+            _ends([len(each) for each in self.headers]),
             _copied([name.encode() for name, _ in headers]),
             _copied([value for _, value in headers]),
         )

@@ -140,6 +140,7 @@ class RecordReader:
         self._timestamp_type = 0
         self._batch_pos = 0
         self._batch_next = 0
+        self._body_bytes = 0
         self._inflated = 0
         self._opened_before = False
 
@@ -291,21 +292,40 @@ class RecordReader:
     def _read_batch_columns(self, out: ColumnBuilder, max_records: int) -> bool:
         records = self._records
         assert records is not None
+        offsets, timestamps, keys, values, all_headers = (
+            out.offsets,
+            out.timestamps,
+            out.keys,
+            out.values,
+            out.headers,
+        )
         wanted = self.next_offset
+        base_offset = self._base_offset
+        base_ts = self._base_ts
         append_ts = self._log_append_ts
+        lowest, largest = -_LARGEST, _LARGEST
+        near_end = base_offset > _LARGEST - 2**32
         room = max_records - len(out)
+        fits = out.fits(self._body_bytes)
         try:
             for record in records:
                 _, delta, offset, key, value, headers = record
-                offset += self._base_offset
+                offset += base_offset
                 if offset < wanted:
                     continue
-                if offset >= _LARGEST:
+                if near_end and offset >= _LARGEST:
                     raise ValueError(f"offset {offset} is out of range")
-                timestamp_ms = _wrapped(self._base_ts + delta) if append_ts is None else append_ts
-                if not out.add(offset, timestamp_ms, self._timestamp_type, key, value, headers):
+                if not fits and not out.has_room(key, value, headers):
                     self._records = chain((record,), records)
                     return False
+                timestamp_ms = base_ts + delta if append_ts is None else append_ts
+                if not lowest <= timestamp_ms <= largest:
+                    timestamp_ms = _wrapped(timestamp_ms)
+                timestamps.append(timestamp_ms)
+                offsets.append(offset)
+                keys.append(key)
+                values.append(value)
+                all_headers.append(headers)
                 wanted = offset + 1
                 room -= 1
                 if not room:
@@ -316,6 +336,7 @@ class RecordReader:
             raise self._invalid(f"{error}", wanted) from error
         finally:
             self.next_offset = wanted
+            out.timestamp_types += [self._timestamp_type] * (len(out) - len(out.timestamp_types))
         out.end_batch(self._inflated)
         return not len(out) or out.inflated <= self._decompress_max
 
@@ -393,10 +414,11 @@ class RecordReader:
     def _decode(self, batch: memoryview, attributes: int, count: int) -> Iterator[RawRecord]:
         payload = batch[_HEADER.size :]
         self._inflated = 0
+        self._body_bytes = len(payload)
         if not attributes & 7:
             return decode_records(bytes(payload), count)
         data, error = hooks.decompress(attributes & 7, payload, self._decompress_max)
-        self._inflated = len(data)
+        self._inflated = self._body_bytes = len(data)
         return decode_records(data, count, error)
 
     def _left_out(self, batch: memoryview, header: tuple[int, ...], control: bool) -> bool:
@@ -434,7 +456,8 @@ class RecordReader:
         highest = max(self._batch_next, *(record[0] + 1 for record in records), 0)
         if highest > _LARGEST:
             raise self._corrupt(f"a batch that ends at offset {highest} cannot be")
-        self._inflated = sum(len(key or b"") + len(value or b"") for _, _, _, key, value in records)
+        sizes = [len(key or b"") + len(value or b"") for _, _, _, key, value in records]
+        self._inflated = self._body_bytes = sum(sizes)
         if not records:
             return False
         self.leader_epoch = None
