@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -72,6 +73,9 @@ class ScriptedBroker(Listener):
         self.requests: list[tuple[RequestHeader, Any]] = []
         self.errors: list[BaseException] = []
         """Requests that could not be decoded, and what handlers raised."""
+        self.reading = threading.Event()
+        """While a handler has it cleared, no connection is read beyond the request that it answers."""
+        self.reading.set()
         self._handlers: dict[ApiKeys, Handler] = {
             ApiKeys.API_VERSIONS: self._answer_api_versions,
             ApiKeys.METADATA: self._answer_metadata,
@@ -121,8 +125,12 @@ class ScriptedBroker(Listener):
             ],
         )
 
+    def stop(self) -> None:
+        self.reading.set()
+        super().stop()
+
     def serve(self, sock: socket.socket) -> None:
-        while True:
+        while self.reading.wait():
             frame = memoryview(read_frame(sock))
             reply = self._reply_to(frame)
             if reply is Reply.CLOSE:
