@@ -114,7 +114,7 @@ def key_partitions(keys, Py_ssize_t start, Py_ssize_t stop, partition_count):
     cdef Columnar column
     cdef Content key
     cdef Py_ssize_t row
-    cdef int32_t[::1] found
+    cdef int32_t* found
     cdef int32_t partitions
     if partition_count < 1:
         raise ValueError(f"keys cannot be spread over {partition_count} partitions")
@@ -122,11 +122,11 @@ def key_partitions(keys, Py_ssize_t start, Py_ssize_t stop, partition_count):
     keys = checked_column(keys, "keys", start, stop)
     column = columnar(keys)
     memory = memoryview(bytearray(4 * (stop - start))).cast("i")
-    found = memory
+    found = <int32_t*>PyMemoryView_GET_BUFFER(memory).buf
     for row in range(start, stop):
         if not column_content(&column, row, &key):
             raise outside("keys", row)
-        if key.at == NULL:
+        if key.size < 0:
             found[row - start] = -1
         else:
             found[row - start] = (murmur2_of(<const uint8_t*>key.at, key.size) & INT32_LARGEST) % partitions

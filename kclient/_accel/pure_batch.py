@@ -198,6 +198,8 @@ class BatchBuilder:
         check_many(keys, values, start, stop)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
+        if self.count:
+            hand_over()  # as in `append`
 
         def taken() -> Iterator[Row]:
             for i in range(start, stop):
@@ -218,6 +220,8 @@ class BatchBuilder:
         `timestamps` is a buffer of int64, None means now; a column that is None is null in every record. Raises
         TypeError for buffers of a wrong kind and ValueError for offsets that lie outside of the data.
         """
+        if self.count:
+            hand_over()  # as in `append`
         times: memoryview | int
         if timestamps is None:
             times = time.time_ns() // 1_000_000

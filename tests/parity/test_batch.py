@@ -6,6 +6,7 @@ import base64
 import gc
 import sys
 import threading
+import time
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers import golden_lines
+from helpers import golden_lines, wait_until
 from kclient._accel import pure
 from kclient.compress import CompressionType, compress
 from kclient.errors import KafkaError
@@ -91,9 +92,8 @@ def columns(draw: st.DrawFn, count: int) -> Any:
 @st.composite
 def column_appends(draw: st.DrawFn) -> tuple[Any, ...]:
     count = draw(st.integers(0, 10))
-    times = draw(
-        st.none() | st.lists(st.integers(-2, 5), min_size=count, max_size=count).map(lambda t: array("q", t))
-    )
+    # Always given: two clocks would differ.
+    times = array("q", draw(st.lists(st.integers(-2, 5), min_size=count, max_size=count)))
     start, stop = draw(positions), draw(positions)
     return "append_columns", times, draw(columns(count)), draw(columns(count)), start, stop
 
@@ -394,6 +394,56 @@ def test_what_is_wrong_further_on_ends_the_run_before_it_and_is_told_when_it_is_
     assert batch.count == 4
 
 
+def test_without_timestamps_all_have_that_of_now() -> None:
+    for body in BODIES:
+        for call in (
+            lambda batch: batch.append(None, None, b"v", None),
+            lambda batch: batch.append_many(None, None, [b"v"], 0, 1),
+            lambda batch: batch.append_columns(None, None, None, 0, 1),
+        ):
+            batch = Driver(body, 1000).batch
+            before = time.time_ns() // 1_000_000
+            call(batch)
+            assert before <= batch.max_timestamp_ms <= time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def nobody_is_made_to_give_way() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(30)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(not native.poller.AVAILABLE, reason="the pure Poller is given way to by time")
+@pytest.mark.parametrize("how", ["append", "append_many", "append_columns"])
+@pytest.mark.usefixtures("nobody_is_made_to_give_way")
+def test_a_thread_that_appends_all_the_time_lets_an_io_thread_run(how: str) -> None:
+    poller = native.Poller()
+    ran = []
+
+    def work() -> None:
+        poller.poll(20_000)
+        ran.append(time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: poller.polling, what="the thread in its poll")
+    batch = Driver(native, 1 << 30).batch
+    step: Callable[[], object] = {
+        "append": lambda: batch.append(None, None, b"v", None),
+        "append_many": lambda: batch.append_many(None, None, [b"v"], 0, 1),
+        "append_columns": lambda: batch.append_columns(None, None, None, 0, 1),
+    }[how]
+    poller.wake()
+    woken = time.monotonic()
+    while not ran and time.monotonic() < woken + 10:
+        step()
+    thread.join()
+    poller.close()
+    assert ran[0] < woken + 5
+
+
 class _Liar(list[Any]):
     def __len__(self) -> int:
         return 1000
@@ -468,6 +518,15 @@ def test_hundreds_of_threads_worth_of_appends_and_a_close_lose_no_callback() -> 
             thread.join()
         assert len(driver.told) == len(driver.futures) == count == driver.batch.count
         assert sorted(metadata[2] for metadata, _ in driver.told) == list(range(count))
+
+
+@given(columns(7), st.integers(-1, 2**40), positions, positions)
+def test_keys_go_to_the_same_partitions(keys: Any, count: int, start: int, stop: int) -> None:
+    if keys is not None:
+        found = [
+            outcome(lambda body=body: list(body.key_partitions(keys, start, stop, count))) for body in BODIES
+        ]
+        assert found[0] == found[1]
 
 
 @given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
