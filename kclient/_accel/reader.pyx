@@ -125,7 +125,7 @@ cdef class RecordReader(Walk):
         buf,
         start,
         n,
-        str topic not None,
+        topic,
         partition,
         int64_t from_offset,
         bint check_crc,

@@ -69,7 +69,7 @@ cdef class Messages:
 cdef class Walk:
     """Stands somewhere in the batches of a slice. What of them is left out is as the pure reader's docstrings say."""
 
-    cdef readonly str topic
+    cdef readonly object topic
     cdef readonly object partition
     # The view is nobody else's, so that nobody can release it; it has no buffer exported either, which would keep the
     # collector from clearing it.

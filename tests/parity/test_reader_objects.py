@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import gc
 import pickle
 import sys
@@ -226,6 +227,15 @@ def test_types_whose_constructor_does_something_are_made_by_it(body: Any) -> Non
     assert [record.offset for record in reader(body, data, Counting).read(9)] == made == [0, 1]
     [first, _] = reader(body, data, Loose).read(9)
     assert first.fields == ("topic", 3, 0, 1000, 0, b"k", b"a", (("h", b"1"), ("none", None)), None, 1, 1)
+
+
+def test_a_topic_may_be_any_kind_of_text(body: Any) -> None:
+    class Topics(enum.StrEnum):
+        ORDERS = "orders"
+
+    data = batch(0, [b"a"])
+    [record] = body.RecordReader(data, 0, len(data), Topics.ORDERS, 0, 0, True, ConsumerRecord).read(1)
+    assert record.topic is Topics.ORDERS
 
 
 def test_a_type_that_cannot_be_made_costs_nothing(body: Any) -> None:

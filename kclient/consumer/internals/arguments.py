@@ -123,4 +123,4 @@ def checked_max_records(max_records: Any) -> int | None:
         raise TypeError(f"max_records is a number, not {max_records!r}")
     if max_records < 1:
         raise ValueError(f"max_records must be 1 at least, not {max_records}")
-    return max_records
+    return min(max_records, _MAX_INT64)

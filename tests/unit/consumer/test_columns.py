@@ -105,6 +105,11 @@ class TestPolling:
         assert [sum(each.values()) for each in counts] == [3, 3, 3, 1, 0]
         assert rig.consumer.position(T0) == rig.consumer.position(T1) == 5
 
+    def test_max_records_may_be_more_than_there_can_be(self, rig: Any) -> None:
+        rig.fill(T0, 5)
+        rig.consumer.assign([T0])
+        assert offsets(rig.consumer.poll_columns(1000, 10**30)) == [0, 1, 2, 3, 4]
+
     def test_max_poll_records_does_not_apply(self, make_rig: Callable[..., Any]) -> None:
         rig = make_rig(max_poll_records=2)
         rig.fill(T0, 5)
