@@ -1,0 +1,72 @@
+"""What tests with Spark share: whether it can run here, sessions, and rows to compare."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+
+def missing() -> str | None:
+    """Why Spark cannot run here, None if it can."""
+    for module in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is not installed (pip install '.[spark]')"
+    if shutil.which("java") is None:
+        return "java is not installed (Spark needs Java 17)"
+    return None
+
+
+@contextmanager
+def session(master: str = "local[2,3]", **settings: str) -> Iterator[Any]:
+    """A session that knows the format, with executors that run this interpreter.
+
+    Where Spark cannot run the test is skipped; in CI that is a failure.
+    """
+    reason = missing()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    from kclient.spark import register
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = (
+        SparkSession.builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    for name, value in settings.items():
+        builder = builder.config(name.replace("__", "."), value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        register(spark)
+        yield spark
+    finally:
+        spark.stop()
+
+
+def rows(frame: Any) -> Counter[tuple[Any, ...]]:
+    """The rows as a multiset."""
+    return Counter(
+        tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in frame.collect()
+    )
+
+
+def said(error: BaseException) -> str:
+    """The text of an error of Spark's, without the JVM's part."""
+    return str(error).partition("\n\tat ")[0]
