@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, auto_pickle=False
 """The native body: a batch under construction, its futures, and the two hashes.
 
 What it does is said by the pure body; `BatchResult` is shared with it.

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, Self, TypeAlias, final
 
 from kclient._accel.pure_batch import encode_record as encode_record
 from kclient._accel.pure_batch_input import Column
@@ -8,6 +8,20 @@ from kclient._accel.pure_hash import Buffer
 from kclient._accel.pure_poller import Poller as Poller
 from kclient._accel.pure_reader import RecordReader as RecordReader
 from kclient._accel.pure_records import decode_records as decode_records
+
+__all__ = [
+    "BatchBuilder",
+    "BatchResult",
+    "Future",
+    "Poller",
+    "RecordReader",
+    "crc32c",
+    "decode_records",
+    "encode_record",
+    "hand_over",
+    "key_partitions",
+    "murmur2",
+]
 
 _Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 _Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
@@ -32,9 +46,9 @@ class Future:
 
 @final
 class BatchBuilder:
-    def __init__(
-        self, topic: str, partition: int, limit: int, result: BatchResult, created_ms: int
-    ) -> None: ...
+    def __new__(
+        cls, topic: str, partition: int, limit: int, result: BatchResult, created_ms: int
+    ) -> Self: ...
     @property
     def topic(self) -> str: ...
     @property

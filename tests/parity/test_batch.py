@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import pickle
 import sys
 import threading
 import time
@@ -345,6 +346,15 @@ def test_whatever_is_given_is_let_go(body: Any) -> None:
         use()
     gc.collect()
     assert [sys.getrefcount(each) for each in watched] == counts
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_neither_batches_nor_futures_can_be_pickled(body: Any) -> None:
+    driver = Driver(body, 1000)
+    driver.step("append", 1, None, b"v", None, False)
+    for thing in (driver.batch, driver.futures[0]):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            pickle.dumps(thing)
 
 
 def test_many_are_what_they_are_one_by_one() -> None:
