@@ -198,7 +198,11 @@ class RealKafka:
         shutil.rmtree(self._dir, ignore_errors=True)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:  # a Ctrl-C as well: nobody else would stop it
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()
