@@ -5,7 +5,7 @@ What is not worth a native form is the pure body's, and so is the result that th
 
 from __future__ import annotations
 
-from kclient._accel import poller
+from kclient._accel import batch, poller
 from kclient._accel.batch import BatchBuilder, Future, crc32c, key_partitions, murmur2
 from kclient._accel.pure_batch import encode_record
 from kclient._accel.pure_future import BatchResult
@@ -19,6 +19,8 @@ else:
     # Without epoll the pure Poller stands in, and with it the way to give way to it.
     from kclient._accel.pure_hand_over import hand_over
     from kclient._accel.pure_poller import Poller
+
+    batch.give_way_by(hand_over)
 
 __all__ = [
     "BatchBuilder",
