@@ -42,6 +42,7 @@ if TYPE_CHECKING or IMPL == "python":
     from kclient._accel.pure import (
         BatchBuilder,
         BatchResult,
+        FrameMemory,
         Future,
         Poller,
         RecordReader,
@@ -56,6 +57,7 @@ else:
     from kclient._accel.native import (
         BatchBuilder,
         BatchResult,
+        FrameMemory,
         Future,
         Poller,
         RecordReader,
@@ -71,6 +73,7 @@ __all__ = [
     "IMPL",
     "BatchBuilder",
     "BatchResult",
+    "FrameMemory",
     "Future",
     "Poller",
     "RecordReader",

@@ -5,6 +5,7 @@ from kclient._accel.pure_batch import encode_record as encode_record
 from kclient._accel.pure_batch_input import Column
 from kclient._accel.pure_future import BatchResult as BatchResult
 from kclient._accel.pure_hash import Buffer
+from kclient._accel.pure_poller import FrameMemory as FrameMemory
 from kclient._accel.pure_poller import Poller as Poller
 from kclient._accel.pure_reader import RecordReader as RecordReader
 from kclient._accel.pure_records import decode_records as decode_records
@@ -12,6 +13,7 @@ from kclient._accel.pure_records import decode_records as decode_records
 __all__ = [
     "BatchBuilder",
     "BatchResult",
+    "FrameMemory",
     "Future",
     "Poller",
     "RecordReader",

@@ -7,13 +7,14 @@ from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_partitions import key_partitions
-from kclient._accel.pure_poller import Poller
+from kclient._accel.pure_poller import FrameMemory, Poller
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
 __all__ = [
     "BatchBuilder",
     "BatchResult",
+    "FrameMemory",
     "Future",
     "Poller",
     "RecordReader",

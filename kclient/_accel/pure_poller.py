@@ -22,6 +22,22 @@ _BOTH = EVENT_READ | EVENT_WRITE
 _WAKE = object()
 
 
+class FrameMemory(bytearray):
+    """Memory to receive a frame into.
+
+    It begins with `FIRST_BYTES` at most and grows as bytes arrive: a peer that announces 100 MiB and sends nothing
+    must not cost them. While there is a view of it, it cannot (BufferError).
+    """
+
+    __slots__ = ()
+
+    FIRST_BYTES = 64 * 1024
+
+    def grow(self, size: int) -> None:
+        """Have `size` bytes; what is there stays."""
+        self.extend(bytes(size - len(self)))
+
+
 class Poller:
     """Watches non-blocking sockets for one thread; only `wake` may be called by others and by signal handlers.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kclient._accel import FrameMemory
 from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
 
-_FIRST_BYTES = 64 * 1024
 _GROWTH = 4
 _STRANGERS = {
     b"HTTP": "the peer speaks HTTP",
@@ -19,7 +19,7 @@ _STRANGERS = {
 class NetworkReceive:
     """The four bytes of the length, then one buffer for the frame. Used by one thread.
 
-    The buffer grows as bytes arrive, so a peer that announces 100 MiB and sends nothing costs 64 KiB.
+    Memory is taken up as bytes arrive, so a peer that announces 100 MiB and sends nothing costs 64 KiB at most.
     `payload` belongs to whoever takes the receive; nothing here keeps or reuses it.
     """
 
@@ -31,7 +31,7 @@ class NetworkReceive:
         self._size_view = memoryview(bytearray(4))
         self._size_filled = 0
         self._size = -1
-        self._buffer = bytearray()
+        self._buffer = FrameMemory(0)
         self._filled = 0
 
     @property
@@ -68,8 +68,7 @@ class NetworkReceive:
             self._start_body()
         while self._filled < self._size:
             if self._filled == len(self._buffer):
-                room = min(self._size, len(self._buffer) * _GROWTH)
-                self._buffer.extend(bytes(room - len(self._buffer)))
+                self._buffer.grow(min(self._size, len(self._buffer) * _GROWTH))
             # The view must be gone before the buffer can grow again.
             with memoryview(self._buffer) as view, view[self._filled :] as rest:
                 asked = len(rest)
@@ -89,4 +88,4 @@ class NetworkReceive:
                 f"{self.source} announced {size} bytes, allowed are 0 to {self._max_bytes}: {hint}"
             )
         self._size = size
-        self._buffer = bytearray(min(size, _FIRST_BYTES))
+        self._buffer = FrameMemory(min(size, FrameMemory.FIRST_BYTES))

@@ -62,6 +62,7 @@ class Selector:
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
         self._closed = False
+        self._woken = False
         self._poller = Poller()
 
     def connect(
@@ -143,12 +144,24 @@ class Selector:
         self._handle_immediate()
         if self._has_results() or self._buffered:
             timeout_ms = 0
-        events = self._poller.poll(timeout_ms)
         now_ms = self._time.monotonic_ms()
-        for channel, mask in events:
-            self._handle(channel, mask, now_ms)
-        if self._buffered:
-            self._handle_buffered(now_ms)
+        deadline_ms = None if timeout_ms < 0 else now_ms + timeout_ms
+        while True:
+            events = self._poller.poll(timeout_ms)
+            now_ms = self._time.monotonic_ms()
+            for channel, mask in events:
+                self._handle(channel, mask, now_ms)
+            if self._buffered:
+                self._handle_buffered(now_ms)
+            # A large frame comes in a dozen pieces. Its owner has nothing to do before the last one, and would go
+            # through everything that it looks after for each.
+            if not events or self._has_results() or self._buffered or self._woken:
+                break
+            if deadline_ms is not None:
+                if now_ms >= deadline_ms:
+                    break
+                timeout_ms = deadline_ms - now_ms
+        self._woken = False
         for channel_id in self._idle.expired(now_ms):
             channel = self._channels[channel_id]
             self._log.debug("Closing connection %s to %s: it was idle for too long", channel_id, channel.peer)
@@ -158,6 +171,9 @@ class Selector:
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
         if not self._fork_guard.forked:
+            # The flag is for a poll that goes on after events; it may be cleared meanwhile, since the next poll does
+            # return at once.
+            self._woken = True
             self._poller.wake()
 
     def channel(self, channel_id: str) -> KafkaChannel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Sequence
 
@@ -101,9 +102,30 @@ def test_memory_grows_with_what_arrives_and_not_with_what_is_announced() -> None
         wire = Wire((100 << 20).to_bytes(4, "big") + bytes(100_000))
         receive.read_from(wire)
         assert not receive.completed
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_frame_larger_than_the_first_memory_arrives_whole() -> None:
+    contents = random.Random(1).randbytes(9_000_000)
+    receive = NetworkReceive("peer", 1 << 30)
+    wire = Wire(len(contents).to_bytes(4, "big") + contents)
+    while not receive.completed:
+        receive.read_from(wire)
+    assert receive.payload == contents
+
+
+def test_a_frame_that_is_held_is_not_written_over_by_the_next_ones() -> None:
+    held = []
+    for i in range(20):
+        receive = NetworkReceive("peer", 1 << 30)
+        size = 70_000 * (1 + i % 3)
+        receive.read_from(Wire(size.to_bytes(4, "big") + bytes([i]) * size))
+        assert receive.completed
+        if i % 2:
+            held.append((i, size, receive.payload))
+    assert all(payload == bytes([i]) * size for i, size, payload in held)
 
 
 def test_an_unlimited_receive_takes_any_length_but_a_negative_one() -> None:
