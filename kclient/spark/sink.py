@@ -20,6 +20,9 @@ from kclient.spark.output import SinkColumns
 from kclient.spark.write_report import WriteReport, report_json
 
 _report_log = logging.getLogger("kclient.spark.report")
+# Spark collects what workers log, where it is asked to; an application that sets a level of its own is left alone.
+if _report_log.level == logging.NOTSET:
+    _report_log.setLevel(logging.INFO)
 _log = logging.getLogger(__name__)
 
 _ROWS = 10_000

@@ -1,0 +1,177 @@
+"""`df.write` and `df.writeStream` with `format("kclient")`, on the embedded broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spark_bed
+
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.broker import EmbeddedKafka
+from kclient.producer import KafkaProducer
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("in", num_partitions=2)])
+        with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            for number in range(100):
+                producer.send("in", b"%d" % (number % 3), key=b"%d" % number)
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # Without reuse every task is a process of its own, as when executors come and go.
+    with spark_bed.session(
+        spark__python__worker__reuse="false", spark__sql__pyspark__worker__logging__enabled="true"
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def kafka(spark: Any, servers: str) -> Any:
+    class Kafka:
+        """The format with the broker's address."""
+
+        def read(self, topic: str, **options: str) -> Any:
+            reader = spark.read.format("kclient").option("kafka.bootstrap.servers", servers)
+            return reader.option("subscribe", topic).options(**options).load()
+
+        def stream(self, topic: str) -> Any:
+            reader = spark.readStream.format("kclient").option("kafka.bootstrap.servers", servers)
+            return reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+
+        def write(self, frame: Any, mode: str = "append", **options: str) -> None:
+            writer = frame.write.format("kclient").option("kafka.bootstrap.servers", servers)
+            writer.mode(mode).options(**options).save()
+
+    return Kafka()
+
+
+def test_all_columns_are_written(kafka: Any, spark: Any, servers: str) -> None:
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic("all", num_partitions=3)])
+    frame = spark.sql(
+        "SELECT 'k' AS key, binary('v') AS value, 'all' AS topic, 2 AS partition, "
+        "timestamp'2024-01-02 03:04:05.678' AS timestamp, "
+        "array(named_struct('key', 'h', 'value', binary('x'))) AS headers, 1 AS unused"
+    )
+    kafka.write(frame)
+    row = kafka.read("all", includeHeaders="true").first()
+    assert (bytes(row.key), bytes(row.value), row.partition) == (b"k", b"v", 2)
+    assert str(row.timestamp) == "2024-01-02 03:04:05.678000"
+    assert [(header.key, bytes(header.value)) for header in row.headers] == [("h", b"x")]
+
+
+def test_the_topic_of_the_option_goes_before_the_column(kafka: Any, spark: Any) -> None:
+    kafka.write(spark.sql("SELECT 'v' AS value, 'never' AS topic"), topic="chosen")
+    assert kafka.read("chosen").count() == 1
+
+
+def test_many_rows_of_many_tasks_arrive_once_each(kafka: Any, spark: Any) -> None:
+    frame = spark.range(0, 20_000, 1, 4).selectExpr(
+        "CAST(id AS STRING) AS value", "CAST(id AS STRING) AS key"
+    )
+    kafka.write(frame, topic="many")
+    found = kafka.read("many")
+    assert (found.count(), found.select("value").distinct().count()) == (20_000, 20_000)
+
+
+def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
+    kafka.write(spark.range(5).selectExpr("CAST(id AS STRING) AS value"), topic="reported")
+    logs = spark.tvf.python_worker_logs().where("logger = 'kclient.spark.report'").select("msg").collect()
+    reports = [json.loads(row.msg) for row in logs]
+    mine = next(report for report in reports if "reported" in report["topics"])
+    assert mine == {
+        "records": 5,
+        "topics": {"reported": {"0": {"count": 5, "firstOffset": 0, "lastOffset": 4}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("select", "options", "text"),
+    [
+        ("SELECT 1 AS key", {"topic": "t"}, "A column 'value' is needed"),
+        ("SELECT 'v' AS value", {}, "by the option topic, or by a column 'topic'"),
+        ("SELECT 1 AS value", {"topic": "t"}, "Column 'value' is int and has to be string or binary"),
+        ("SELECT 'v' AS value, '1' AS partition", {"topic": "t"}, "Column 'partition' is string"),
+        ("SELECT 'v' AS value, array('x') AS headers", {"topic": "t"}, "Column 'headers' is array<string>"),
+        ("SELECT 'v' AS value", {"topic": "t", "kafka.transactional.id": "x"}, "at least once"),
+        ("SELECT 'v' AS value", {"topic": "t", "kafka.linger.mss": "x"}, "Did you mean 'linger.ms'"),
+        ("SELECT 'v' AS value", {"topic": "t", "mode": "x"}, "'mode' is not an option"),
+    ],
+)
+def test_what_cannot_be_written_is_told_before_anything_runs(
+    kafka: Any, spark: Any, select: str, options: dict[str, str], text: str
+) -> None:
+    writer = spark.sql(select).write.format("kclient").option("kafka.bootstrap.servers", "127.0.0.1:1")
+    writer = writer.mode("append").options(**options)
+    with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as caught:
+        writer.save()
+    assert text in spark_bed.said(caught.value)
+
+
+def test_overwriting_a_topic_is_refused(kafka: Any, spark: Any) -> None:
+    with pytest.raises(Exception, match="appended to"):
+        kafka.write(spark.sql("SELECT 'v' AS value"), mode="overwrite", topic="t")
+
+
+def test_a_row_without_a_topic_fails_the_write(kafka: Any, spark: Any) -> None:
+    with pytest.raises(Exception, match="topic"):
+        kafka.write(spark.sql("SELECT 'v' AS value, CAST(NULL AS STRING) AS topic"))
+
+
+def finish(writer: Any, folder: Path) -> None:
+    query = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()
+    assert query.awaitTermination(200)
+
+
+def test_a_stream_is_copied_from_topic_to_topic(kafka: Any, servers: str, tmp_path: Path) -> None:
+    writer = kafka.stream("in").select("key", "value").writeStream.format("kclient")
+    finish(writer.option("kafka.bootstrap.servers", servers).option("topic", "copy"), tmp_path)
+    columns = ("key", "value")
+    assert spark_bed.rows(kafka.read("copy").select(*columns)) == spark_bed.rows(
+        kafka.read("in").select(*columns)
+    )
+
+
+def test_output_mode_complete_writes_every_result(kafka: Any, servers: str, tmp_path: Path) -> None:
+    counts = (
+        kafka.stream("in")
+        .groupBy("value")
+        .count()
+        .selectExpr("value AS key", "CAST(count AS STRING) AS value")
+    )
+    writer = counts.writeStream.outputMode("complete").format("kclient")
+    finish(writer.option("kafka.bootstrap.servers", servers).option("topic", "complete"), tmp_path)
+    found = spark_bed.rows(kafka.read("complete").select("key", "value"))
+    assert found == {(b"0", b"34"): 1, (b"1", b"33"): 1, (b"2", b"33"): 1}
+
+
+def test_output_mode_update_goes_through_the_batch_writer(kafka: Any, servers: str, tmp_path: Path) -> None:
+    from kclient.spark import batch_writer
+
+    counts = (
+        kafka.stream("in")
+        .groupBy("value")
+        .count()
+        .selectExpr("value AS key", "CAST(count AS STRING) AS value")
+    )
+    write = batch_writer(**{"kafka.bootstrap.servers": servers, "topic": "update"})
+    finish(counts.writeStream.outputMode("update").foreachBatch(write), tmp_path)
+    found = spark_bed.rows(kafka.read("update").select("key", "value"))
+    assert found == {(b"0", b"34"): 1, (b"1", b"33"): 1, (b"2", b"33"): 1}

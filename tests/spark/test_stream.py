@@ -1,0 +1,254 @@
+"""`spark.readStream.format("kclient")` on the embedded broker: every record once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spark_bed
+
+from helpers import wait_until
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.broker import EmbeddedKafka
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer import KafkaConsumer
+from kclient.producer import KafkaProducer
+from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(300),
+]
+
+_topics = itertools.count()
+
+
+class Bed:
+    """A topic of the test's own on a broker, and queries that read it into files, one folder for each batch."""
+
+    def __init__(self, spark: Any, servers: str, topic: str, folder: Path) -> None:
+        self.spark = spark
+        self.servers = servers
+        self.topic = topic
+        self.folder = folder
+        self.checkpoint = folder / "checkpoint"
+        self.sent: Counter[tuple[int, bytes]] = Counter()
+        self.batches: list[int] = []
+        self._numbers = itertools.count()
+        self.fail_in: int | None = None
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics([NewTopic(topic, num_partitions=2)])
+
+    def send(self, count: int, partitions: int = 2) -> None:
+        with KafkaProducer(bootstrap_servers=self.servers) as producer:
+            for number in itertools.islice(self._numbers, count):
+                value = b"v%d" % number
+                producer.send(self.topic, value, partition=number % partitions)
+                self.sent[number % partitions, value] += 1
+
+    def grow(self, partitions: int) -> None:
+        from wire import Wire
+
+        topic = CreatePartitionsTopic(name=self.topic, count=partitions, assignments=None)
+        with Wire(self.servers) as wire:
+            asked = CreatePartitionsRequest(topics=[topic], timeout_ms=10_000, validate_only=False)
+            assert wire.ask(asked, 2).results[0].error_code == 0
+
+    def source(self, **options: str) -> Any:
+        reader = self.spark.readStream.format("kclient").option("kafka.bootstrap.servers", self.servers)
+        chosen = {"subscribe": self.topic, "startingOffsets": "earliest", **options}
+        return reader.options(**chosen).load()
+
+    def start(self, available_now: bool = True, name: str | None = None, **options: str) -> Any:
+        def write(frame: Any, batch_id: int) -> None:
+            self.batches.append(batch_id)
+            if batch_id == self.fail_in:
+                raise RuntimeError("the batch fails")
+            # The folder of a batch is written anew when the batch is run again, which makes it exactly once.
+            frame.select("partition", "value").write.mode("overwrite").parquet(
+                str(self.folder / "out" / str(batch_id))
+            )
+
+        writer = self.source(**options).writeStream.option("checkpointLocation", str(self.checkpoint))
+        if name is not None:
+            writer = writer.queryName(name)
+        trigger = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
+        return writer.foreachBatch(write).trigger(**trigger).start()
+
+    def run(self, **options: str) -> list[Any]:
+        """Read what is there; the progress of each batch."""
+        query = self.start(**options)
+        assert query.awaitTermination(200)
+        return [progress for progress in query.recentProgress if progress["numInputRows"]]
+
+    def seen(self) -> Counter[tuple[int, bytes]]:
+        files = sorted(str(each.parent) for each in (self.folder / "out").glob("*/_SUCCESS"))
+        return spark_bed.rows(self.spark.read.parquet(*files)) if files else Counter()
+
+    def forget(self, step: str, batch: int) -> None:
+        """Take a file out of the checkpoint, as if the crash had come before it was written."""
+        for each in (self.checkpoint / step).glob(f"*{batch}*"):
+            each.unlink()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_bed.session() as made:
+        yield made
+
+
+@pytest.fixture
+def bed(spark: Any, servers: str, tmp_path: Path) -> Bed:
+    return Bed(spark, servers, f"stream-{next(_topics)}", tmp_path)
+
+
+def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ended(bed: Bed) -> None:
+    bed.send(100)
+    first = bed.run(maxOffsetsPerTrigger="40")
+    assert [progress["numInputRows"] for progress in first] == [40, 40, 20]
+    assert bed.seen() == bed.sent
+    bed.send(50)
+    assert [progress["numInputRows"] for progress in bed.run()] == [50]
+    assert bed.run() == []
+    assert bed.seen() == bed.sent
+
+
+@pytest.mark.parametrize("lost", ["commit of the first", "commit of a later", "offsets of a later"])
+def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(bed: Bed, lost: str) -> None:
+    bed.send(60)
+    bed.run(maxOffsetsPerTrigger="30" if lost != "commit of the first" else "1000")
+    last = bed.batches[-1]
+    bed.forget("commits", last)
+    if lost == "offsets of a later":
+        bed.forget("offsets", last)
+        shutil.rmtree(bed.folder / "out" / str(last))
+    bed.send(30)
+    bed.grow(3)
+    bed.send(30, partitions=3)
+    bed.batches.clear()
+    bed.run()
+    assert bed.batches[0] == last
+    assert bed.seen() == bed.sent
+
+
+def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed: Bed) -> None:
+    bed.send(60)
+    bed.fail_in = 1
+    with pytest.raises(Exception, match="the batch fails"):
+        bed.run(maxOffsetsPerTrigger="30")
+    bed.fail_in = None
+    bed.send(30)
+    bed.run(maxOffsetsPerTrigger="30")
+    assert bed.batches == [0, 1, 1, 2]
+    assert bed.seen() == bed.sent
+
+
+def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(bed: Bed) -> None:
+    bed.send(10)
+    bed.sent.clear()
+    bed.run(startingOffsets="latest")
+    assert (bed.checkpoint / "offsets" / "0").exists()
+    bed.forget("commits", 0)
+    bed.grow(3)
+    bed.send(30, partitions=3)
+    bed.run(startingOffsets="latest")
+    assert bed.seen() == bed.sent
+
+
+def test_a_running_stream_sees_new_records_and_new_partitions(bed: Bed) -> None:
+    query = bed.start(available_now=False)
+    try:
+        bed.send(10)
+        wait_until(lambda: bed.seen() == bed.sent, 100, "the first records")
+        bed.grow(4)
+        bed.send(20, partitions=4)
+        wait_until(lambda: bed.seen() == bed.sent, 100, "the records of new partitions")
+    finally:
+        query.stop()
+
+
+def test_two_queries_in_one_session_do_not_disturb_each_other(
+    spark: Any, servers: str, tmp_path: Path
+) -> None:
+    beds = [Bed(spark, servers, f"two-{number}", tmp_path / str(number)) for number in range(2)]
+    for number, bed in enumerate(beds):
+        bed.send(50 + number)
+    queries = [bed.start(maxOffsetsPerTrigger="20") for bed in beds]
+    for query in queries:
+        assert query.awaitTermination(200)
+    for bed in beds:
+        assert bed.seen() == bed.sent
+
+
+def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
+    bed: Bed, tmp_path: Path
+) -> None:
+    bed.send(20)
+    bed.run(commitGroupId="etl")
+    bed.run(commitGroupId="etl")
+    partitions = [TopicPartition(bed.topic, number) for number in (0, 1)]
+    with KafkaConsumer(bootstrap_servers=bed.servers, group_id="etl") as consumer:
+        assert [each.offset for each in consumer.committed(partitions).values() if each] == [10, 10]
+    bed.sent.clear()
+    bed.send(6)
+    bed.checkpoint = tmp_path / "another"
+    bed.folder = tmp_path / "another-out"
+    bed.run(startingOffsets="group:etl")
+    assert bed.seen() == bed.sent
+
+
+def test_the_listener_knows_how_far_a_query_is_behind(bed: Bed, spark: Any) -> None:
+    from kclient.spark import KafkaLagListener
+
+    told: list[tuple[str, int]] = []
+    listener = KafkaLagListener(lambda query, behind: told.append((query, sum(behind.values()))))
+    spark.streams.addListener(listener)
+    try:
+        bed.send(100)
+        query = bed.start(name="behind", maxOffsetsPerTrigger="40")
+        assert query.awaitTermination(200)
+        wait_until(lambda: ("behind", 0) in told, 30, "the last progress")
+        assert told[:2] == [("behind", 60), ("behind", 20)]
+        wait_until(lambda: listener.queries() == [], 30, "the end of the query")
+    finally:
+        spark.streams.removeListener(listener)
+
+
+def test_records_that_are_gone_stop_the_query_or_are_warned_of(bed: Bed) -> None:
+    bed.send(20)
+    bed.run()
+    with KafkaAdminClient(bootstrap_servers=bed.servers) as admin:
+        admin.delete_topics([bed.topic])
+        wait_until(lambda: bed.topic not in admin.list_topics(), 10, "the topic's end")
+        admin.create_topics([NewTopic(bed.topic, num_partitions=1)])
+    with pytest.raises(Exception, match="failOnDataLoss") as caught:
+        bed.run(**{"fetchOffset.retryIntervalMs": "1"})
+    assert "gone since the last batch" in spark_bed.said(caught.value)
+    bed.run(failOnDataLoss="false", **{"fetchOffset.retryIntervalMs": "1"})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"endingOffsets": "latest"}, "endingOffsets is not valid in a streaming query"),
+        ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "must not be greater than"),
+        ({"maxTriggerDelay": "x"}, "maxTriggerDelay"),
+    ],
+)
+def test_a_wrong_option_is_told_with_its_name(bed: Bed, options: dict[str, str], text: str) -> None:
+    with pytest.raises(Exception, match="PYTHON_") as caught:
+        bed.run(**options)
+    assert text in spark_bed.said(caught.value)
