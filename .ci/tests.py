@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -30,10 +31,23 @@ def pytest_command(jobs: int, *more: str) -> list[str]:
     return command
 
 
-def run(name: str, command: list[str]) -> bool:
+def has_native() -> bool:
+    """Whether the native body was built: with it all tests run twice, but for those that no body can change."""
+    found = subprocess.run(
+        [sys.executable, "-c", "import kclient"],
+        cwd=ROOT,
+        env={**os.environ, "KCLIENT_IMPL": "c"},
+        capture_output=True,
+        check=False,
+    )
+    return found.returncode == 0
+
+
+def run(name: str, command: list[str], impl: str | None = None) -> bool:
     print(f"==> {name}", flush=True)
     started = time.monotonic()
-    ok = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    environment = os.environ if impl is None else {**os.environ, "KCLIENT_IMPL": impl}
+    ok = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
     print(f"    {'passed' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
     return ok
 
@@ -44,20 +58,35 @@ def main() -> int:
     parser.add_argument("--only", choices=["checks", "unit"], help="run one part alone")
     arguments = parser.parse_args()
 
-    steps = list(CHECKS)
+    steps: list[tuple[str, list[str], str | None]] = [(*check, None) for check in CHECKS]
+    native = arguments.only != "checks" and has_native()
+    if arguments.only != "checks" and not native:
+        if os.environ.get("CI"):
+            print("==> failed: the native body of kclient was not built", flush=True)
+            return 1
+        print(
+            "note: the native body was not built here, so the tests run with the pure one alone", flush=True
+        )
+    # Parity tests hold the two bodies against each other and need no second run. The real broker and whole processes
+    # are there for what unit and integration tests cannot show of either body; once is enough.
+    both = ["tests/unit", "tests/golden", "tests/integration"]
     if arguments.only == "unit":
-        steps = [
-            ("pytest: unit", pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy"))
-        ]
+        command = pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy")
+        steps += [("pytest: unit", command, "c" if native else "python")]
     elif arguments.only is None:
         if shutil.which("java") is None or shutil.which("mvn") is None:
             print(
                 "note: no java or mvn on this machine, so the tests on a real Apache Kafka will be skipped",
                 flush=True,
             )
-        steps.append(("pytest", pytest_command(arguments.jobs, "-m", "not soak")))
+        if native:
+            command = pytest_command(arguments.jobs, "-m", "not soak and not heavy and not kafka", *both)
+            steps.append(("pytest: pure body", command, "python"))
+        name = "native body, and all that runs once" if native else "all, pure body"
+        command = pytest_command(arguments.jobs, "-m", "not soak")
+        steps.append((f"pytest: {name}", command, "c" if native else "python"))
 
-    failed = [name for name, command in steps if not run(name, command)]
+    failed = [name for name, command, impl in steps if not run(name, command, impl)]
     print(f"==> {'all of it passed' if not failed else 'failed: ' + ', '.join(failed)}", flush=True)
     return 1 if failed else 0
 

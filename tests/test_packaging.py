@@ -37,8 +37,9 @@ assert values == [b"gzip", b"snappy", b"lz4", b"zstd"], values
 pytestmark = [pytest.mark.heavy, pytest.mark.xdist_group("packaging"), pytest.mark.timeout(300)]
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "KCLIENT_"))}
+    environment = {**kept, **variables}
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -88,6 +89,8 @@ def test_the_wheel_holds_the_package_its_types_and_nothing_else(built: Path) -> 
     names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
     assert "kclient/py.typed" in names
     assert {name.split("/")[0] for name in names} == {"kclient", f"kclient_kafka-{__version__}.dist-info"}
+    assert "kclient/_accel/native.pyi" in names
+    assert not [name for name in names if name.endswith(".c")]
     expected = {str(path.relative_to(ROOT)) for path in (ROOT / "kclient").rglob("*.py")}
     assert expected <= set(names)
 
@@ -96,6 +99,8 @@ def test_the_sdist_holds_what_is_needed_to_build_and_the_licence(built: Path) ->
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "kclient/__init__.py"} <= names
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "kclient/_accel").glob("*.p[yx][dx]")}
+    assert {*sources, "kclient/_accel/crc32c.h"} <= names
 
 
 @pytest.mark.parametrize("minor", [11, 12, 13])
@@ -122,8 +127,27 @@ def test_it_installs_and_works_in_an_empty_environment(
     script = tmp_path / "smoke.py"
     script.write_text(SMOKE.format(version=__version__, site=str(tmp_path / "env")))
     run(binaries / "python", "-W", "error", script, cwd=tmp_path)
-    assert f"kclient {__version__}" in run(binaries / "kclient", "--version", cwd=tmp_path)
+    assert f"kclient {__version__} (c " in run(binaries / "kclient", "--version", cwd=tmp_path)
+    run(binaries / "python", "-W", "error", script, cwd=tmp_path, KCLIENT_IMPL="python")
     assert "verified" in run(binaries / "kclient", "demo", "--records", "2000", cwd=tmp_path)
+
+
+def test_without_a_compiler_it_installs_and_the_pure_body_runs(source: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", tmp_path / "env")
+    python = tmp_path / "env" / "bin" / "python"
+    run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", source, CC="/bin/false")
+    said = run(python, "-c", "import kclient; print(kclient.IMPL)", cwd=tmp_path)
+    assert said.strip() == "python"
+    refused = subprocess.run(
+        [python, "-c", "import kclient"],
+        cwd=tmp_path,
+        env={**os.environ, "KCLIENT_IMPL": "c"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "KCLIENT_IMPL=c" in refused.stderr
 
 
 def test_make_demo_works_in_a_fresh_clone(source: Path) -> None:

@@ -30,7 +30,7 @@ cdef extern from *:
 cdef enum:
     # Given way more often, the I/O thread sends smaller batches, which cost the broker and the throughput more. With
     # a producer that spins at 100,000 records/s, 300 us had a lower median latency (1.4 ms, not 1.7) but four times
-    # the p99, and 8 % more CPU for each record when the producer sends as fast as it can.
+    # the p99, and 3 % more CPU for each record when the producer sends as fast as it can.
     HAND_OVER_INTERVAL_US = 1000
     HAND_OVER_YIELDS = 50
 

@@ -14,6 +14,8 @@ from kclient._accel.hooks import hooks
 
 log = logging.getLogger(__name__)
 
+_LOOK_AGAIN_S = 1.0
+
 MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
 DeliveryCallback = Callable[[Any, "BaseException | None"], object]
 
@@ -74,7 +76,7 @@ class BatchResult:
         self.done = False
         self._record_error: Callable[[int], BaseException] | None = None
         # Made by the first waiter: most batches have none.
-        self._latch: threading.Event | None = None
+        self._latch: threading.Lock | None = None
         self._callbacks: list[tuple[Future, Callable[..., object], bool]] | None = None
         self._notified = False
         self._starts: Sequence[int] = ()
@@ -110,7 +112,7 @@ class BatchResult:
             self._notified = True
             latch = self._latch
         if latch is not None:
-            latch.set()
+            latch.release()
         return True
 
     def hand_over(self, successors: Sequence[tuple[int, BatchResult]]) -> None:
@@ -133,7 +135,7 @@ class BatchResult:
             result, _ = future.resolve()
             result.add_callback(future, callback, on_delivery)
         if latch is not None:
-            latch.set()
+            latch.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the outcome is known and the callbacks have run; False if the time was over before that."""
@@ -154,12 +156,22 @@ class BatchResult:
                 "hear what became of it"
             )
         with self._lock:
-            if self._notified:
-                return True
-            if self._latch is None:
-                self._latch = threading.Event()
             latch = self._latch
-        return latch.wait(timeout_s)
+            if latch is None and not self._notified:
+                latch = self._latch = threading.Lock()
+                latch.acquire()
+        if latch is None:
+            return True
+        # A lock is passed on from one waiter to the next, and costs far less than an Event. In pieces, because a
+        # Ctrl-C between the next two calls leaves it held for the others.
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._notified:
+            left_s = _LOOK_AGAIN_S if deadline is None else min(deadline - time.monotonic(), _LOOK_AGAIN_S)
+            if left_s <= 0:
+                return False
+            if latch.acquire(timeout=left_s):
+                latch.release()
+        return True
 
     def successor(self, index: int) -> tuple[BatchResult, int]:
         """The result that now stands for the record `index` of this batch, and its index there."""

@@ -63,8 +63,11 @@ class KafkaClient(Protocol):
     def send(self, request: ClientRequest, now_ms: int) -> None:
         """Queue `request`; raises IllegalStateError unless `ready` said that its node can take it."""
 
-    def poll(self, timeout_ms: int, now_ms: int) -> list[ClientResponse]:
+    def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         """Do I/O, waiting at most `timeout_ms`; returns what was completed, after running each callback.
+
+        Without `return_after_send` requests that are written at once do not end the wait: for a caller that has
+        nothing more to send, and wants no word of requests without an answer.
 
         An error raised by a callback is logged and does not keep the other callbacks from running.
         """

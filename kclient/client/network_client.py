@@ -196,7 +196,7 @@ class NetworkClient:
         except UnsupportedVersionError as error:
             self._updater.handle_failure(now_ms, error)
 
-    def poll(self, timeout_ms: int, now_ms: int) -> list[ClientResponse]:
+    def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         self._check_usable()
         if self._done:
             # Somebody waits for these; they must not wait for the network first.
@@ -204,7 +204,7 @@ class NetworkClient:
             return self._complete(responses)
         update_ms = self._updater.maybe_update(self, now_ms)
         check_ms = self._next_check_ms - now_ms
-        self._selector.poll(max(min(timeout_ms, update_ms, check_ms), 0))
+        self._selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
         now_ms = self._time.monotonic_ms()
         responses, self._done = self._done, []
         self._handle_completed_sends(responses, now_ms)

@@ -24,12 +24,15 @@ class Sensor:
         with self._lock:
             self._stats.append((name, stat))
 
-    def record(self, value: float = 1.0, events: int = 1) -> None:
-        """Take in `value`, the sum over `events` events: batches are recorded at once, never record by record."""
+    def record(self, value: float = 1.0, events: int = 1, largest: float | None = None) -> None:
+        """Take in `value`, the sum over `events` events: batches are recorded at once, never record by record.
+
+        `largest` is the largest of them, if there is more than one and that is measured.
+        """
         now_ms = self._time.monotonic_ms()
         with self._lock:
             for _, stat in self._stats:
-                stat.record(value, now_ms, events)
+                stat.record(value, now_ms, events, value if largest is None else largest)
 
     def measure(self) -> dict[MetricName, float]:
         """What the stats are now."""

@@ -22,8 +22,8 @@ class Stat(abc.ABC):
     __slots__ = ()
 
     @abc.abstractmethod
-    def record(self, value: float, now_ms: int, events: int) -> None:
-        """Take in a measurement that stands for `events` events."""
+    def record(self, value: float, now_ms: int, events: int, largest: float) -> None:
+        """Take in `value`, the sum over `events` events, the largest of which was `largest`."""
 
     @abc.abstractmethod
     def measure(self, now_ms: int) -> float:
@@ -38,7 +38,7 @@ class Total(Stat):
     def __init__(self) -> None:
         self._total = 0.0
 
-    def record(self, value: float, now_ms: int, events: int) -> None:  # noqa: ARG002 - no window to look at
+    def record(self, value: float, now_ms: int, events: int, largest: float) -> None:  # noqa: ARG002 - a sum needs no more
         self._total += value
 
     def measure(self, now_ms: int) -> float:  # noqa: ARG002
@@ -59,11 +59,11 @@ class _Sampled(Stat):
         self._samples = samples
         self._window: deque[_Sample] = deque()
 
-    def record(self, value: float, now_ms: int, events: int) -> None:
+    def record(self, value: float, now_ms: int, events: int, largest: float) -> None:
         if not self._window or now_ms - self._window[-1].started_ms >= self._window_ms:
             self._window.append(_Sample(now_ms, self._initial))
         sample = self._window[-1]
-        sample.value = self._fold(sample.value, value)
+        sample.value = self._fold(sample.value, value, largest)
         sample.events += events
         self._purge(now_ms)
 
@@ -71,7 +71,7 @@ class _Sampled(Stat):
         while self._window and now_ms - self._window[0].started_ms >= self._window_ms * self._samples:
             self._window.popleft()
 
-    def _fold(self, old: float, new: float) -> float:
+    def _fold(self, old: float, new: float, largest: float) -> float:  # noqa: ARG002 - for Max
         return old + new
 
 
@@ -92,8 +92,8 @@ class Max(_Sampled):
     __slots__ = ()
     _initial = float("-inf")
 
-    def _fold(self, old: float, new: float) -> float:
-        return max(old, new)
+    def _fold(self, old: float, new: float, largest: float) -> float:  # noqa: ARG002
+        return max(old, largest)
 
     def measure(self, now_ms: int) -> float:
         self._purge(now_ms)

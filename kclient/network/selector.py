@@ -63,6 +63,7 @@ class Selector:
         self._failed: dict[str, KafkaError] = {}
         self._closed = False
         self._woken = False
+        self._overlooked = 0
         self._poller = Poller()
 
     def connect(
@@ -132,8 +133,11 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
-    def poll(self, timeout_ms: int) -> None:
-        """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever."""
+    def poll(self, timeout_ms: int, *, return_after_send: bool = True) -> None:
+        """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever.
+
+        Without `return_after_send` sends that are written at once, which nearly all are, do not end the wait.
+        """
         self._fork_guard.check()
         if self._closed:
             raise IllegalStateError("The selector is closed")
@@ -142,6 +146,7 @@ class Selector:
         self.connected.clear()
         self.disconnected.clear()
         self._handle_immediate()
+        self._overlooked = 0 if return_after_send else len(self.completed_sends)
         if self._has_results() or self._buffered:
             timeout_ms = 0
         now_ms = self._time.monotonic_ms()
@@ -263,7 +268,12 @@ class Selector:
         self._idle.touch(channel.id, self._time.monotonic_ms())
 
     def _has_results(self) -> bool:
-        return bool(self.completed_sends or self.completed_receives or self.connected or self.disconnected)
+        return bool(
+            self.completed_receives
+            or self.connected
+            or self.disconnected
+            or len(self.completed_sends) > self._overlooked
+        )
 
     def _handle_immediate(self) -> None:
         """What needs no event: connections that failed or were made at once, and sends to try before waiting.

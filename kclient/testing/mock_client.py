@@ -247,8 +247,8 @@ class MockClient:
         else:
             self.requests.append(sent)
 
-    def poll(self, timeout_ms: int, now_ms: int) -> list[ClientResponse]:
-        del timeout_ms
+    def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
+        del timeout_ms, return_after_send
         if self._metadata is not None and self._metadata.update_requested and self._metadata_updates:
             self._metadata.update(self._metadata_updates.popleft(), now_ms)
         for sent in [s for s in self.requests if now_ms >= s.sent_ms + s.request.timeout_ms]:

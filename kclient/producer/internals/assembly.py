@@ -136,6 +136,7 @@ def build_producer(
         wakeup=wakeup,
         metrics=metrics,
         acks=config.required_acks,
+        max_in_flight=config.max_in_flight_requests_per_connection,
         request_timeout_ms=config.request_timeout_ms,
         retry_backoff_ms=config.retry_backoff_ms,
         time=time,

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+
+import attrs
 
 from kclient.metrics import MetricName, Metrics
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.utils.time import Time
+
+# Ten sensors for every request would cost more than the request: they are told once in a while, and when asked.
+_FOLD_MS = 1000
+
+
+@attrs.define
+class _Seen:
+    """Sums and largest values over some requests."""
+
+    requests: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    uncompressed: int = 0
+    compression: float = 0.0
+    queued_ms: int = 0
+    largest_batch: int = 0
+    longest_queued_ms: int = 0
+    answers: int = 0
+    latency_ms: int = 0
+    longest_latency_ms: int = 0
+    throttle_ms: int = 0
+    longest_throttle_ms: int = 0
 
 
 class ProducerMetrics:
     """The sensors of one producer. Thread-safe."""
 
     def __init__(self, time: Time, client_id: str, *, window_ms: int, samples: int) -> None:
+        self._lock = threading.Lock()
+        self._seen = _Seen()
+        self._folded_ms = 0
         self._metrics = metrics = Metrics(
             time, "producer-metrics", {"client-id": client_id}, window_ms=window_ms, samples=samples
         )
@@ -72,23 +101,53 @@ class ProducerMetrics:
 
     def request_sent(self, batches: list[ProducerBatch], now_ms: int) -> None:
         """A produce request with `batches` goes out."""
-        records = sum(batch.builder.count for batch in batches)
-        size = sum(batch.builder.size for batch in batches)
-        self._requests.record()
-        self._records.record(records)
-        self._per_request.record(records)
-        self._bytes.record(size)
-        for batch in batches:
-            builder = batch.builder
-            self._batch_size.record(builder.size)
-            self._record_size.record(builder.uncompressed_size, builder.count)
-            self._compression.record(builder.size / builder.uncompressed_size)
-            self._queue_time.record(now_ms - batch.queued_ms)
+        if now_ms - self._folded_ms >= _FOLD_MS:
+            self._folded_ms = now_ms
+            self._fold()
+        with self._lock:
+            seen = self._seen
+            seen.requests += 1
+            for batch in batches:
+                builder = batch.builder
+                size = builder.size
+                uncompressed = builder.uncompressed_size
+                queued_ms = now_ms - batch.queued_ms
+                seen.batches += 1
+                seen.records += builder.count
+                seen.bytes += size
+                seen.uncompressed += uncompressed
+                seen.compression += size / uncompressed
+                seen.queued_ms += queued_ms
+                seen.largest_batch = max(seen.largest_batch, size)
+                seen.longest_queued_ms = max(seen.longest_queued_ms, queued_ms)
 
     def request_done(self, latency_ms: int, throttle_ms: int) -> None:
         """A produce request was answered."""
-        self._latency.record(latency_ms)
-        self._throttle.record(throttle_ms)
+        with self._lock:
+            seen = self._seen
+            seen.answers += 1
+            seen.latency_ms += latency_ms
+            seen.throttle_ms += throttle_ms
+            seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
+            seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
+
+    def _fold(self) -> None:
+        """Hand what was seen since the last time to the sensors."""
+        with self._lock:
+            seen, self._seen = self._seen, _Seen()
+        if seen.requests:
+            self._requests.record(seen.requests)
+            self._records.record(seen.records)
+            self._per_request.record(seen.records, seen.requests)
+            self._bytes.record(seen.bytes)
+        if seen.batches:
+            self._batch_size.record(seen.bytes, seen.batches, seen.largest_batch)
+            self._record_size.record(seen.uncompressed, seen.records)
+            self._compression.record(seen.compression, seen.batches)
+            self._queue_time.record(seen.queued_ms, seen.batches, seen.longest_queued_ms)
+        if seen.answers:
+            self._latency.record(seen.latency_ms, seen.answers, seen.longest_latency_ms)
+            self._throttle.record(seen.throttle_ms, seen.answers, seen.longest_throttle_ms)
 
     def retried(self, batch: ProducerBatch) -> None:
         """A batch will be sent again."""
@@ -104,4 +163,5 @@ class ProducerMetrics:
 
     def snapshot(self) -> dict[MetricName, float]:
         """Every metric's value now."""
+        self._fold()
         return self._metrics.snapshot()

@@ -48,6 +48,7 @@ class Sender:
         wakeup: SenderWakeup,
         metrics: ProducerMetrics,
         acks: int,
+        max_in_flight: int,
         request_timeout_ms: int,
         retry_backoff_ms: int,
         time: Time,
@@ -63,6 +64,7 @@ class Sender:
         self._wakeup = wakeup
         self._metrics = metrics
         self._acks = acks
+        self._max_in_flight = max_in_flight
         self._request_timeout_ms = request_timeout_ms
         self._retry_backoff_ms = retry_backoff_ms
         self._time = time
@@ -127,7 +129,8 @@ class Sender:
         if timeout_ms > 0:
             self._wakeup.sleep(now_ms + timeout_ms, saturated)
         try:
-            self._client.poll(timeout_ms, now_ms)
+            # Without acks a request is answered by being written.
+            self._client.poll(timeout_ms, now_ms, return_after_send=self._acks == 0)
         finally:
             self._wakeup.awake()
 
@@ -147,7 +150,11 @@ class Sender:
                 self._log.exception("A batch for %s could not be given up", batch.tp)
 
     def _send_producer_data(self, now_ms: int) -> tuple[int, frozenset[int]]:
-        """Send what is ready; returns for how long nothing else will be, and the brokers that take no more."""
+        """Send what is ready; returns for how long nothing else will be, and the brokers that take no more.
+
+        A round goes through everything that the thread looks after, so no further one is taken for a producer that has
+        nothing left to send.
+        """
         cluster = self._metadata.fetch()
         if cluster is not self._cluster:
             self._cluster = cluster
@@ -160,7 +167,6 @@ class Sender:
             self._metadata.request_update()
         wait_ms = check.next_check_ms
         saturated = set()
-        sent = False
         for node, queues in check.nodes.items():
             if not self._client.ready(node, now_ms):
                 self._availability.stalled(node.id, now_ms)
@@ -170,10 +176,13 @@ class Sender:
                 continue
             batches = self._drainer.drain(queues, now_ms)
             if batches:
-                sent = True
                 self._availability.progressed(node.id)
                 self._send_request(node.id, batches, now_ms)
-        return (0 if sent else wait_ms), frozenset(saturated)
+                if self._client.in_flight_count(node.id) >= self._max_in_flight:
+                    saturated.add(node.id)
+                if any(queue.batches for queue in queues):
+                    wait_ms = 0
+        return wait_ms, frozenset(saturated)
 
     def _send_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
         plan = ProduceRequestPlan(
