@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 
 from kclient._accel.hooks import hooks
 
-_UNSET_TAKES = "python"
-"""The body that runs if none is asked for. "c" would be taken where it was built, and the other one elsewhere."""
 
-
-def _choose(wanted: str | None, unset_takes: str = _UNSET_TAKES) -> str:
+def _choose(wanted: str | None) -> str:
     """The name of the body to run, for the value of KCLIENT_IMPL."""
-    chosen = wanted or unset_takes
+    chosen = wanted or "c"
     if chosen == "python":
         return chosen
     if chosen != "c":
