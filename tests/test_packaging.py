@@ -103,16 +103,16 @@ def test_the_sdist_holds_what_is_needed_to_build_and_the_licence(built: Path) ->
     assert {*sources, "kclient/_accel/crc32c.h"} <= names
 
 
-@pytest.mark.parametrize("minor", [11, 12, 13])
-@pytest.mark.parametrize("kind", ["whl", "tar.gz"])
+# The wheel is for the interpreter that built it; on the others the native body is built from the sdist.
+@pytest.mark.parametrize(
+    ("minor", "kind"), [(sys.version_info.minor, "whl"), *((minor, "tar.gz") for minor in (11, 12, 13))]
+)
 def test_it_installs_and_works_in_an_empty_environment(
     built: Path, tmp_path: Path, minor: int, kind: str
 ) -> None:
     python = interpreter(f"python3.{minor}")
     if python is None:
         pytest.skip(f"there is no Python 3.{minor} on this machine")
-    if kind == "tar.gz" and minor != sys.version_info.minor:
-        pytest.skip("the sdist is tried on one interpreter; its wheel would be the same")
     run(python, "-m", "venv", tmp_path / "env")
     binaries = tmp_path / "env" / "bin"
     run(
