@@ -40,7 +40,6 @@ _READER: Mapping[str, str] = {
 _READER_DEFAULTS: Mapping[str, str] = {
     # A task reads one partition at a time, so that the limit for one can be what others divide among many.
     "max.partition.fetch.bytes": str(4 * 1024 * 1024),
-    "receive.buffer.bytes": str(1024 * 1024),
     # A range ends where there may be nothing yet. The fetch that is sent there holds up the next range's.
     "fetch.max.wait.ms": "10",
 }

@@ -24,17 +24,19 @@ def missing() -> str | None:
     return None
 
 
-@contextmanager
-def session(master: str = "local[2,3]", **settings: str) -> Iterator[Any]:
-    """A session that knows the format, with executors that run this interpreter.
-
-    Where Spark cannot run the test is skipped; in CI that is a failure.
-    """
+def need() -> None:
+    """Skip the test where Spark cannot run; in CI that is a failure."""
     reason = missing()
     if reason is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason, pytrace=False)
         pytest.skip(reason)
+
+
+@contextmanager
+def session(master: str = "local[2,3]", **settings: str) -> Iterator[Any]:
+    """A session that knows the format, with executors that run this interpreter."""
+    need()
     from pyspark.sql import SparkSession
 
     from kclient.spark import register

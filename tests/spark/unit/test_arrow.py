@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from kclient._accel.pure_columns import ColumnBuilder
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import RecordColumns
+from kclient.consumer import ConsumerRecord, RecordColumns
+from kclient.record import MemoryRecordsBuilder, RecordReader, TimestampType
 from kclient.spark.arrow import TYPES, BatchMaker, arrow_schema
 from kclient.spark.output import OutputColumn
 
@@ -18,18 +18,23 @@ TP = TopicPartition("täglich", 3)
 ALL = [OutputColumn(name, name, True) for name in TYPES]
 RECORDS = [
     (10, 1_700_000_000_123, 0, b"k0", b"v0", (("a", b"1"), ("b", None))),
-    (11, -1, -1, None, None, ()),
+    (11, -1, 0, None, None, ()),
     (14, 0, 1, b"", b"\x00\xff", (("ü", b""),)),
 ]
 
 
 def columns(records: list[tuple] = RECORDS) -> RecordColumns:
-    builder = ColumnBuilder(False, 2**31 - 1)
-    for record in records:
-        assert builder.add(*record)
-    made = builder.build()
+    """The records, each in a batch of its own, as the consumer decodes them."""
+    batches = b""
+    for offset, timestamp_ms, kind, key, value, headers in records:
+        appended = {"log_append_time_ms": timestamp_ms} if kind else {}
+        builder = MemoryRecordsBuilder(base_offset=offset, timestamp_type=TimestampType(kind), **appended)
+        builder.append(timestamp_ms, key, value, headers)
+        batches += builder.close()
+    reader = RecordReader(batches, 0, len(batches), TP.topic, TP.partition, 0, True, ConsumerRecord)
+    made = reader.read_columns(None, False)
     assert made is not None
-    return RecordColumns.of(TP, made, records[-1][0] + 1)
+    return RecordColumns.of(TP, made, reader.next_offset)
 
 
 def test_every_column_has_the_records_contents() -> None:
@@ -41,7 +46,7 @@ def test_every_column_has_the_records_contents() -> None:
     assert batch["topic"].to_pylist() == ["täglich"] * 3
     assert batch["partition"].to_pylist() == [3] * 3
     assert batch["offset"].to_pylist() == [10, 11, 14]
-    assert batch["timestampType"].to_pylist() == [0, -1, 1]
+    assert batch["timestampType"].to_pylist() == [0, 0, 1]
     assert batch["timestamp"].to_pylist() == [
         datetime(2023, 11, 14, 22, 13, 20, 123000, UTC),
         datetime(1969, 12, 31, 23, 59, 59, 999000, UTC),
