@@ -19,6 +19,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_RawFree, PyMem_RawMallo
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
 
+import os
+
 from kclient._accel.batch cimport hand_over_waiting
 
 cdef extern from *:
@@ -26,6 +28,9 @@ cdef extern from *:
     #include <errno.h>
     #include <stddef.h>
     #include <string.h>
+
+    /* Memory that a socket is received into by polls, and what came of it. */
+    typedef struct { int fd; char *at; size_t left, got; int error; } kclient_fill;
 
     #if defined(__linux__)
     #include <limits.h>
@@ -60,13 +65,48 @@ cdef extern from *:
     static int kclient_wait(int epoll, kclient_event *events, int room, int timeout_ms) {
         return epoll_wait(epoll, events, room, timeout_ms);
     }
-    /* The same without the GIL. From the end of the wait until the GIL is here again, *waiting counts this thread. */
+    static int64_t kclient_now_ms(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    /* Receive into the memory that waits for `event`, if any does: whether that is all the event is good for. */
+    static int kclient_received(const kclient_event *event, kclient_fill *fills, int fill_count) {
+        ssize_t count;
+        for (; fill_count; ++fills, --fill_count)
+            if (fills->fd == event->data.fd) break;
+        if (!fill_count || event->events != EPOLLIN || !fills->left || fills->error) return 0;
+        count = recv(fills->fd, fills->at, fills->left, MSG_DONTWAIT);
+        if (count > 0) {
+            fills->at += count;
+            fills->left -= (size_t)count;
+            fills->got += (size_t)count;
+            return fills->left != 0;
+        }
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
+        if (count < 0) fills->error = errno;
+        return 0; /* the end will be met again by whoever reads on */
+    }
+    /* The same without the GIL, and for `fills` until all there is to receive is there, or something else happens.
+       From the end of the wait until the GIL is here again, *waiting counts this thread. */
     static int kclient_wait_released(int epoll, kclient_event *events, int room, int timeout_ms,
-                                     volatile int *waiting) {
-        int count, error;
+                                     kclient_fill *fills, int fill_count, volatile int *waiting) {
+        int count, error, found, i;
+        int64_t deadline_ms = timeout_ms < 0 ? -1 : kclient_now_ms() + timeout_ms;
         PyThreadState *state = PyEval_SaveThread();
-        count = epoll_wait(epoll, events, room, timeout_ms);
-        error = errno;
+        for (;;) {
+            found = epoll_wait(epoll, events, room, timeout_ms);
+            error = errno;
+            for (count = i = 0; i < found; ++i)
+                if (!kclient_received(&events[i], fills, fill_count)) events[count++] = events[i];
+            if (count || found <= 0) break;
+            if (deadline_ms >= 0) {
+                int64_t left_ms = deadline_ms - kclient_now_ms();
+                if (left_ms <= 0) break;
+                timeout_ms = (int)left_ms;
+            }
+        }
+        if (found < 0) count = found;
         __atomic_fetch_add(waiting, 1, __ATOMIC_SEQ_CST);
         PyEval_RestoreThread(state);
         __atomic_fetch_sub(waiting, 1, __ATOMIC_SEQ_CST);
@@ -81,11 +121,6 @@ cdef extern from *:
     static void kclient_hush(int fd) {
         eventfd_t count;
         eventfd_read(fd, &count);
-    }
-    static int64_t kclient_now_ms(void) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     }
     static Py_ssize_t kclient_send(int fd, kclient_span *spans, int count) {
         struct msghdr message;
@@ -110,7 +145,7 @@ cdef extern from *:
     #define kclient_fd_of(event) ((void)(event), -1)
     #define kclient_mask_of(event) ((void)(event), 0)
     #define kclient_wait(epoll, events, room, timeout_ms) kclient_nothing()
-    #define kclient_wait_released(epoll, events, room, timeout_ms, waiting) kclient_nothing()
+    #define kclient_wait_released(epoll, events, room, timeout_ms, fills, count, waiting) ((void)(fills), kclient_nothing())
     #define kclient_ring(fd) ((void)(fd))
     #define kclient_hush(fd) ((void)(fd))
     #define kclient_now_ms() ((int64_t)0)
@@ -122,6 +157,11 @@ cdef extern from *:
     const bint KCLIENT_EPOLL
     ctypedef struct kclient_event:
         pass
+    ctypedef struct kclient_fill:
+        int fd
+        char* at
+        size_t left, got
+        int error
     ctypedef struct kclient_span:
         void* iov_base
         size_t iov_len
@@ -131,7 +171,10 @@ cdef extern from *:
     int kclient_fd_of(const kclient_event* event)
     int kclient_mask_of(const kclient_event* event)
     int kclient_wait(int epoll, kclient_event* events, int room, int timeout_ms)
-    int kclient_wait_released(int epoll, kclient_event* events, int room, int timeout_ms, volatile int* waiting)
+    int kclient_wait_released(
+        int epoll, kclient_event* events, int room, int timeout_ms, kclient_fill* fills, int fill_count,
+        volatile int* waiting
+    )
     void kclient_ring(int fd)
     void kclient_hush(int fd)
     int64_t kclient_now_ms()
@@ -145,10 +188,12 @@ cdef enum:
     ADD = 0
     MODIFY = 1
     REMOVE = 2
+    READ = 1
     BOTH = 3
     MAX_EVENTS = 256  # of one poll; epoll gives the others first the next time
     MAX_BUFFERS = 1024
     FEW_BUFFERS = 32
+    MAX_FILLS = 16  # more sockets than that are received from piece by piece
     MAX_WAIT_MS = 2_000_000_000
 
 
@@ -161,6 +206,9 @@ cdef class Poller:
     cdef dict _watched  # descriptor -> (data, events), which is also what poll gives for it
     cdef bint _woken
     cdef bint _rung  # the eventfd was written
+    cdef kclient_fill _fills[MAX_FILLS]
+    cdef Py_buffer _held[MAX_FILLS]  # the memory of each
+    cdef int _fill_count
     cdef readonly bint polling
 
     def __cinit__(self):
@@ -174,6 +222,8 @@ cdef class Poller:
 
     def __dealloc__(self):
         self._shut()
+        while self._fill_count:
+            self._drop(0)
 
     def register(self, sock, int events, data):
         cdef int fd = self._checked(sock, events)
@@ -195,6 +245,7 @@ cdef class Poller:
         cdef int fd = self._checked(sock, BOTH)
         if self._watched.pop(fd, None) is None:
             raise KeyError(f"file descriptor {fd} is not watched")
+        self._drop(self._fill_of(fd))
         kclient_watch(self._epoll, REMOVE, fd, BOTH)  # it fails if the socket was closed before: then it is gone
 
     def poll(self, timeout_ms):
@@ -205,8 +256,11 @@ cdef class Poller:
         if self._epoll < 0:
             raise ValueError("the poller is closed")
         wait_ms = -1 if timeout_ms < 0 else min(timeout_ms, MAX_WAIT_MS)
-        # What is there already is taken without letting go of the GIL.
-        count = kclient_wait(self._epoll, events, MAX_EVENTS, 0)
+        # What is there already is taken without letting go of the GIL. Not in the middle of a frame: nothing can be
+        # done with a piece of it, and the copying can be done beside the application's thread.
+        count = 0
+        if not self._fill_count or wait_ms == 0 or self._woken:
+            count = kclient_wait(self._epoll, events, MAX_EVENTS, 0)
         while (count == 0 and wait_ms != 0 and not self._woken) or (count < 0 and errno == EINTR):
             if count < 0:
                 PyErr_CheckSignals()
@@ -220,7 +274,9 @@ cdef class Poller:
                 deadline_ms = kclient_now_ms() + wait_ms
             # Nothing can come between the look at the flag and this: both are under the GIL.
             self.polling = True
-            count = kclient_wait_released(self._epoll, events, MAX_EVENTS, wait_ms, hand_over_waiting())
+            count = kclient_wait_released(
+                self._epoll, events, MAX_EVENTS, wait_ms, self._fills, self._fill_count, hand_over_waiting()
+            )
             self.polling = False
             if count == 0:
                 break
@@ -235,6 +291,52 @@ cdef class Poller:
             if self.polling and self._event >= 0:
                 self._rung = True
                 kclient_ring(self._event)
+
+    def expect(self, sock, buffer):
+        cdef int fd = self._checked(sock, BOTH)
+        cdef kclient_fill* fill
+        if self._fill_of(fd) >= 0:
+            raise ValueError(f"file descriptor {fd} is received from already")
+        if self._fill_count == MAX_FILLS:
+            return
+        PyObject_GetBuffer(buffer, &self._held[self._fill_count], PyBUF_WRITABLE)
+        fill = &self._fills[self._fill_count]
+        fill.fd = fd
+        fill.at = <char*>self._held[self._fill_count].buf
+        fill.left = <size_t>self._held[self._fill_count].len
+        fill.got = 0
+        fill.error = 0
+        self._fill_count += 1
+
+    def taken(self, sock):
+        cdef int number = self._fill_of(self._checked(sock, BOTH))
+        cdef size_t got
+        cdef int error
+        if number < 0:
+            return 0
+        got = self._fills[number].got
+        error = self._fills[number].error
+        self._drop(number)
+        if error:
+            raise OSError(error, os.strerror(error))
+        return got
+
+    cdef int _fill_of(self, int fd) noexcept:
+        cdef int i
+        for i in range(self._fill_count):
+            if self._fills[i].fd == fd:
+                return i
+        return -1
+
+    cdef int _drop(self, int number) except -1:
+        cdef Py_buffer held
+        if number >= 0:
+            held = self._held[number]
+            self._fill_count -= 1
+            self._fills[number] = self._fills[self._fill_count]
+            self._held[number] = self._held[self._fill_count]
+            PyBuffer_Release(&held)
+        return 0
 
     @staticmethod
     def send(sock, buffers):
@@ -284,6 +386,8 @@ cdef class Poller:
     def close(self):
         self._shut()
         self._watched.clear()
+        while self._fill_count:
+            self._drop(0)
 
     cdef void _shut(self) noexcept:
         if self._epoll >= 0:
@@ -315,6 +419,11 @@ cdef class Poller:
             wanted = known[1]
             mask = kclient_mask_of(&events[i]) & wanted
             found.append(known if mask == wanted else (known[0], mask))
+        for i in range(self._fill_count):
+            # What was received so far, when something else ended the wait.
+            known = self._watched.get(self._fills[i].fd)
+            if self._fills[i].got and known is not None and not any(entry[0] is known[0] for entry in found):
+                found.append((known[0], READ))
         if self._rung:
             self._rung = False
             kclient_hush(self._event)

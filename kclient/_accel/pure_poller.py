@@ -159,6 +159,18 @@ class Poller:
             self._woken = False  # a Ctrl-C: the next wake must not think that this one has done it
             raise
 
+    def expect(self, sock: socket.socket, buffer: bytearray | memoryview) -> None:
+        """Receive into `buffer` from `sock`, which is watched, while polls wait anyway.
+
+        A body that can do this beside other threads reports EVENT_READ when the buffer is full, when there is something
+        else to see, or with what has come when the poll ends; one that cannot, as this one, does nothing and reports
+        every piece. ValueError if another buffer was given for the socket and `taken` not called since.
+        """
+
+    def taken(self, sock: socket.socket) -> int:
+        """How many bytes came into the buffer given to `expect`, which is let go of. OSError for what ended it."""
+        return 0
+
     @staticmethod
     def send(sock: socket.socket, buffers: Sequence[Buffer]) -> int:
         """Write as much of the first `IOV_MAX` of `buffers` as `sock` takes now; returns how many bytes that was.

@@ -67,6 +67,7 @@ class KafkaChannel:
         "_receive",
         "_send",
         "_state",
+        "expecting",
         "id",
         "interest",
         "peer",
@@ -84,6 +85,8 @@ class KafkaChannel:
         self.transport = transport
         self.interest = 0
         """The events its Selector has registered; only the Selector changes it."""
+        self.expecting = False
+        """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
         self.peer = "an unconnected peer"
         """Address of the other side, for messages."""
         self._authenticator = authenticator
@@ -188,6 +191,17 @@ class KafkaChannel:
             return None
         self._receive = None
         return receive
+
+    def expected(self) -> memoryview | None:
+        """Memory to receive into directly, in the middle of a large frame of a transport that allows it."""
+        if self._receive is None or not self.transport.receives_as_is:
+            return None
+        return self._receive.rest()
+
+    def received(self, count: int) -> None:
+        """`count` bytes were received into `expected()`."""
+        if self._receive is not None:
+            self._receive.advance(count)
 
     def close(self, state: ChannelState = ChannelState.LOCAL_CLOSE) -> None:
         """Close the transport and let go of every buffer; a second call does nothing."""

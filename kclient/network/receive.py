@@ -7,6 +7,7 @@ from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
 
 _GROWTH = 4
+_MUCH_BYTES = 32 * 1024
 _STRANGERS = {
     b"HTTP": "the peer speaks HTTP",
     b"SSH-": "the peer speaks SSH",
@@ -78,6 +79,16 @@ class NetworkReceive:
             if count < asked:
                 break
         return total
+
+    def rest(self) -> memoryview | None:
+        """The memory that is to be filled next, if there is much of it; to be released before reading on."""
+        if self._size < 0 or len(self._buffer) - self._filled < _MUCH_BYTES:
+            return None
+        return memoryview(self._buffer)[self._filled :]
+
+    def advance(self, count: int) -> None:
+        """`count` bytes were received into `rest()`."""
+        self._filled += count
 
     def _start_body(self) -> None:
         head = bytes(self._size_view)

@@ -335,9 +335,15 @@ class Selector:
             self.connected.append(channel.id)
 
     def _read(self, channel: KafkaChannel) -> None:
+        self._take_received(channel)
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive
+        else:
+            rest = channel.expected()
+            if rest is not None:
+                channel.expecting = True
+                self._poller.expect(channel.transport.sock, rest)
         if channel.transport.has_buffered_bytes:
             self._buffered[channel.id] = channel
 
@@ -370,12 +376,25 @@ class Selector:
     def _watch(self, channel: KafkaChannel, interest: int) -> None:
         sock = channel.transport.sock
         if not interest:
+            self._account_received(channel)
             self._poller.unregister(sock)
         elif channel.interest:
             self._poller.modify(sock, interest, channel)
         else:
             self._poller.register(sock, interest, channel)
         channel.interest = interest
+
+    def _account_received(self, channel: KafkaChannel) -> None:
+        # What a muted channel has received belongs to the frame that it goes on with later.
+        try:
+            self._take_received(channel)
+        except OSError as error:
+            self._failed[channel.id] = _reason(channel, error)
+
+    def _take_received(self, channel: KafkaChannel) -> None:
+        if channel.expecting:
+            channel.expecting = False
+            channel.received(self._poller.taken(channel.transport.sock))
 
     def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
         self._log.debug("Connection %s to %s ended: %s", channel.id, channel.peer, error)

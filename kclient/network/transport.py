@@ -32,6 +32,10 @@ class Transport(Protocol):
     def has_buffered_bytes(self) -> bool:
         """True while bytes were taken from the socket that nobody read yet; no event announces them."""
 
+    @property
+    def receives_as_is(self) -> bool:
+        """True if what comes from the socket is what `recv_into` gives."""
+
     def finish_connect(self) -> None:
         """Called once the socket reports that connecting is over; raises OSError if it failed."""
 
@@ -56,6 +60,7 @@ class PlaintextTransport:
     ready = True
     wants_write = False
     has_buffered_bytes = False
+    receives_as_is = True
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

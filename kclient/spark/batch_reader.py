@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kclient.spark.batch_planner import plan_batch
 from kclient.spark.condition import Condition
-from kclient.spark.filters import condition_of
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
 from kclient.spark.range_reader import read_range
@@ -22,11 +21,12 @@ class KafkaBatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
         self._options = options
         self._output = tuple(output)
-        self._condition: Condition | None = None
+        self.condition: Condition | None = None
+        """What the query asks for, as far as it is known."""
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
-        ranges = plan_batch(self._options, OffsetResolver(self._options), self._condition)
+        ranges = plan_batch(self._options, OffsetResolver(self._options), self.condition)
         return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -35,16 +35,3 @@ class KafkaBatchReader(DataSourceReader):
         return (
             iter(()) if partition.value is None else read_range(self._options, self._output, partition.value)
         )
-
-
-class FilteringBatchReader(KafkaBatchReader):
-    """One that is told the conditions of the query.
-
-    A class of its own, because Spark refuses any reader with this method unless
-    spark.sql.python.filterPushdown.enabled is true.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Remember what helps to read less; Spark applies all of them again."""
-        self._condition = condition_of(filters)
-        return filters

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from kclient.errors import ConfigError
-from kclient.spark.batch_reader import FilteringBatchReader, KafkaBatchReader
+from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.option_names import Use
 from kclient.spark.option_values import parse_boolean
 from kclient.spark.options import check_any, parse_sink, parse_source
@@ -42,8 +42,16 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
         options = parse_source(self.options, Use.BATCH_READ)
-        made = FilteringBatchReader if options.filter_pushdown else KafkaBatchReader
-        return made(options, output_columns(schema))
+        output = output_columns(schema)
+        if not options.filter_pushdown:
+            return KafkaBatchReader(options, output)
+        try:
+            from kclient.spark.filtering_reader import FilteringBatchReader
+        except ImportError:
+            raise ConfigError(
+                "filterPushdown=true needs PySpark 4.1 or newer.", name="filterPushdown"
+            ) from None
+        return FilteringBatchReader(options, output)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For `spark.readStream`."""

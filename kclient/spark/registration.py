@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from kclient.spark.data_source import KafkaDataSource
@@ -13,4 +14,9 @@ def register(spark: SparkSession) -> None:
     Not needed where the driver has kclient installed with pip, not as editable: Spark then finds it by itself. May be
     called again.
     """
-    spark.dataSource.register(KafkaDataSource)
+    try:
+        spark.dataSource.register(KafkaDataSource)
+    except AnalysisException as error:
+        # PySpark 4.0 has found it by itself and takes no second one of that name.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise

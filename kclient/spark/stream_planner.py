@@ -72,6 +72,8 @@ class StreamPlanner:
         self._latest: Offsets = {}
         self._frozen: Offsets | None = None
         self._left_ms: int | None = None
+        # Whether this run has decided on an end itself, and does not only run again what is in the log.
+        self._decides = False
 
     def initial_offset(self) -> Mapping[str, Any]:
         """Where a new query starts. Spark asks more than once, also after a crash in the first batch.
@@ -90,6 +92,7 @@ class StreamPlanner:
         `start` is None from a Spark that does not tell; it is the end of the last batch then. `all_available` sets
         the limits aside.
         """
+        self._decides = True
         if start is None:
             start = self._last if self._last is not None else self.initial_offset()
         if is_initial(start):
@@ -113,15 +116,14 @@ class StreamPlanner:
 
     def plan(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[OffsetRange]:
         """The tasks of the batch. The same again for the same offsets, whatever has come since."""
-        replayed_first = self._last is None
         self._last = end
         if is_initial(start):
             return []
         starts, ends = from_json(start), from_json(end)
         fail = self._options.fail_on_data_loss
         gone = sorted(set(starts) - set(ends))
-        # In a first batch that is run again, they may have come after its end was decided.
-        if gone and not (replayed_first and starts == self._first):
+        # In a first batch that is run again, its start is looked up again: they may have come after its end was decided.
+        if gone and (self._decides or starts != self._first):
             report_data_loss(fail, f"{_names(gone)}: gone since the last batch.")
         starts.update(self._new_starts(frozenset(ends) - frozenset(starts)))
         ranges: list[OffsetRange] = []

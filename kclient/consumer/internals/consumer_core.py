@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kclient._accel import hand_over
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
@@ -133,6 +134,9 @@ class ConsumerCore:
 
     def begin_poll(self, now_ms: int) -> None:
         """What was handed out before counts as processed from here on."""
+        # The I/O thread may have an answer and wait for the interpreter, which a busy application gives up only after
+        # 5 ms: by then the fetch before it is used up.
+        hand_over()
         self._before_last_poll.clear()
         membership = self.membership
         if membership is not None:
