@@ -122,7 +122,7 @@ class StreamPlanner:
         starts, ends = from_json(start), from_json(end)
         fail = self._options.fail_on_data_loss
         gone = sorted(set(starts) - set(ends))
-        # In a first batch that is run again, its start is looked up again: they may have come after its end was decided.
+        # When a first batch is run again its start is looked up again: they may have come after its end was decided.
         if gone and (self._decides or starts != self._first):
             report_data_loss(fail, f"{_names(gone)}: gone since the last batch.")
         starts.update(self._new_starts(frozenset(ends) - frozenset(starts)))

@@ -9,9 +9,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+_SPARK = importlib.util.find_spec("pyspark")
+STREAMING = Path(_SPARK.origin or "").parent / "sql" / "streaming" if _SPARK else Path()
+
+
+needs_limits = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or not (STREAMING / "datasource.py").exists(),
+    reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch",
+)
 
 
 def missing() -> str | None:

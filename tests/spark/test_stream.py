@@ -115,6 +115,7 @@ def bed(spark: Any, servers: str, tmp_path: Path) -> Bed:
     return Bed(spark, servers, f"stream-{next(_topics)}", tmp_path)
 
 
+@spark_bed.needs_limits
 def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ended(bed: Bed) -> None:
     bed.send(100)
     first = bed.run(maxOffsetsPerTrigger="40")
@@ -126,6 +127,7 @@ def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ende
     assert bed.seen() == bed.sent
 
 
+@spark_bed.needs_limits
 @pytest.mark.parametrize("lost", ["commit of the first", "commit of a later", "offsets of a later"])
 def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(bed: Bed, lost: str) -> None:
     bed.send(60)
@@ -144,6 +146,7 @@ def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(
     assert bed.seen() == bed.sent
 
 
+@spark_bed.needs_limits
 def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed: Bed) -> None:
     bed.send(60)
     bed.fail_in = 1
@@ -156,6 +159,7 @@ def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed
     assert bed.seen() == bed.sent
 
 
+@spark_bed.needs_limits
 def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(bed: Bed) -> None:
     bed.send(10)
     bed.sent.clear()
@@ -176,10 +180,15 @@ def test_a_running_stream_sees_new_records_and_new_partitions(bed: Bed) -> None:
         bed.grow(4)
         bed.send(20, partitions=4)
         wait_until(lambda: bed.seen() == bed.sent, 100, "the records of new partitions")
+        query.stop()
+        bed.send(20, partitions=4)
+        query = bed.start(available_now=False)
+        wait_until(lambda: bed.seen() == bed.sent, 100, "the records that came while it was stopped")
     finally:
         query.stop()
 
 
+@spark_bed.needs_limits
 def test_two_queries_in_one_session_do_not_disturb_each_other(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
@@ -193,6 +202,7 @@ def test_two_queries_in_one_session_do_not_disturb_each_other(
         assert bed.seen() == bed.sent
 
 
+@spark_bed.needs_limits
 def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
     bed: Bed, tmp_path: Path
 ) -> None:
@@ -210,6 +220,7 @@ def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
     assert bed.seen() == bed.sent
 
 
+@spark_bed.needs_limits
 def test_the_listener_knows_how_far_a_query_is_behind(bed: Bed, spark: Any) -> None:
     from kclient.spark import KafkaLagListener
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -175,3 +176,23 @@ def test_no_progress_ends_in_an_error_that_names_the_option() -> None:
         KafkaTimeoutError, match=r"t-0: no record came within 300 ms \(kafkaConsumer.pollTimeoutMs\)"
     ):
         rows(away, OffsetRange(T, 0, 1))
+
+
+def test_memory_is_that_of_a_few_fetches_however_long_the_range(servers: str) -> None:
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        for _ in range(400):
+            producer.send_many("long", [b"x" * 1000] * 100)
+    fetch_bytes = 1_000_000
+    small = options(servers, **{"kafka.max.partition.fetch.bytes": str(fetch_bytes)})
+    value = [OutputColumn("value", "value", True)]
+    tracemalloc.start()
+    try:
+        count = sum(
+            batch.num_rows
+            for batch in read_range(small, value, OffsetRange(TopicPartition("long", 0), 0, 40_000))
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 40_000
+    assert peak < 12 * fetch_bytes, "a range of 40 fetches"
