@@ -439,7 +439,7 @@ cdef struct Block:
 cdef enum:
     KEPT_BLOCKS = 4
     SMALLEST_KEPT = 65536
-    LARGEST_KEPT = 4194304
+    LARGEST_KEPT = 5242880
 
 # Memory of frames that were read, for the next ones: what comes fresh from the system is zeroed page by page as it is
 # written to, which costs more than receiving into it.
@@ -449,6 +449,7 @@ cdef Block kept[KEPT_BLOCKS]
 cdef Block block_of(Py_ssize_t size) noexcept:
     """A kept block that is large enough, and not far too large; else a new one, whose address may be NULL."""
     cdef Block found
+    cdef Py_ssize_t step = SMALLEST_KEPT
     cdef int i, best = -1
     if size >= SMALLEST_KEPT:
         for i in range(KEPT_BLOCKS):
@@ -459,6 +460,11 @@ cdef Block block_of(Py_ssize_t size) noexcept:
         kept[best].at = NULL
         kept[best].room = 0
     else:
+        if SMALLEST_KEPT <= size <= LARGEST_KEPT:
+            # In steps of a quarter, or a frame that is a little larger than the last one would not fit.
+            while 2 * step <= size:
+                step *= 2
+            size += step // 4 - 1 - (size - 1) % (step // 4)
         found.room = size
         found.at = PyMem_RawMalloc(<size_t>size)
     return found
