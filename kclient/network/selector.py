@@ -385,7 +385,7 @@ class Selector:
         channel.interest = interest
 
     def _account_received(self, channel: KafkaChannel) -> None:
-        # What a muted channel has received belongs to the frame that it goes on with later.
+        # A poll that a signal ended has told of nothing; what it received belongs to the frame that goes on later.
         try:
             self._take_received(channel)
         except OSError as error:

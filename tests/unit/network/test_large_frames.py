@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -116,6 +118,33 @@ def test_polls_that_do_not_wait_and_muting_lose_nothing_of_it(peers: Peers) -> N
             peers.selector.mute("a")
             peers.poll(0)
             peers.selector.unmute("a")
+    assert peers.received["a"] == expected
+
+
+def test_a_signal_in_a_poll_and_muting_after_it_lose_nothing_of_it(peers: Peers) -> None:
+    sock = peers.connect("a")
+    expected = contents(12)
+    sock.sendall(framed(expected)[:100_000])
+    peers.poll_until(lambda: peers.selector.channels()[0].receiving)
+
+    def interrupt(signum: int, frame: object) -> None:
+        raise InterruptedError("by a test")
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        peers.write(sock, framed(expected)[100_000:400_000])
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        with pytest.raises(InterruptedError):
+            peers.poll_until(lambda: False, 60_000)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    peers.selector.mute("a")
+    peers.poll(0)
+    peers.selector.unmute("a")
+    peers.write(sock, framed(expected)[400_000:])
+    peers.poll_until(lambda: "a" in peers.received)
     assert peers.received["a"] == expected
 
 
