@@ -29,9 +29,8 @@ class KafkaBatchReader(DataSourceReader):
         ranges = plan_batch(self._options, OffsetResolver(self._options), self.condition)
         return [InputPartition(each) for each in ranges]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
         """The records of one task as Arrow record batches."""
-        # Spark makes one task of its own out of no partitions at all.
-        return (
-            iter(()) if partition.value is None else read_range(self._options, self._output, partition.value)
-        )
+        # Out of no task at all Spark makes one: PySpark 4.0 with None, later ones with a partition of None.
+        wanted = None if partition is None else partition.value
+        return iter(()) if wanted is None else read_range(self._options, self._output, wanted)

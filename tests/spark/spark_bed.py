@@ -74,9 +74,13 @@ def session(master: str = "local[2,3]", **settings: str) -> Iterator[Any]:
 
 def rows(frame: Any) -> Counter[tuple[Any, ...]]:
     """The rows as a multiset."""
-    return Counter(
-        tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in frame.collect()
-    )
+    return Counter(map(_plain, frame.collect()))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def said(error: BaseException) -> str:

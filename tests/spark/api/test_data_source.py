@@ -76,6 +76,7 @@ def test_a_stream_reader_leaves_its_plans_behind_when_it_is_pickled() -> None:
 def test_a_task_without_a_range_reads_nothing() -> None:
     reader = source().reader(source_schema(False))
     assert list(reader.read(datasource.InputPartition(None))) == []
+    assert list(reader.read(None)) == []
 
 
 def test_only_a_reader_that_is_asked_to_takes_conditions() -> None:

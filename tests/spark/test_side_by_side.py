@@ -1,0 +1,204 @@
+"""The same rows as Spark's own connector, for the same options, on a real Apache Kafka.
+
+The connector has to be of PySpark's version; 4.0.0 is the newest that Maven Central has all of. With another PySpark
+these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spark_bed
+
+import real_kafka
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.producer import KafkaProducer
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(300),
+    # PySpark 4.0 leaves sockets to the collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+VERSION = "4.0.0"
+JARS = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
+POM = Path(__file__).parent / "connector" / "pom.xml"
+FIRST_MS = 1_600_000_000_000
+BOTH = ("kafka", "kclient")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    spark_bed.need()
+    import pyspark
+
+    if pyspark.__version__ != VERSION:
+        pytest.skip(f"PySpark is {pyspark.__version__}, the connector {VERSION}")
+    if real_kafka.missing() is not None:
+        pytest.skip(str(real_kafka.missing()))
+    found = tmp_path_factory.mktemp("connector") / "classpath"
+    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath", f"-Dmdep.outputFile={found}"]
+    subprocess.run(command, check=True, timeout=600, stdout=subprocess.DEVNULL)
+    jars = [jar for jar in found.read_text().split(":") if Path(jar).name.startswith(JARS)]
+    with spark_bed.session(spark__jars=",".join(jars)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with real_kafka.RealKafka() as kafka:
+        servers = kafka.bootstrap_servers
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            # Or retention would remove records as old as these.
+            keep = {"retention.ms": "-1"}
+            topics = [
+                NewTopic("t", num_partitions=3, configs=keep),
+                NewTopic("t2", configs=keep),
+                NewTopic("empty"),
+            ]
+            admin.create_topics(topics)
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for number in range(300):
+                producer.send(
+                    "t",
+                    b"v%d" % number if number % 11 else None,
+                    key=b"k%d" % number if number % 7 else None,
+                    partition=number % 2,
+                    headers=[("h", b"%d" % number), ("h", None)] if number % 5 == 0 else (),
+                    timestamp_ms=FIRST_MS + 1000 * number,
+                )
+            producer.send("t2", "ü".encode(), timestamp_ms=FIRST_MS)
+        yield servers
+
+
+def load(spark: Any, kind: str, servers: str, **options: str) -> Any:
+    if not {"assign", "subscribePattern", "subscribe"} & set(options):
+        options["subscribe"] = "t"
+    return spark.read.format(kind).option("kafka.bootstrap.servers", servers).options(**options).load()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"includeHeaders": "true"},
+        {"subscribe": "t,t2"},
+        {"subscribe": "empty"},
+        {"subscribePattern": "t.?"},
+        {"assign": '{"t":[0,2],"t2":[0]}'},
+        {"minPartitions": "7"},
+        {"maxRecordsPerPartition": "40"},
+        {"minPartitions": "9", "maxRecordsPerPartition": "40"},
+        {"startingOffsets": '{"t":{"0":10,"1":-2,"2":0}}', "endingOffsets": '{"t":{"0":20,"1":-1,"2":-1}}'},
+        {"startingTimestamp": str(FIRST_MS + 100_500), "startingOffsetsByTimestampStrategy": "latest"},
+        {"endingTimestamp": str(FIRST_MS + 100_500)},
+        {
+            "startingOffsetsByTimestamp": json.dumps(
+                {"t": {"0": FIRST_MS + 50_000, "1": FIRST_MS, "2": FIRST_MS}}
+            ),
+            "startingOffsetsByTimestampStrategy": "latest",
+            "endingOffsetsByTimestamp": json.dumps({"t": dict.fromkeys("012", FIRST_MS + 200_000)}),
+        },
+        {
+            "startingTimestamp": "1",
+            "startingOffsets": "earliest",
+            "endingOffsets": "latest",
+            "subscribe": "t2",
+        },
+        {"kafka.isolation.level": "read_committed"},
+    ],
+    ids=str,
+)
+def test_the_rows_are_the_same(spark: Any, servers: str, options: dict[str, str]) -> None:
+    theirs, ours = (load(spark, kind, servers, **options) for kind in BOTH)
+    assert ours.schema == theirs.schema
+    assert spark_bed.rows(ours) == spark_bed.rows(theirs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingOffsets": "latest"},
+        {"endingOffsets": "earliest"},
+        {"startingOffsets": '{"t":{"0":10}}'},
+        {"startingOffsets": "somewhere"},
+        {"startingTimestamp": str(FIRST_MS + 10**9)},
+        {"minPartitions": "0"},
+        {"assign": "t"},
+        {"assign": '{"t":[0]}', "subscribe": "t"},
+        {"kafka.auto.offset.reset": "earliest"},
+        {"kafka.enable.auto.commit": "true"},
+        {"kafka.key.deserializer": "x"},
+        {"subscribe": "t-that-is-not-there"},
+    ],
+    ids=str,
+)
+def test_both_refuse_the_same(spark: Any, servers: str, options: dict[str, str]) -> None:
+    for kind in BOTH:
+        with pytest.raises(Exception, match=r"."):
+            load(spark, kind, servers, **options).count()
+
+
+def test_what_one_writes_the_other_reads(spark: Any, servers: str) -> None:
+    frame = spark.sql(
+        "SELECT CAST(id AS STRING) AS key, IF(id % 3 = 0, NULL, binary(CAST(id * 2 AS STRING))) AS value, "
+        "IF(id % 2 = 0, array(named_struct('key', 'h', 'value', binary('x'))), NULL) AS headers FROM range(500)"
+    )
+    for kind in BOTH:
+        writer = (
+            frame.write.format(kind).option("kafka.bootstrap.servers", servers).option("topic", f"by-{kind}")
+        )
+        writer.option("includeHeaders", "true") if kind == "kafka" else writer
+        writer.mode("append").save()
+    columns = ("key", "value", "headers")
+    theirs, ours = (
+        spark_bed.rows(
+            load(spark, other, servers, subscribe=f"by-{kind}", includeHeaders="true").select(*columns)
+        )
+        for kind, other in zip(BOTH, reversed(BOTH), strict=True)
+    )
+    assert ours == theirs
+    assert ours.total() == 500
+
+
+def test_a_checkpoint_goes_on_under_the_other_name(spark: Any, servers: str, tmp_path: Path) -> None:
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic("moving", num_partitions=2)])
+    sent = 0
+
+    def run(kind: str) -> None:
+        nonlocal sent
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for number in range(sent, sent + 20):
+                producer.send("moving", b"%d" % number, partition=number % 2)
+        sent += 20
+        stream = spark.readStream.format(kind).option("kafka.bootstrap.servers", servers)
+        stream = stream.option("subscribe", "moving").option("startingOffsets", "earliest").load()
+        query = (
+            stream.select("partition", "offset", "value")
+            .writeStream.format("parquet")
+            .option("path", str(tmp_path / "out"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(100)
+
+    for kind in ("kafka", "kclient", "kclient"):
+        run(kind)
+    logged = [
+        json.loads((tmp_path / "checkpoint" / "offsets" / str(n)).read_text().splitlines()[-1])
+        for n in range(3)
+    ]
+    assert logged == [{"moving": {"0": 10 * n, "1": 10 * n}} for n in (1, 2, 3)]
+    found = spark_bed.rows(spark.read.parquet(str(tmp_path / "out")).select("value"))
+    assert found == {(b"%d" % number,): 1 for number in range(sent)}
