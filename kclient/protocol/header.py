@@ -5,6 +5,7 @@ Frames to be written begin with their length of four bytes; frames to be parsed 
 
 from __future__ import annotations
 
+import functools
 import struct
 
 import attrs
@@ -18,6 +19,8 @@ from kclient.protocol.schema import Message
 
 _LENGTH = struct.Struct(">i")
 _MAX_LENGTH = 2**31 - 1
+_CORRELATION_ID_AT = 8  # behind the length, the API's number and the version
+_NO_TAGS_AT = 4  # of a response's header without its length: the number of its tagged fields
 
 
 @attrs.frozen
@@ -57,25 +60,34 @@ def request_buffers(
     api = message.API_KEY
     if api is None:
         raise TypeError(f"{type(message).__name__} is no request")
+    out = bytearray(_request_header(api, version, client_id))
+    _LENGTH.pack_into(out, _CORRELATION_ID_AT, correlation_id)
+    return _frame(out, message, version)
+
+
+@functools.lru_cache(maxsize=1024)
+def _request_header(api: ApiKeys, version: int, client_id: str | None) -> bytes:
+    """What a frame begins with, but for its length and the correlation id: nothing else differs between requests."""
     header = headers.RequestHeader(
-        request_api_key=int(api),
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
+        request_api_key=int(api), request_api_version=version, correlation_id=0, client_id=client_id
     )
-    return _frame(header, api.request_header_version(version), message, version)
+    out = bytearray(4)
+    append(header, api.request_header_version(version), out)
+    return bytes(out)
 
 
 def response_buffers(message: Message, api_key: ApiKeys, version: int, correlation_id: int) -> list[Buffer]:
     """The frame of a response to a request of this API and version; as `request_buffers`."""
-    header = headers.ResponseHeader(correlation_id=correlation_id)
-    return _frame(header, api_key.response_header_version(version), message, version)
-
-
-def _frame(header: Message, header_version: int, message: Message, version: int) -> list[Buffer]:
     out = bytearray(4)
+    append(
+        headers.ResponseHeader(correlation_id=correlation_id), api_key.response_header_version(version), out
+    )
+    return _frame(out, message, version)
+
+
+def _frame(out: bytearray, message: Message, version: int) -> list[Buffer]:
+    """The frame that begins with `out`: room for the length, and the header."""
     refs: list[tuple[int, Buffer]] = []
-    append(header, header_version, out)
     append(message, version, out, refs)
     size = len(out) - 4 + sum(len(buffer) for _, buffer in refs)
     if size > _MAX_LENGTH:
@@ -122,8 +134,14 @@ def parse_request(frame: bytes | memoryview) -> tuple[RequestHeader, Message]:
 
 def parse_response(api_key: ApiKeys, version: int, frame: bytes | memoryview) -> tuple[int, Message]:
     """The correlation id and the body of a response to a request of this API and version."""
-    header, pos = decode_prefix(headers.ResponseHeader, api_key.response_header_version(version), frame)
-    return header.correlation_id, decode(response_class(api_key), version, memoryview(frame)[pos:])
+    header_version = api_key.response_header_version(version)
+    if header_version and len(frame) > _NO_TAGS_AT and frame[_NO_TAGS_AT] == 0:
+        # As nearly always, and worth not making a message of it.
+        correlation_id, pos = peek_correlation_id(frame), _NO_TAGS_AT + 1
+    else:
+        header, pos = decode_prefix(headers.ResponseHeader, header_version, frame)
+        correlation_id = header.correlation_id
+    return correlation_id, decode(response_class(api_key), version, memoryview(frame)[pos:])
 
 
 def peek_correlation_id(frame: bytes | memoryview) -> int:
