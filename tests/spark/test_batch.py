@@ -226,3 +226,21 @@ def test_it_can_be_used_from_sql(spark: Any, servers: str) -> None:
         f"OPTIONS (`kafka.bootstrap.servers` '{servers}', subscribe 't')"
     )
     assert spark.sql("SELECT max(offset) FROM kafka_t WHERE partition = 0").first()[0] == COUNT - 1
+
+
+def test_a_million_rows_come_once_each(spark: Any, servers: str) -> None:
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic("million", num_partitions=3)])
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        for start in range(0, 1_000_000, 10_000):
+            values = [b"%d" % number for number in range(start, start + 10_000)]
+            producer.send_many("million", values, keys=values)
+    reader = spark.read.format("kclient").option("kafka.bootstrap.servers", servers)
+    frame = reader.option("subscribe", "million").option("minPartitions", "8").load()
+    found = frame.selectExpr(
+        "count(*)",
+        "count(DISTINCT value)",
+        "sum(CAST(CAST(value AS STRING) AS BIGINT))",
+        "count_if(key = value)",
+    ).first()
+    assert tuple(found) == (1_000_000, 1_000_000, 999_999 * 500_000, 1_000_000)
