@@ -3,12 +3,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# PySpark finds the data source "kclient" only where kclient is installed as users install it, hence apart.
+SPARK_VENV ?= .venv-spark
+SPARK_BIN := $(SPARK_VENV)/bin
+SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[yx][xid]' -o -name '*.h')
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
 # What the native body is built from: installed again when one of them changes.
 NATIVE := $(wildcard kclient/_accel/*.pyx kclient/_accel/*.pxd kclient/_accel/*.h)
 
-.PHONY: help demo test check unit soak bench docs build clean python-ok
+.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark docs build clean python-ok
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -16,8 +20,13 @@ help:  ## list the commands
 demo: $(VENV)/.installed  ## produce and consume 100,000 records on an embedded broker, verified
 	@$(BIN)/kclient demo
 
+demo-spark: $(SPARK_VENV)/.installed  ## generated orders through the flagship pipeline on Spark, verified
+	@$(SPARK_BIN)/kclient pipeline demo
+
 test: $(VENV)/.installed-dev  ## everything: lint, types, unit, golden, embedded-broker, foreign-client and real-Kafka tests
-	@$(BIN)/python .ci/tests.py --jobs $(JOBS)
+	@$(BIN)/python .ci/tests.py --jobs $(JOBS) --spark-environment $(SPARK_VENV)
+
+spark-env: $(SPARK_VENV)/.installed  ## the environment of the tests on Spark, which `make test` makes where there is Java
 
 check: $(VENV)/.installed-dev  ## lint and types alone
 	@$(BIN)/python .ci/tests.py --only checks
@@ -31,6 +40,9 @@ soak: $(VENV)/.installed-dev  ## faults and memory for a long time; SOAK_SECONDS
 bench: $(VENV)/.installed-dev  ## kclient beside its peers on a real broker, as ratios
 	@$(BIN)/python -m benchmarks
 
+bench-spark: $(SPARK_VENV)/.installed  ## the data source beside Spark's own connector, as ratios
+	@$(SPARK_BIN)/python -m benchmarks.spark
+
 docs: $(VENV)/.installed-dev  ## write the generated reference pages again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
 	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
@@ -39,7 +51,7 @@ build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
+	rm -rf $(VENV) $(SPARK_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
 	rm -f kclient/_accel/*.c kclient/_accel/*.so
 
 python-ok:
@@ -64,3 +76,14 @@ $(VENV)/.installed-dev: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	@echo "==> installing kclient, its test tools and the other Kafka clients it is tested against into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@touch $@ $(VENV)/.installed
+
+$(SPARK_VENV)/bin/python:
+	@$(MAKE) --no-print-directory python-ok
+	@echo "==> creating $(SPARK_VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv $(SPARK_VENV)
+
+$(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
+	@echo "==> installing kclient with PySpark, and the tools to test it, into $(SPARK_VENV)"
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check '.[spark,dev,peers]'
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
+	@touch $@

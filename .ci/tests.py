@@ -52,9 +52,22 @@ def run(name: str, command: list[str], impl: str | None = None) -> bool:
     return ok
 
 
+def spark_steps(environment: str) -> list[tuple[str, list[str], str | None]]:
+    """The tests of kclient.spark, in an environment that has kclient as users have it."""
+    if shutil.which("java") is None:
+        print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
+        return []
+    python = str(ROOT / environment / "bin" / "python")
+    return [
+        ("environment with PySpark", ["make", "--no-print-directory", "spark-env"], None),
+        ("pytest: Spark", [python, "-m", "pytest", "-q", "-rs", "tests/spark"], None),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="test processes (default 2)")
+    parser.add_argument("--spark-environment", default=".venv-spark", help="where PySpark is, or will be")
     parser.add_argument("--only", choices=["checks", "unit"], help="run one part alone")
     arguments = parser.parse_args()
 
@@ -83,8 +96,9 @@ def main() -> int:
             command = pytest_command(arguments.jobs, "-m", "not soak and not heavy and not kafka", *both)
             steps.append(("pytest: pure body", command, "python"))
         name = "native body, and all that runs once" if native else "all, pure body"
-        command = pytest_command(arguments.jobs, "-m", "not soak")
+        command = pytest_command(arguments.jobs, "-m", "not soak and not spark")
         steps.append((f"pytest: {name}", command, "c" if native else "python"))
+        steps += spark_steps(arguments.spark_environment)
 
     failed = [name for name, command, impl in steps if not run(name, command, impl)]
     print(f"==> {'all of it passed' if not failed else 'failed: ' + ', '.join(failed)}", flush=True)

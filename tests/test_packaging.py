@@ -88,10 +88,15 @@ def test_the_newest_changelog_entry_is_this_version() -> None:
 def test_the_wheel_holds_the_package_its_types_and_nothing_else(built: Path) -> None:
     names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
     assert "kclient/py.typed" in names
-    assert {name.split("/")[0] for name in names} == {"kclient", f"kclient_kafka-{__version__}.dist-info"}
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"kclient", "pyspark_kclient", f"kclient_kafka-{__version__}.dist-info"}
     assert "kclient/_accel/native.pyi" in names
     assert not [name for name in names if name.endswith(".c")]
-    expected = {str(path.relative_to(ROOT)) for path in (ROOT / "kclient").rglob("*.py")}
+    # That one is installed beside kclient, where PySpark looks for it.
+    expected = {
+        str(path.relative_to(ROOT)).replace("kclient/spark/pyspark_kclient/", "pyspark_kclient/")
+        for path in (ROOT / "kclient").rglob("*.py")
+    }
     assert expected <= set(names)
 
 
