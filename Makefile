@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # PySpark finds the data source "kclient" only where kclient is installed as users install it, hence apart.
 SPARK_VENV ?= .venv-spark
 SPARK_BIN := $(SPARK_VENV)/bin
+# Another version: make spark-env SPARK_VENV=.venv-spark-4.0.0 PYSPARK=pyspark==4.0.0
+PYSPARK ?= pyspark
 SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[yx][xid]' -o -name '*.h')
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
@@ -51,7 +53,7 @@ build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) $(SPARK_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
+	rm -rf $(VENV) $(SPARK_VENV) $(SPARK_VENV)-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
 	rm -f kclient/_accel/*.c kclient/_accel/*.so
 
 python-ok:
@@ -84,6 +86,6 @@ $(SPARK_VENV)/bin/python:
 
 $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
 	@echo "==> installing kclient with PySpark, and the tools to test it, into $(SPARK_VENV)"
-	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check '.[spark,dev,peers]'
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check '.[spark,dev,peers]' '$(PYSPARK)'
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@touch $@

@@ -16,6 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
+CONNECTOR = "4.0.0"
+BESIDE = ["tests/spark/test_side_by_side.py", "tests/spark/test_sink.py", "tests/spark/test_stream.py"]
+
 CHECKS = [
     ("ruff: lint", [str(BIN / "ruff"), "check", "."]),
     ("ruff: format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
@@ -57,11 +60,29 @@ def spark_steps(environment: str) -> list[tuple[str, list[str], str | None]]:
     if shutil.which("java") is None:
         print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
         return []
-    python = str(ROOT / environment / "bin" / "python")
-    return [
-        ("environment with PySpark", ["make", "--no-print-directory", "spark-env"], None),
-        ("pytest: Spark", [python, "-m", "pytest", "-q", "-rs", "tests/spark"], None),
+    make = ["make", "--no-print-directory", "spark-env"]
+    steps: list[tuple[str, list[str], str | None]] = [
+        ("environment with PySpark", [*make, f"SPARK_VENV={environment}"], None),
+        ("pytest: Spark", [_python(environment), "-m", "pytest", "-q", "-rs", "tests/spark"], None),
     ]
+    if shutil.which("mvn") is None:
+        print(
+            "note: no mvn on this machine, so Spark's own connector is not there to compare with", flush=True
+        )
+        return steps
+    # Spark's own connector comes from Maven, complete up to this version.
+    older = f"{environment}-{CONNECTOR}"
+    wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}"]
+    beside = [_python(older), "-m", "pytest", "-q", "-rs", "-W", "ignore::ResourceWarning", *BESIDE]
+    return [
+        *steps,
+        (f"environment with PySpark {CONNECTOR}", [*make, *wanted], None),
+        ("pytest: beside Spark's own connector", beside, None),
+    ]
+
+
+def _python(environment: str) -> str:
+    return str(ROOT / environment / "bin" / "python")
 
 
 def main() -> int:
