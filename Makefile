@@ -12,7 +12,7 @@ SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[y
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
 # What the native body is built from: installed again when one of them changes.
-NATIVE := $(wildcard kclient/_accel/*.pyx kclient/_accel/*.pxd kclient/_accel/*.h)
+NATIVE := $(wildcard kclient/_accel/*.p[yx][xid] kclient/_accel/*.h)
 
 .PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark docs build clean python-ok
 
