@@ -167,7 +167,7 @@ class Poller:
         every piece. ValueError if another buffer was given for the socket and `taken` not called since.
         """
 
-    def taken(self, sock: socket.socket) -> int:
+    def taken(self, sock: socket.socket) -> int:  # noqa: ARG002 - the signature is the contract
         """How many bytes came into the buffer given to `expect`, which is let go of. OSError for what ended it."""
         return 0
 
