@@ -1,0 +1,103 @@
+"""kclient's data source for PySpark beside Spark's own Kafka connector, on a real Apache Kafka.
+
+`python -m benchmarks.spark`, with an interpreter that has PySpark 4.0, for which the connector is on Maven Central:
+
+    python3 -m venv spark-bench
+    spark-bench/bin/pip install 'pyspark==4.0.*' pyarrow psutil .
+    spark-bench/bin/python -m benchmarks.spark
+
+Reads and writes two million records of 100 bytes with both, in turns, in about ten minutes. Each measurement is a
+Spark session of its own, which does the job once to warm up. A figure is the median of the runs of all its sessions;
+the lowest and the highest are its noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks.broker import real_kafka
+
+CONNECTOR = "4.0"
+OPERATIONS = ("batch_read", "batch_write", "stream", "memory")
+
+
+def missing() -> str | None:
+    """Why this cannot run here, in one line; None if it can."""
+    absent = [name for name in ("pyspark", "pyarrow", "psutil") if importlib.util.find_spec(name) is None]
+    if absent:
+        return f"{' and '.join(absent)} not installed (pip install 'pyspark=={CONNECTOR}.*' pyarrow psutil .)"
+    version = importlib.metadata.version("pyspark")
+    if not version.startswith(f"{CONNECTOR}."):
+        return f"PySpark is {version}, and the connector {CONNECTOR} (pip install 'pyspark=={CONNECTOR}.*')"
+    # Somewhere else, as the work tree is not what Spark's workers are to import.
+    with tempfile.TemporaryDirectory() as elsewhere:
+        command = [sys.executable, "-P", "-c", "import kclient.spark"]
+        installed = subprocess.run(command, cwd=elsewhere, capture_output=True, check=False)
+    if installed.returncode != 0:
+        return "kclient is not installed for this interpreter (pip install .)"
+    reason: str | None = real_kafka().missing()
+    return reason
+
+
+def main() -> int:
+    """Measure and report; 1 if something could not be measured."""
+    options = _parser().parse_args()
+    reason = missing()
+    if reason is not None:
+        print(f"no benchmark: {reason}", file=sys.stderr)
+        return 1
+    from benchmarks.spark_comparison import SparkComparison, connector_jars
+    from benchmarks.spark_report import show
+
+    jars = connector_jars()
+    # What is deleted goes at once: the next run should not write beside it.
+    with real_kafka().RealKafka(heap="1g", settings={"log.segment.delete.delay.ms": "0"}) as kafka:
+        started_s = time.monotonic()
+        comparison = SparkComparison(
+            kafka.bootstrap_servers,
+            jars,
+            options.records,
+            options.sessions,
+            options.runs,
+            lambda text: print(f"{time.monotonic() - started_s:5.0f} s  {text}", file=sys.stderr, flush=True),
+        )
+        try:
+            comparison.measure(options.operations)
+        except KeyboardInterrupt:
+            comparison.failed.append("interrupted; this is what was measured before")
+    show(comparison)
+    for text in comparison.failed:
+        print(f"FAILED: {text}", file=sys.stderr)
+    return 1 if comparison.failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--operations", nargs="+", choices=OPERATIONS, default=OPERATIONS, help="default: all"
+    )
+    parser.add_argument("--records", type=_positive, default=2_000_000, help="for each run (default 2000000)")
+    parser.add_argument("--sessions", type=_positive, default=2, help="of each kind (default 2)")
+    parser.add_argument("--runs", type=_positive, default=3, help="in each session (default 3)")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())
