@@ -1,1 +1,1 @@
-"""The `kclient` command: demo, produce, consume, topics, groups, broker, perf."""
+"""The `kclient` command: demo, produce, consume, topics, groups, broker, perf, pipeline."""

@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rich.markup import escape
+
 from kclient._accel import IMPL
 from kclient._version import __version__
 from kclient.cli.common import error_console
@@ -26,6 +28,7 @@ COMMANDS = {
     "groups": "list, describe and delete consumer groups",
     "broker": "run the embedded broker on its own",
     "perf": "measure producing, consuming and latency",
+    "pipeline": "run a pipeline on Spark, or see one at work",
 }
 
 
@@ -65,14 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = importlib.import_module(f"kclient.cli.{options.command}").run(options)
     except ConfigError as error:
-        error_console().print(f"[bold red]error:[/] {error}", highlight=False)
+        error_console().print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
         return 2
     except BrokenPipeError:
         # The reader of our output is gone (`kclient consume | head`): nothing more to say, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KafkaError, OSError) as error:
-        error_console().print(f"[bold red]error:[/] {error}", highlight=False, markup=True)
+        error_console().print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, markup=True)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -5,10 +5,15 @@ class SourceProgress:
     endOffset: str
     latestOffset: str
 
+class StateOperatorProgress:
+    numRowsDroppedByWatermark: int
+
 class StreamingQueryProgress:
     id: UUID
     name: str | None
     batchId: int
+    numInputRows: int
+    stateOperators: list[StateOperatorProgress]
     sources: list[SourceProgress]
 
 class QueryStartedEvent: ...

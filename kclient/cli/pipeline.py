@@ -1,0 +1,79 @@
+"""`kclient pipeline`: pipelines on Spark that people run, and a demonstration of them.
+
+Help and the check of options need no PySpark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from kclient.cli.common import error_console
+from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark shows an error of Python code as a traceback within its own; the last such line says what was wrong.
+_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)", re.MULTILINE)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = parser.add_subparsers(dest="pipeline", metavar="NAME", required=True)
+    for name in PIPELINES:
+        add_pipeline(names, name)
+
+
+def run(options: argparse.Namespace) -> int:
+    # Before Spark is started, which takes seconds.
+    chosen = None if options.pipeline == "demo" else pipeline_options(options)
+    from kclient.spark.pipelines.session import check_spark, session
+
+    check_spark()
+    from pyspark.errors import PySparkException
+
+    try:
+        if options.pipeline == "demo":
+            from kclient.spark.pipelines.demo import Demo
+
+            return 0 if Demo(options.records, dict(options.conf)).run() else 1
+        spark = session(f"kclient pipeline {options.pipeline}", dict(options.conf))
+        try:
+            if not options.verbose:
+                spark.sparkContext.setLogLevel("ERROR")
+            _run(spark, options.pipeline, chosen)
+        finally:
+            spark.stop()
+    except PySparkException as error:
+        error_console().print(f"[bold red]error:[/] {escape(_said(error))}", highlight=False)
+        return 1
+    return 0
+
+
+def _run(spark: SparkSession, name: str, options: Any) -> None:
+    if name == "backfill":
+        from kclient.spark.pipelines.backfill import run_backfill
+
+        done = run_backfill(spark, options)
+        print(f"{done.records - done.bad} rows written, {done.bad} bad ones left out")
+        return
+    from kclient.spark.pipelines.report import Progress, ProgressListener
+    from kclient.spark.pipelines.source import wait
+
+    console = error_console()
+
+    def show(progress: Progress) -> None:
+        console.print(str(progress), highlight=False)
+
+    spark.streams.addListener(ProgressListener(show))
+    wait(spark, PIPELINES[name].start()(spark, options))
+
+
+def _said(error: Exception) -> str:
+    """The line of an error of Spark's that a person can use."""
+    text = str(error)
+    of_python = _PYTHON_ERROR.findall(text)
+    return of_python[-1] if of_python else text.partition("\n")[0]

@@ -1,0 +1,251 @@
+"""The options of each `kclient pipeline`, and how they become the options object that its function takes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from kclient.cli.common import add_client_arguments, client_settings, key_value, natural
+from kclient.spark.pipelines.options import (
+    TABLE_FORMATS,
+    BackfillOptions,
+    DeadLetterOptions,
+    EnrichOptions,
+    EtlOptions,
+    EventsOptions,
+    WindowOptions,
+)
+
+_EPILOG = """\
+Values are JSON objects. SCHEMA is Spark's: "order_id string, amount decimal(12,2), time timestamp". Times are like
+"10 minutes". Folders are local or whatever Spark can write to (s3a://, hdfs://). Dates are in UTC; another zone:
+--conf spark.sql.session.timeZone=Europe/Berlin
+
+A stream can be stopped, or killed, at any moment and started again with the same --checkpoint.
+"""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """An argparse type for a,b,c."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _moment(text: str) -> int:
+    """An argparse type for a time, in ms since the epoch; UTC where it names no zone."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} should be like 2025-01-31T12:00:00Z, or ms") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@attrs.frozen
+class Argument:
+    """One option: its name in the options object gives the flag."""
+
+    name: str
+    help: str
+    more: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Add it; what is not given stays out, so that the options object's default holds."""
+        flag = "--" + self.name.removesuffix("_ms").replace("_", "-")
+        parser.add_argument(flag, dest=self.name, help=self.help, default=argparse.SUPPRESS, **self.more)
+
+
+def _text(name: str, help_text: str, metavar: str, required: bool = False) -> Argument:
+    return Argument(name, help_text, {"metavar": metavar, "required": required})
+
+
+def _number(name: str, help_text: str) -> Argument:
+    return Argument(name, help_text, {"metavar": "N", "type": natural})
+
+
+def _columns(name: str, help_text: str, required: bool = False) -> Argument:
+    return Argument(name, help_text, {"metavar": "COLUMN,...", "type": _words, "required": required})
+
+
+_READ = (
+    _text("topic", "the topic to read, or several", "TOPIC[,...]", required=True),
+    _text("schema", "the columns of the JSON, in Spark's DDL", "SCHEMA", required=True),
+    _columns("required", "rows without these are bad"),
+    Argument(
+        "conditions",
+        "rows for which this SQL is not true are bad: 'event.amount > 0'; may be repeated",
+        {"metavar": "SQL", "action": "append"},
+    ),
+    _text("max_lateness", "rows whose time is so much older than their record's are bad", "TIME"),
+    _text("max_ahead", "rows whose time is so much newer than their record's are bad", "TIME"),
+)
+_TIME = _text("time_column", "the event's time, a timestamp of the schema", "COLUMN", required=True)
+_ANY_TIME = attrs.evolve(_TIME, more={"metavar": "COLUMN"})
+_STREAM = (
+    _text("checkpoint", "the folder of this stream's progress", "DIR", required=True),
+    _text(
+        "every", "go on until stopped, with a micro-batch so often (default: end when all is read)", "TIME"
+    ),
+    _text(
+        "starting_offsets", "earliest (the default), latest, group:ID or JSON; for a new checkpoint", "WHERE"
+    ),
+    _number("max_offsets_per_trigger", "at most so many records in a micro-batch"),
+    _text("commit_group_id", "a consumer group that shows the progress to Kafka's tools", "GROUP"),
+)
+_WINDOW = (
+    _text("window", "the length of a window (default 5 minutes)", "TIME"),
+    _text("watermark", "how long a window waits for events (default 10 minutes)", "TIME"),
+    _columns("group_by", "a window for each value of these"),
+    _columns("sums", "columns to add up (decimals add up exactly)"),
+)
+_OUTPUT = _text("output", "the folder for Parquet files", "DIR", required=True)
+_OUTPUT_TOPIC = _text("output_topic", "the topic to write to", "TOPIC", required=True)
+_DEAD_LETTERS = _text("dead_letter_topic", "the topic for bad rows", "TOPIC", required=True)
+
+
+@attrs.frozen
+class Pipeline:
+    """One name of `kclient pipeline`: its options object, and the function that runs it, as `module:function`."""
+
+    summary: str
+    make: Callable[..., Any] | None = None
+    function: str = ""
+    arguments: Sequence[Argument] = ()
+
+    def start(self) -> Callable[..., list[Any]]:
+        """The function that starts its queries. Imports PySpark."""
+        module, _, name = self.function.partition(":")
+        function = getattr(importlib.import_module(f"kclient.spark.pipelines.{module}"), name)
+
+        def queries(spark: Any, options: Any) -> list[Any]:
+            started = function(spark, options)
+            return started if isinstance(started, list) else [started]
+
+        return queries
+
+
+PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
+    {
+        "demo": Pipeline(
+            "orders through the pipeline 'events', on an embedded broker, and everything checked"
+        ),
+        "etl": Pipeline(
+            "JSON to Parquet, in a folder for each date",
+            EtlOptions,
+            "etl:start_etl",
+            (*_READ, _TIME, *_STREAM, _OUTPUT),
+        ),
+        "windows": Pipeline(
+            "counts and sums per window of time, written back to Kafka",
+            WindowOptions,
+            "windows:start_windows",
+            (
+                *(*_READ, _TIME, *_STREAM, *_WINDOW, _OUTPUT_TOPIC),
+                Argument(
+                    "final",
+                    "write a window once, when it is closed (default: whenever it has changed)",
+                    {"action": "store_true"},
+                ),
+            ),
+        ),
+        "enrich": Pipeline(
+            "events joined with a table, written back to Kafka",
+            EnrichOptions,
+            "enrich:start_enrich",
+            (
+                *(*_READ, _ANY_TIME, *_STREAM, _OUTPUT_TOPIC),
+                _text("table", "the table's file or folder", "PATH", required=True),
+                Argument("table_format", "what it is (default parquet)", {"choices": TABLE_FORMATS}),
+                _columns("join_on", "columns that both sides have", required=True),
+            ),
+        ),
+        "backfill": Pipeline(
+            "the records of a range of time to Parquet, in one batch",
+            BackfillOptions,
+            "backfill:run_backfill",
+            (
+                *(*_READ, _TIME, _OUTPUT),
+                Argument(
+                    "start_ms",
+                    "from this time on (ISO or ms)",
+                    {"metavar": "WHEN", "type": _moment, "required": True},
+                ),
+                Argument(
+                    "end_ms", "and before this one", {"metavar": "WHEN", "type": _moment, "required": True}
+                ),
+                _number("min_partitions", "tasks that share the range, at least"),
+                Argument("overwrite", "replace the folder if it is there", {"action": "store_true"}),
+            ),
+        ),
+        "dead-letters": Pipeline(
+            "good rows to one topic, bad ones with the reason in a header to another",
+            DeadLetterOptions,
+            "dead_letters:start_dead_letters",
+            (*_READ, _ANY_TIME, *_STREAM, _OUTPUT_TOPIC, _DEAD_LETTERS),
+        ),
+        "events": Pipeline(
+            "the whole way: dead letters, events to Parquet, windows to Parquet and Kafka",
+            EventsOptions,
+            "events:start_events",
+            (
+                *(*_READ, _TIME, *_STREAM, *_WINDOW, _OUTPUT, _DEAD_LETTERS),
+                _text("window_topic", "the topic for closed windows", "TOPIC", required=True),
+            ),
+        ),
+    }
+)
+
+
+def add_pipeline(names: Any, name: str) -> None:
+    """Add the pipeline's parser to the subparsers `names`."""
+    pipeline = PIPELINES[name]
+    parser = names.add_parser(
+        name,
+        help=pipeline.summary,
+        description=pipeline.summary[0].upper() + pipeline.summary[1:] + ".",
+        epilog=_EPILOG if pipeline.make else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        # Embedded brokers are out of reach for Spark's processes: another text for --bootstrap-server.
+        conflict_handler="resolve",
+    )
+    if pipeline.make is None:
+        parser.add_argument("--records", type=natural, default=10_000, help="how many orders (default 10000)")
+    else:
+        add_client_arguments(parser, "client")
+        parser.add_argument(
+            "--bootstrap-server",
+            metavar="HOST:PORT[,...]",
+            help="brokers to start from (default: from --command-config, else localhost:9092)",
+        )
+    for argument in pipeline.arguments:
+        argument.add(parser)
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=key_value,
+        metavar="KEY=VALUE",
+        help="one setting of Spark's, such as spark.master=local[2]; may be repeated",
+    )
+    parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def pipeline_options(options: argparse.Namespace) -> Any:
+    """The options object of the pipeline that was asked for. Raises ConfigError for what does not go."""
+    pipeline = PIPELINES[options.pipeline]
+    assert pipeline.make is not None
+    settings = {name: str(value) for name, value in client_settings(options).items()}
+    given = {
+        argument.name: getattr(options, argument.name)
+        for argument in pipeline.arguments
+        if hasattr(options, argument.name)
+    }
+    if "conditions" in given:
+        given["conditions"] = tuple(given["conditions"])
+    return pipeline.make(bootstrap_servers=settings.pop("bootstrap.servers"), settings=settings, **given)

@@ -1,0 +1,197 @@
+"""`kclient pipeline demo`: orders through the pipeline `events` on an embedded broker, and every one accounted for."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.broker import EmbeddedKafka
+from kclient.spark.pipelines import orders, trial
+from kclient.spark.pipelines.events import start_events
+from kclient.spark.pipelines.options import EventsOptions
+from kclient.spark.pipelines.report import Progress, ProgressListener
+from kclient.spark.pipelines.session import session
+from kclient.spark.pipelines.source import wait
+
+_Row = TypeVar("_Row")
+
+_PARTITIONS = 3
+_BATCHES = 4
+_SHOWN_WINDOWS = 5
+_LISTENER_S = 30.0
+# A small machine is enough; what --conf says comes first.
+_SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+class Demo:
+    """One run with `records` orders; `run` says whether everything was verified."""
+
+    def __init__(self, records: int, settings: Mapping[str, str], console: Console | None = None) -> None:
+        self._records = records
+        self._settings = {**_SETTINGS, **settings}
+        self._console = console or Console(soft_wrap=True)
+        self._progress: list[Progress] = []
+        self._told = threading.Condition()
+
+    def run(self) -> bool:
+        """Everything from the broker's start to the verdict. Raises SparkMissingError, KafkaError."""
+        with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory(prefix="kclient-pipeline-") as folder:
+            self._say(f"embedded broker listening on {kafka.bootstrap_servers}")
+            options = orders.order_options(
+                bootstrap_servers=kafka.bootstrap_servers,
+                topic="orders",
+                checkpoint=f"{folder}/checkpoint",
+                output=f"{folder}/output",
+                dead_letter_topic="orders.dead",
+                window_topic="orders.windows",
+                max_offsets_per_trigger=max(self._records // _BATCHES, 1),
+                commit_group_id="orders-pipeline",
+            )
+            expected = self._send(options)
+            self._say("starting Spark, which takes a few seconds")
+            seconds = self._stream(options)
+            found = trial.outcome(options)
+            self._show(found, expected, seconds)
+            return self._verdict(found, expected)
+
+    def _send(self, options: EventsOptions) -> trial.Expected:
+        with KafkaAdminClient(bootstrap_servers=options.bootstrap_servers) as admin:
+            admin.create_topics(
+                [
+                    NewTopic(options.topic, num_partitions=_PARTITIONS),
+                    NewTopic(options.dead_letter_topic, num_partitions=1),
+                    NewTopic(options.window_topic, num_partitions=1),
+                ]
+            )
+        now_ms = time.time_ns() // 1_000_000
+        sent = list(orders.generate(self._records, now_ms - self._records * 1000, options))
+        expected = trial.send(sent, options)
+        self._say(
+            f"sent {len(sent):,} orders, of which {len(expected.letters):,} are bad, late or ahead of time"
+        )
+        return expected
+
+    def _stream(self, options: EventsOptions) -> float:
+        spark = session("kclient pipeline demo", self._settings)
+        try:
+            listener = ProgressListener(self._on_progress)
+            spark.streams.addListener(listener)
+            started_s = time.monotonic()
+            wait(spark, start_events(spark, options))
+            seconds = time.monotonic() - started_s
+            # The listener hears of the last micro-batches a little later.
+            with self._told:
+                self._told.wait_for(self._all_told, _LISTENER_S)
+            spark.streams.removeListener(listener)
+        finally:
+            spark.stop()
+        return seconds
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._say(str(progress))
+        with self._told:
+            self._progress.append(progress)
+            self._told.notify_all()
+
+    def _rows(self) -> Counter[str]:
+        rows: Counter[str] = Counter()
+        for each in self._progress:
+            rows[each.query] += each.rows
+        return rows
+
+    def _all_told(self) -> bool:
+        return all(self._rows()[query] >= self._records for query in ("events", "windows"))
+
+    def _show(self, found: trial.Outcome, expected: trial.Expected, seconds: float) -> None:
+        self._table(
+            f"what came out, in {seconds:.0f} s",
+            ("sink", "rows", "expected", "written again"),
+            [
+                ("events in Parquet", *_counts(found.orders, expected.orders)),
+                ("windows in Parquet", *_counts(found.windows, expected.closed)),
+                ("windows in orders.windows", *_counts(found.window_records, expected.closed)),
+                ("dead letters in orders.dead", *_counts(found.letters, expected.letters)),
+                ("windows still open", "", f"{len(expected.open):,}", ""),
+            ],
+        )
+        reasons = Counter(letter.error for letter in found.letters)
+        self._table(
+            "dead letters",
+            ("reason", "rows"),
+            [(error, f"{count:,}") for error, count in reasons.most_common()],
+        )
+        top = sorted(found.windows, key=lambda window: (-window.amount, window.start_ms))[:_SHOWN_WINDOWS]
+        self._table(
+            "top windows",
+            ("window", "product", "orders", "amount"),
+            [(_clock(each.start_ms), each.product, f"{each.events:,}", f"{each.amount:,}") for each in top],
+        )
+        self._table(
+            "lag",
+            ("query", "micro-batches", "rows", "most behind", "behind now", "too late for a window"),
+            [self._lag(query) for query in ("events", "windows")],
+        )
+
+    def _lag(self, query: str) -> tuple[str, ...]:
+        mine = [each for each in self._progress if each.query == query]
+        numbers = (
+            len({each.batch_id for each in mine}),
+            sum(each.rows for each in mine),
+            max((each.behind for each in mine), default=0),
+            mine[-1].behind if mine else 0,
+            sum(each.late_rows for each in mine),
+        )
+        return query, *(f"{number:,}" for number in numbers)
+
+    def _table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        table = Table(title=title, title_justify="left")
+        for number, column in enumerate(columns):
+            table.add_column(column, justify="right" if number else "left")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
+
+    def _verdict(self, found: trial.Outcome, expected: trial.Expected) -> bool:
+        problems = trial.differences(found, expected)
+        for query, rows in self._rows().items():
+            if rows != self._records:
+                problems.append(f"{query} read {rows:,} rows")
+        problems += [f"{each.query} is {each.behind:,} behind" for each in self._last() if each.behind]
+        late = sum(each.late_rows for each in self._progress)
+        if late:
+            problems.append(f"{late:,} good orders came too late for their window")
+        if problems:
+            self._say(f"[bold red]NOT verified:[/] {'; '.join(problems)}")
+            return False
+        self._say(
+            f"[bold green]verified:[/] {self._records:,} orders, each either in Parquet exactly once or a dead letter "
+            f"with its reason; {len(expected.closed):,} windows as plain Python computes them, in Parquet and in Kafka"
+        )
+        return True
+
+    def _last(self) -> list[Progress]:
+        return list({each.query: each for each in self._progress}.values())
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False)
+
+
+def _counts(found: Counter[_Row], expected: frozenset[_Row]) -> tuple[str, str, str]:
+    return f"{len(found):,}", f"{len(expected):,}", f"{found.total() - len(found):,}"
+
+
+def _clock(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%H:%M")

@@ -1,0 +1,209 @@
+"""What each pipeline is told. Checked when it is made; nothing here needs PySpark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from kclient.errors import ConfigError
+
+_UNIT_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+TABLE_FORMATS = ("parquet", "json", "csv")
+_DURATION = re.compile(r"([1-9][0-9]*) (second|minute|hour|day|week)s?")
+
+
+def duration_ms(text: str, name: str) -> int:
+    """`10 minutes` in milliseconds; raises ConfigError that names the option `name`."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(
+            f"{name} is {text!r} and should be like '30 seconds', '10 minutes', '1 hour', '2 days'.",
+            name=name,
+        )
+    return int(found[1]) * _UNIT_MS[found[2]]
+
+
+def _duration(_options: Any, field: attrs.Attribute[Any], value: str | None) -> None:
+    if value is not None:
+        duration_ms(value, field.name)
+
+
+def _given(_options: Any, field: attrs.Attribute[Any], value: str) -> None:
+    if not value.strip():
+        raise ConfigError(f"{field.name} is empty.", name=field.name)
+
+
+def _positive(_options: Any, field: attrs.Attribute[Any], value: int | None) -> None:
+    if value is not None and value <= 0:
+        raise ConfigError(f"{field.name} is {value} and has to be more than 0.", name=field.name)
+
+
+def _table_format(_options: Any, field: attrs.Attribute[Any], value: str) -> None:
+    if value not in TABLE_FORMATS:
+        raise ConfigError(
+            f"{field.name} is {value!r} and has to be one of {', '.join(TABLE_FORMATS)}.", name=field.name
+        )
+
+
+@attrs.frozen(kw_only=True)
+class JsonTopic:
+    """A topic (or several, with commas) of JSON, how it becomes columns, and what makes a row a bad one.
+
+    `settings` are the clients' settings by their names in Java, without the prefix `kafka.`.
+
+    `schema` is Spark's, in DDL. Rows without a value for one of `required` are bad, and so are those for which one of
+    `conditions` is not true: SQL over `event`, such as `event.amount > 0`.
+
+    `time_column` is the time of the event. It is always required, and compared with the time of the record: an event
+    more than `max_lateness` older or `max_ahead` newer is a bad row. Both times stay the same however often a row is
+    read, so that a run again finds the same rows bad; a watermark drops rows by what was read before them.
+    """
+
+    bootstrap_servers: str = attrs.field(validator=_given)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    topic: str = attrs.field(validator=_given)
+    schema: str = attrs.field(validator=_given)
+    time_column: str | None = None
+    required: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    max_lateness: str | None = attrs.field(default=None, validator=_duration)
+    max_ahead: str | None = attrs.field(default=None, validator=_duration)
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("max_lateness", "max_ahead"):
+            if getattr(self, name) is not None:
+                self.event_time(name)
+
+    @property
+    def connection(self) -> dict[str, str]:
+        """The cluster, as options of `format("kclient")`."""
+        return {
+            **{f"kafka.{name}": value for name, value in self.settings.items()},
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+        }
+
+    def event_time(self, wanted_by: str) -> str:
+        """The time column; raises ConfigError where there is none."""
+        if not self.time_column:
+            raise ConfigError(
+                f"{wanted_by} needs the option time_column: which column is the event's time.",
+                name="time_column",
+            )
+        return self.time_column
+
+
+@attrs.frozen(kw_only=True)
+class Stream(JsonTopic):
+    """What every stream has.
+
+    `checkpoint` is a folder that belongs to this stream alone. `every` is the time from one micro-batch to the next,
+    for as long as the query is not stopped; without it the stream ends when it has read what was there.
+    `commit_group_id` is the consumer group that shows the progress to Kafka's own tools.
+    """
+
+    checkpoint: str = attrs.field(validator=_given)
+    starting_offsets: str = attrs.field(default="earliest", validator=_given)
+    max_offsets_per_trigger: int | None = attrs.field(default=None, validator=_positive)
+    commit_group_id: str | None = None
+    every: str | None = attrs.field(default=None, validator=_duration)
+
+
+@attrs.frozen(kw_only=True)
+class EtlOptions(Stream):
+    """`output` is the folder of Parquet files, with a folder for each `date` of the time column."""
+
+    output: str = attrs.field(validator=_given)
+
+    def __attrs_post_init__(self) -> None:
+        JsonTopic.__attrs_post_init__(self)
+        self.event_time("A folder for each date")
+
+
+@attrs.frozen(kw_only=True)
+class Windows(Stream):
+    """Windows of the length `window`, each for every combination of `group_by`: how many, and sums of `sums`.
+
+    Sums of decimals are exact; those of floating-point numbers depend on the order of rows. An event is left out when
+    its window has ended more than `watermark` before the newest event that was read. Spark only counts those. With a
+    watermark longer than `max_lateness` and `max_ahead` together, by as much as one partition may be read ahead of
+    another, there are none: what is late has become a bad row before.
+    """
+
+    window: str = attrs.field(default="5 minutes", validator=_duration)
+    watermark: str = attrs.field(default="10 minutes", validator=_duration)
+    group_by: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        JsonTopic.__attrs_post_init__(self)
+        self.event_time("A window")
+
+
+@attrs.frozen(kw_only=True)
+class WindowOptions(Windows):
+    """`output_topic` gets a record whenever a window has changed; with `final`, one when it can change no more."""
+
+    output_topic: str = attrs.field(validator=_given)
+    final: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class EventsOptions(Windows):
+    """The whole way: `output` gets the folders `events` and `windows`; bad rows and closed windows go to topics.
+
+    `checkpoint` gets a folder for each of the two queries.
+    """
+
+    output: str = attrs.field(validator=_given)
+    dead_letter_topic: str = attrs.field(validator=_given)
+    window_topic: str = attrs.field(validator=_given)
+
+
+@attrs.frozen(kw_only=True)
+class EnrichOptions(Stream):
+    """`table` is a folder or file of `table_format`, joined by the columns `join_on` that both sides have.
+
+    It should have one row for each value of these, or an event becomes several records. Events that nothing in it fits
+    keep nulls. Spark lists its files when the query starts: start it again when there are others.
+    """
+
+    output_topic: str = attrs.field(validator=_given)
+    table: str = attrs.field(validator=_given)
+    table_format: str = attrs.field(default="parquet", validator=_table_format)
+    join_on: tuple[str, ...] = attrs.field()
+
+    @join_on.validator
+    def _some(self, _field: attrs.Attribute[Any], value: tuple[str, ...]) -> None:
+        if not value:
+            raise ConfigError("join_on names no column.", name="join_on")
+
+
+@attrs.frozen(kw_only=True)
+class DeadLetterOptions(Stream):
+    """Good rows go to `output_topic` as they are, bad ones to `dead_letter_topic`."""
+
+    output_topic: str = attrs.field(validator=_given)
+    dead_letter_topic: str = attrs.field(validator=_given)
+
+
+@attrs.frozen(kw_only=True)
+class BackfillOptions(JsonTopic):
+    """Records from `start_ms` on and before `end_ms`, in ms since the epoch, become Parquet files in `output` by date.
+
+    `min_partitions` is how many tasks share the range at least. `overwrite` replaces a folder that is there.
+    """
+
+    start_ms: int
+    end_ms: int
+    output: str = attrs.field(validator=_given)
+    min_partitions: int | None = attrs.field(default=None, validator=_positive)
+    overwrite: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        JsonTopic.__attrs_post_init__(self)
+        self.event_time("A folder for each date")
+        if self.end_ms <= self.start_ms:
+            raise ConfigError("end_ms has to be after start_ms.", name="end_ms")

@@ -1,0 +1,131 @@
+"""The pipeline `events`, killed at any moment and started again, comes to the results that plain Python computes."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import spark_bed
+from pipeline_bed import PipelineProcess
+
+from broker_process import BrokerProcess
+from helpers import wait_until
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.spark.pipelines import orders
+from kclient.spark.pipelines.options import EventsOptions
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(200),
+]
+
+RECORDS = 2600
+PER_BATCH = 800
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    spark_bed.need()
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def options(servers: str, tmp_path: Path) -> EventsOptions:
+    topic = f"orders-{next(_numbers)}"
+    made = orders.order_options(
+        bootstrap_servers=servers,
+        topic=topic,
+        checkpoint=str(tmp_path / "checkpoint"),
+        output=str(tmp_path / "output"),
+        dead_letter_topic=f"{topic}.dead",
+        window_topic=f"{topic}.windows",
+        max_offsets_per_trigger=PER_BATCH,
+    )
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=2)])
+        admin.create_topics(
+            [NewTopic(each, num_partitions=1) for each in (made.dead_letter_topic, made.window_topic)]
+        )
+    return made
+
+
+def program(options: EventsOptions) -> PipelineProcess:
+    assert options.max_lateness is not None
+    assert options.max_ahead is not None
+    return PipelineProcess(
+        Path(options.output).with_name("log"),
+        *("events", "--bootstrap-server", options.bootstrap_servers, "--topic", options.topic),
+        *("--schema", options.schema, "--time-column", "time", "--required", ",".join(options.required)),
+        *("--conditions", orders.CONDITION, "--max-lateness", options.max_lateness),
+        *("--max-ahead", options.max_ahead, "--watermark", options.watermark, "--group-by", "product"),
+        *("--sums", "amount", "--checkpoint", options.checkpoint, "--output", options.output),
+        *("--max-offsets-per-trigger", str(PER_BATCH)),
+        *("--dead-letter-topic", options.dead_letter_topic, "--window-topic", options.window_topic),
+    )
+
+
+def send(options: EventsOptions):
+    from kclient.spark.pipelines import trial
+
+    start_ms = (time.time_ns() // 1_000_000 // 300_000 - 24) * 300_000  # two hours ago
+    return trial.send(list(orders.generate(RECORDS, start_ms, options)), options)
+
+
+def assert_exact(options: EventsOptions, expected) -> None:
+    from kclient.spark.pipelines import trial
+
+    assert len(expected.letters) == RECORDS // 13
+    assert len(expected.closed) > 20
+    assert trial.differences(trial.outcome(options), expected) == []
+
+
+def wal_of_the_first_batch(options: EventsOptions) -> bool:
+    return (Path(options.checkpoint) / "events" / "offsets" / "0").exists()
+
+
+def folder_of_a_batch_half_written(options: EventsOptions) -> bool:
+    folder = Path(options.output) / "events" / "batch=1"
+    return folder.exists() and not (folder / "_SUCCESS").exists()
+
+
+def batch_written_and_not_committed(options: EventsOptions) -> bool:
+    return (Path(options.output) / "events" / "batch=1" / "_SUCCESS").exists()
+
+
+def windows_written_and_not_committed(options: EventsOptions) -> bool:
+    return any((Path(options.output) / "windows").glob("batch=[1-9]/_SUCCESS"))
+
+
+def windows_committed(options: EventsOptions) -> bool:
+    return (Path(options.checkpoint) / "windows" / "commits" / "1").exists()
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        wal_of_the_first_batch,
+        folder_of_a_batch_half_written,
+        batch_written_and_not_committed,
+        windows_written_and_not_committed,
+        windows_committed,
+    ],
+    ids=lambda moment: moment.__name__,
+)
+def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
+    options: EventsOptions, moment: Callable[[EventsOptions], bool]
+) -> None:
+    expected = send(options)
+    with program(options) as first:
+        wait_until(lambda: moment(options) or first.ended, 60, moment.__name__)
+        assert not first.ended, first.said()
+        first.kill()
+    with program(options) as second:
+        second.finish(80)
+    assert_exact(options, expected)
