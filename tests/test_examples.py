@@ -10,9 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Those for Spark are run in tests/spark/pipelines, where there is a session for all of them.
+ALONE = [example for example in EXAMPLES if not example.stem.startswith("spark_")]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", ALONE, ids=lambda path: path.stem)
 def test_the_example_runs(example: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(example)],

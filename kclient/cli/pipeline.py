@@ -17,8 +17,9 @@ from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_opt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark shows an error of Python code as a traceback within its own; the last such line says what was wrong.
-_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)", re.MULTILINE)
+# Spark shows an error of Python code as a traceback within its own; the last such line says what was wrong,
+# unless PySpark's own code stumbled over it then.
+_PYTHON_ERROR = re.compile(r"^((?:[A-Za-z_]\w*\.)*)[A-Z]\w*(?:Error|Exception): (.+)", re.MULTILINE)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,5 +76,6 @@ def _run(spark: SparkSession, name: str, options: Any) -> None:
 def _said(error: Exception) -> str:
     """The line of an error of Spark's that a person can use."""
     text = str(error)
-    of_python = _PYTHON_ERROR.findall(text)
-    return of_python[-1] if of_python else text.partition("\n")[0]
+    found: list[tuple[str, str]] = _PYTHON_ERROR.findall(text)
+    ours = [said for package, said in found if package.startswith("kclient.")]
+    return (ours or [said for _, said in found] or [text.partition("\n")[0]])[-1]

@@ -223,6 +223,16 @@ def add_pipeline(names: Any, name: str) -> None:
             metavar="HOST:PORT[,...]",
             help="brokers to start from (default: from --command-config, else localhost:9092)",
         )
+        for client in ("consumer", "producer"):
+            parser.add_argument(
+                f"--{client}-property",
+                dest=f"{client}_settings",
+                action="append",
+                default=[],
+                type=key_value,
+                metavar="KEY=VALUE",
+                help=f"one setting that only the {client} has; may be repeated",
+            )
     for argument in pipeline.arguments:
         argument.add(parser)
     parser.add_argument(
@@ -248,4 +258,10 @@ def pipeline_options(options: argparse.Namespace) -> Any:
     }
     if "conditions" in given:
         given["conditions"] = tuple(given["conditions"])
-    return pipeline.make(bootstrap_servers=settings.pop("bootstrap.servers"), settings=settings, **given)
+    return pipeline.make(
+        bootstrap_servers=settings.pop("bootstrap.servers"),
+        settings=settings,
+        consumer_settings=dict(options.consumer_settings),
+        producer_settings=dict(options.producer_settings),
+        **given,
+    )

@@ -27,7 +27,7 @@ class Backfilled:
 def run_backfill(spark: SparkSession, options: BackfillOptions) -> Backfilled:
     """Read the range and write it; returns when everything is written."""
     chosen = {
-        **options.connection,
+        **options.source_settings,
         "subscribe": options.topic,
         "startingTimestamp": str(options.start_ms),
         "endingTimestamp": str(options.end_ms),

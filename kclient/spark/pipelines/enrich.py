@@ -36,7 +36,7 @@ def start_enrich(spark: SparkSession, options: EnrichOptions) -> StreamingQuery:
     value = to_json("event.*", *(F.col(f"facts.`{name}`").alias(name) for name in added))
     joined = parsed.join(F.broadcast(facts), matches, "left")
     frame = joined.select("key", value.alias("value"), "timestamp", with_source())
-    writer = frame.writeStream.format("kclient").options(**options.connection, topic=options.output_topic)
+    writer = frame.writeStream.format("kclient").options(**options.sink_settings, topic=options.output_topic)
     return start(writer, options, "enrich")
 
 

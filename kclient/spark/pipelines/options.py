@@ -52,7 +52,8 @@ def _table_format(_options: Any, field: attrs.Attribute[Any], value: str) -> Non
 class JsonTopic:
     """A topic (or several, with commas) of JSON, how it becomes columns, and what makes a row a bad one.
 
-    `settings` are the clients' settings by their names in Java, without the prefix `kafka.`.
+    `settings` are those of all clients, by their names in Java without the prefix `kafka.`; what only consumers or only
+    producers know goes into `consumer_settings` and `producer_settings`.
 
     `schema` is Spark's, in DDL. Rows without a value for one of `required` are bad, and so are those for which one of
     `conditions` is not true: SQL over `event`, such as `event.amount > 0`.
@@ -64,6 +65,8 @@ class JsonTopic:
 
     bootstrap_servers: str = attrs.field(validator=_given)
     settings: Mapping[str, str] = attrs.field(factory=dict)
+    consumer_settings: Mapping[str, str] = attrs.field(factory=dict)
+    producer_settings: Mapping[str, str] = attrs.field(factory=dict)
     topic: str = attrs.field(validator=_given)
     schema: str = attrs.field(validator=_given)
     time_column: str | None = None
@@ -78,10 +81,18 @@ class JsonTopic:
                 self.event_time(name)
 
     @property
-    def connection(self) -> dict[str, str]:
-        """The cluster, as options of `format("kclient")`."""
+    def source_settings(self) -> dict[str, str]:
+        """The cluster, as options of `format("kclient")` where it is read."""
+        return self._settings(self.consumer_settings)
+
+    @property
+    def sink_settings(self) -> dict[str, str]:
+        """The cluster, as options of `format("kclient")` where it is written to."""
+        return self._settings(self.producer_settings)
+
+    def _settings(self, more: Mapping[str, str]) -> dict[str, str]:
         return {
-            **{f"kafka.{name}": value for name, value in self.settings.items()},
+            **{f"kafka.{name}": value for name, value in {**self.settings, **more}.items()},
             "kafka.bootstrap.servers": self.bootstrap_servers,
         }
 

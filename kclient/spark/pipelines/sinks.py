@@ -15,7 +15,7 @@ def to_json(*columns: Column | str) -> Column:
 
 def to_topic(frame: DataFrame, options: JsonTopic, topic: str) -> None:
     """Write the rows of a micro-batch as records."""
-    frame.write.format("kclient").mode("append").options(**options.connection, topic=topic).save()
+    frame.write.format("kclient").mode("append").options(**options.sink_settings, topic=topic).save()
 
 
 class BatchFolders:

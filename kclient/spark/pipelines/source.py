@@ -23,7 +23,7 @@ COLUMNS = (
 def records(spark: SparkSession, options: Stream) -> DataFrame:
     """The records of the stream's topics, with the columns of a dead letter."""
     chosen = {
-        **options.connection,
+        **options.source_settings,
         "subscribe": options.topic,
         "startingOffsets": options.starting_offsets,
         "includeHeaders": "true",
@@ -56,8 +56,11 @@ def wait(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
 
     The others would go on alone otherwise, which nobody would see.
     """
+    # The session keeps the error of what failed before, of other queries too. Each is forgotten before ours are asked
+    # for theirs, so that none of them is missed.
+    spark.streams.resetTerminated()
     try:
-        while any(query.isActive for query in queries):
+        while any(query.isActive for query in queries) and not any(query.exception() for query in queries):
             spark.streams.awaitAnyTermination()
             spark.streams.resetTerminated()
     finally:

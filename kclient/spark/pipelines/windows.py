@@ -27,7 +27,7 @@ def start_windows(spark: SparkSession, options: WindowOptions) -> StreamingQuery
     frame = windowed(good(parse(records(spark, options), options)), options)
     writer = as_records(frame, options).writeStream.outputMode("append" if options.final else "update")
     # By the batch sink in both modes: Spark refuses update for streaming sinks in Python.
-    writer = writer.foreachBatch(batch_writer(**options.connection, topic=options.output_topic))
+    writer = writer.foreachBatch(batch_writer(**options.sink_settings, topic=options.output_topic))
     return start(writer, options, "windows")
 
 

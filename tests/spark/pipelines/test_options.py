@@ -85,8 +85,15 @@ def test_a_range_of_time_ends_after_it_begins() -> None:
 
 
 def test_settings_of_clients_become_options_of_the_format() -> None:
-    options = EtlOptions(**ETL, settings={"security.protocol": "SSL"})
-    assert options.connection == {"kafka.bootstrap.servers": "broker:9092", "kafka.security.protocol": "SSL"}
+    options = EtlOptions(
+        **ETL,
+        settings={"security.protocol": "SSL"},
+        consumer_settings={"fetch.min.bytes": "9"},
+        producer_settings={"acks": "all"},
+    )
+    common = {"kafka.bootstrap.servers": "broker:9092", "kafka.security.protocol": "SSL"}
+    assert options.source_settings == {**common, "kafka.fetch.min.bytes": "9"}
+    assert options.sink_settings == {**common, "kafka.acks": "all"}
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -100,12 +107,21 @@ def test_the_command_line_makes_the_options_object() -> None:
             *("--time-column", "t", "--required", "a, t", "--conditions", "event.a > 0"),
             *("--conditions", "event.a < 9", "--checkpoint", "/c", "--output", "/o", "--sums", "a"),
             *("--window-topic", "w", "--dead-letter-topic", "d", "--max-offsets-per-trigger", "10"),
-            *("-X", "client.id=me"),
+            *(
+                "-X",
+                "client.id=me",
+                "--producer-property",
+                "acks=all",
+                "--consumer-property",
+                "fetch.min.bytes=9",
+            ),
         )
     )
     assert made == EventsOptions(
         bootstrap_servers="b:1",
         settings={"client.id": "me"},
+        consumer_settings={"fetch.min.bytes": "9"},
+        producer_settings={"acks": "all"},
         topic="orders",
         schema="a int, t timestamp",
         time_column="t",
@@ -192,7 +208,9 @@ def test_of_an_error_of_sparks_the_line_of_python_is_shown() -> None:
     error = Exception(
         "[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):\n"
         '  File "source.py", line 1, in f\nValueError: not this\n'
-        "kclient.errors.client.ConfigError: subscribe: there is no topic 'orders'.\n\tat org.apache.spark.X"
+        "kclient.errors.client.ConfigError: subscribe: there is no topic 'orders'.\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "UnboundLocalError: cannot access local variable 'reader'\n\tat org.apache.spark.X"
     )
     assert _said(error) == "subscribe: there is no topic 'orders'."
     assert (
