@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
+from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders, trial
 from kclient.spark.pipelines.events import start_events
 from kclient.spark.pipelines.options import EventsOptions
@@ -28,10 +30,23 @@ _PARTITIONS = 3
 _BATCHES = 4
 _SHOWN_WINDOWS = 5
 _LISTENER_S = 30.0
-# A small machine is enough; what --conf says comes first.
+# A small machine is enough, and a run of half a minute ends before the better compiler has paid off.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Spark's own has a dozen lines of warnings before anything has happened.
+_LOG4J = """\
+rootLogger.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+# What --conf says comes first.
 _SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
 }
 
@@ -40,6 +55,8 @@ class Demo:
     """One run with `records` orders; `run` says whether everything was verified."""
 
     def __init__(self, records: int, settings: Mapping[str, str], console: Console | None = None) -> None:
+        if records < 1:
+            raise ConfigError("There has to be an order at least.", name="records")
         self._records = records
         self._settings = {**_SETTINGS, **settings}
         self._console = console or Console(soft_wrap=True)
@@ -57,12 +74,13 @@ class Demo:
                 output=f"{folder}/output",
                 dead_letter_topic="orders.dead",
                 window_topic="orders.windows",
-                max_offsets_per_trigger=max(self._records // _BATCHES, 1),
+                # Shared among the partitions, and rounded down for each.
+                max_offsets_per_trigger=self._records // _BATCHES + _PARTITIONS,
                 commit_group_id="orders-pipeline",
             )
             expected = self._send(options)
             self._say("starting Spark, which takes a few seconds")
-            seconds = self._stream(options)
+            seconds = self._stream(options, Path(folder))
             found = trial.outcome(options)
             self._show(found, expected, seconds)
             return self._verdict(found, expected)
@@ -84,8 +102,11 @@ class Demo:
         )
         return expected
 
-    def _stream(self, options: EventsOptions) -> float:
-        spark = session("kclient pipeline demo", self._settings)
+    def _stream(self, options: EventsOptions, folder: Path) -> float:
+        log4j = folder / "log4j2.properties"
+        log4j.write_text(_LOG4J)
+        java = f"{_JAVA} -Dlog4j2.configurationFile={log4j.as_uri()}"
+        spark = session("kclient pipeline demo", {"spark.driver.extraJavaOptions": java, **self._settings})
         try:
             listener = ProgressListener(self._on_progress)
             spark.streams.addListener(listener)

@@ -60,6 +60,9 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> SparkSessio
         }
         # Workers run the first python3 of the PATH otherwise, which need not have kclient.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if (settings or {}).get("spark.master", "local").startswith("local"):
+            # Nobody else needs to reach the driver; Spark would listen to the network otherwise.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name)
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,14 +26,15 @@ SPARK = {
 class PipelineProcess:
     """`kclient pipeline`, with its JVM in a process group of its own. What it says is in `log_file`."""
 
-    def __init__(self, log_file: Path, *arguments: str) -> None:
+    def __init__(self, log_file: Path, *arguments: str, settings: Mapping[str, str] = SPARK) -> None:
         self._log_file = log_file
         self._arguments = arguments
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "kclient", "pipeline", *self._arguments]
-        for key, value in SPARK.items():
+        for key, value in self._settings.items():
             command += ["--conf", f"{key}={value}"]
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
         # Python would find the work tree first, and Spark's search no package in it.
