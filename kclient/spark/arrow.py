@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kclient.consumer import BinaryColumn, RecordColumns
 from kclient.spark.output import OutputColumn
@@ -82,6 +81,8 @@ def _timestamps(columns: RecordColumns) -> Any:
     try:
         return millis.view(_MILLIS).cast(_MICROS)
     except pa.ArrowInvalid:
+        import pyarrow.compute as pc
+
         # Beyond what Spark can hold: the nearest time that it can, rather than a query that fails at one record.
         bounded = pc.max_element_wise(pc.min_element_wise(millis, _LARGEST_MS), -_LARGEST_MS)
         return bounded.view(_MILLIS).cast(_MICROS)
@@ -95,6 +96,9 @@ def _headers(columns: RecordColumns) -> Any:
         [_binary(headers.names, pa.string()), _binary(headers.values, pa.binary())], fields=list(_HEADER)
     )
     offsets = _numbers(headers.offsets, pa.int32(), count + 1)
+    # Not at the top: every query starts a process that only plans, and would load a thing it never uses.
+    import pyarrow.compute as pc
+
     # A record without headers has null, not an empty list.
     has_some = pc.not_equal(offsets.slice(1), offsets.slice(0, count))
     return pa.Array.from_buffers(
