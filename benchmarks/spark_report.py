@@ -121,13 +121,20 @@ def _figures(lines: Sequence[Line]) -> list[list[str]]:
         [
             f"{line.operation}, {line.records:,}",
             line.name,
-            f"{line.records_per_s / 1000:,.0f}",
-            f"{line.rates[0] / 1000:,.0f} - {line.rates[-1] / 1000:,.0f}",
-            f"{line.cpu_us_per_record:.2f}",
+            # What a session does first says nothing about speed.
+            *(_speed(line) if line.operation != "memory" else ("", "", "")),
             f"{line.worker_rss_bytes / 1e6:.0f}" if line.worker_rss_bytes else "",
         ]
         for line in lines
     ]
+
+
+def _speed(line: Line) -> tuple[str, str, str]:
+    return (
+        f"{line.records_per_s / 1000:,.0f}",
+        f"{line.rates[0] / 1000:,.0f} - {line.rates[-1] / 1000:,.0f}",
+        f"{line.cpu_us_per_record:.2f}",
+    )
 
 
 def _targets(found: Sequence[Verdict]) -> list[list[str]]:
