@@ -74,6 +74,7 @@ class SparkComparison:
     """Measures on a broker at `servers`: `sessions` sessions of `runs` runs of each kind, with `records` records.
 
     `tell` is called with a line about each session as it ends. `lines` and `failed` collect what came of it.
+    `load_before` is how many processes wanted a processor before.
     """
 
     servers: str
@@ -82,6 +83,7 @@ class SparkComparison:
     sessions: int
     runs: int
     tell: Callable[[str], None]
+    load_before: float = attrs.Factory(lambda: os.getloadavg()[0])
     lines: list[Line] = attrs.Factory(list)
     failed: list[str] = attrs.Factory(list)
 

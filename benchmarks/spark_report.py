@@ -85,7 +85,17 @@ def show(comparison: SparkComparison) -> None:
     if found:
         console.print(_table("what kclient is held to", _TARGETS, _targets(found), left=1))
         print(f"{sum(verdict.met for verdict in found)} of {len(found)} met")
+    if is_busy(comparison):
+        print(
+            f"The machine was busy before (load {comparison.load_before:.1f} on {os.cpu_count()} processors): "
+            "these ratios are not to be relied on."
+        )
     print(f"written to {write(comparison)}")
+
+
+def is_busy(comparison: SparkComparison) -> bool:
+    """Whether other work took so much of the machine that it decides more than what is compared."""
+    return comparison.load_before > (os.cpu_count() or 1) / 2
 
 
 def write(comparison: SparkComparison) -> Path:
@@ -103,7 +113,8 @@ def write(comparison: SparkComparison) -> Path:
         "python": platform.python_version(),
         "system": platform.platform(),
         "processors": os.cpu_count(),
-        "load": os.getloadavg(),
+        "load_before": comparison.load_before,
+        "busy": is_busy(comparison),
         "records": comparison.records,
         "sessions": comparison.sessions,
         "runs": comparison.runs,

@@ -136,6 +136,16 @@ def test_every_run_is_written_beside_the_tables(tmp_path: Path, monkeypatch: pyt
     assert "| stream | >= 1x | 2.00x | 1.00 - 4.00 | met |" in path.with_suffix(".md").read_text()
 
 
+@pytest.mark.parametrize(("load", "busy"), [(1.0, False), (1.1, True)])
+def test_a_machine_that_does_other_work_is_called_busy(
+    load: float, busy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_report.os, "cpu_count", lambda: 2)
+    made = comparison()
+    made.load_before = load
+    assert spark_report.is_busy(made) is busy
+
+
 def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         spark.importlib.util, "find_spec", lambda name: None if name == "pyspark" else object()
