@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
+import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -16,6 +19,9 @@ from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_opt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # Spark shows an error of Python code as a traceback within its own; the last such line says what was wrong,
 # unless PySpark's own code stumbled over it then.
@@ -41,28 +47,24 @@ def run(options: argparse.Namespace) -> int:
             from kclient.spark.pipelines.demo import Demo
 
             return 0 if Demo(options.records, dict(options.conf)).run() else 1
-        spark = session(f"kclient pipeline {options.pipeline}", dict(options.conf))
+        spark = session(f"kclient pipeline {options.pipeline}", dict(options.conf), quiet=not options.verbose)
         try:
-            if not options.verbose:
-                spark.sparkContext.setLogLevel("ERROR")
-            _run(spark, options.pipeline, chosen)
+            return _run(spark, options.pipeline, chosen)
         finally:
             spark.stop()
     except PySparkException as error:
         error_console().print(f"[bold red]error:[/] {escape(_said(error))}", highlight=False)
         return 1
-    return 0
 
 
-def _run(spark: SparkSession, name: str, options: Any) -> None:
+def _run(spark: SparkSession, name: str, options: Any) -> int:
     if name == "backfill":
         from kclient.spark.pipelines.backfill import run_backfill
 
         done = run_backfill(spark, options)
         print(f"{done.records - done.bad} rows written, {done.bad} bad ones left out")
-        return
+        return 0
     from kclient.spark.pipelines.report import Progress, ProgressListener
-    from kclient.spark.pipelines.source import wait
 
     console = error_console()
 
@@ -70,7 +72,48 @@ def _run(spark: SparkSession, name: str, options: Any) -> None:
         console.print(str(progress), highlight=False)
 
     spark.streams.addListener(ProgressListener(show))
-    wait(spark, PIPELINES[name].start()(spark, options))
+    stopped = _wait(spark, PIPELINES[name].start()(spark, options))
+    # Being stopped is how a stream without an end ends.
+    return 130 if stopped and options.every is None else 0
+
+
+def _wait(spark: SparkSession, queries: Sequence[StreamingQuery]) -> bool:
+    """Wait until the queries have ended, or SIGINT or SIGTERM has stopped them: whether that came.
+
+    They are waited for on a thread: a signal in the middle of a call to the JVM would break the connection to it.
+    """
+    from kclient.spark.pipelines.source import wait
+
+    over = threading.Event()
+    signals: list[int] = []
+    failures: list[Exception] = []
+
+    def wait_for_the_end() -> None:
+        try:
+            wait(spark, queries)
+        except Exception as error:
+            failures.append(error)
+        finally:
+            over.set()
+
+    def stop(number: int, _frame: object) -> None:
+        signals.append(number)
+        over.set()
+
+    waiting = threading.Thread(target=wait_for_the_end, name="pipeline", daemon=True)
+    before = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
+    try:
+        waiting.start()
+        over.wait()
+        for query in queries:
+            query.stop()
+        waiting.join()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if failures and not signals:
+        raise failures[0]
+    return bool(signals)
 
 
 def _said(error: Exception) -> str:

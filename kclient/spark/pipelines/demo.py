@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
@@ -30,22 +29,10 @@ _PARTITIONS = 3
 _BATCHES = 4
 _SHOWN_WINDOWS = 5
 _LISTENER_S = 30.0
-# A small machine is enough, and a run of half a minute ends before the better compiler has paid off.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Spark's own has a dozen lines of warnings before anything has happened.
-_LOG4J = """\
-rootLogger.level = error
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
-"""
-# What --conf says comes first.
+# A small machine is enough, and a run of half a minute ends before the better compiler has paid off. What --conf says
+# comes first.
 _SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -80,7 +67,7 @@ class Demo:
             )
             expected = self._send(options)
             self._say("starting Spark, which takes a few seconds")
-            seconds = self._stream(options, Path(folder))
+            seconds = self._stream(options)
             found = trial.outcome(options)
             self._show(found, expected, seconds)
             return self._verdict(found, expected)
@@ -102,11 +89,8 @@ class Demo:
         )
         return expected
 
-    def _stream(self, options: EventsOptions, folder: Path) -> float:
-        log4j = folder / "log4j2.properties"
-        log4j.write_text(_LOG4J)
-        java = f"{_JAVA} -Dlog4j2.configurationFile={log4j.as_uri()}"
-        spark = session("kclient pipeline demo", {"spark.driver.extraJavaOptions": java, **self._settings})
+    def _stream(self, options: EventsOptions) -> float:
+        spark = session("kclient pipeline demo", self._settings, quiet=True)
         try:
             listener = ProgressListener(self._on_progress)
             spark.streams.addListener(listener)

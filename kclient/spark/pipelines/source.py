@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
+import importlib.util
+import threading
 from collections.abc import Sequence
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import streaming as spark_streaming
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from kclient.spark.pipelines.options import Stream
 
-_log = logging.getLogger(__name__)
-
+# Came together with sources in Python that can do it.
+_HAS_AVAILABLE_NOW = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 # What a dead letter tells of its source, and nothing else: columns that are not named are not made.
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -30,14 +31,8 @@ def records(spark: SparkSession, options: Stream) -> DataFrame:
     }
     if options.commit_group_id is not None:
         chosen["commitGroupId"] = options.commit_group_id
-    limit = options.max_offsets_per_trigger
-    if limit is not None:
-        if options.every is None and not hasattr(spark_streaming, "datasource"):
-            _log.warning(
-                "max_offsets_per_trigger needs PySpark 4.2 for a stream that ends; it is not applied"
-            )
-        else:
-            chosen["maxOffsetsPerTrigger"] = str(limit)
+    if options.max_offsets_per_trigger is not None:
+        chosen["maxOffsetsPerTrigger"] = str(options.max_offsets_per_trigger)
     return spark.readStream.format("kclient").schema(COLUMNS).options(**chosen).load()
 
 
@@ -46,9 +41,26 @@ def start(
 ) -> StreamingQuery:
     """Start a query with the stream's trigger and checkpoint."""
     writer = writer.queryName(name).option("checkpointLocation", checkpoint or options.checkpoint)
-    if options.every is None:
+    if options.every is not None:
+        return writer.trigger(processingTime=options.every).start()
+    if _HAS_AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=options.every).start()
+    query = writer.trigger(processingTime="0 seconds").start()
+    threading.Thread(target=_end_when_done, args=(query,), name=f"end-{name}", daemon=True).start()
+    return query
+
+
+def _end_when_done(query: StreamingQuery) -> None:
+    """What AvailableNow is for other sources: read all there is, within the limits, close windows, and end.
+
+    Before PySpark 4.2 it is a single micro-batch for sources in Python, after which no window is closed.
+    """
+    try:
+        query.processAllAvailable()
+        query.stop()
+    except PySparkException:
+        # The query has failed, or was stopped from elsewhere: who waits for it is told.
+        return
 
 
 def wait(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
