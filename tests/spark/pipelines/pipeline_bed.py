@@ -67,6 +67,11 @@ class PipelineProcess:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the driver's Python alone."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def finish(self, timeout_s: float) -> None:
         """Wait until it ends; raises AssertionError with what it said if it does not end well."""
         assert self._process is not None

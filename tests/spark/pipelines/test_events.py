@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ def options(servers: str, tmp_path: Path) -> EventsOptions:
     return made
 
 
-def program(options: EventsOptions) -> PipelineProcess:
+def program(options: EventsOptions, *more: str) -> PipelineProcess:
     assert options.max_lateness is not None
     assert options.max_ahead is not None
     return PipelineProcess(
@@ -68,6 +69,7 @@ def program(options: EventsOptions) -> PipelineProcess:
         *("--sums", "amount", "--checkpoint", options.checkpoint, "--output", options.output),
         *("--max-offsets-per-trigger", str(PER_BATCH)),
         *("--dead-letter-topic", options.dead_letter_topic, "--window-topic", options.window_topic),
+        *more,
     )
 
 
@@ -123,9 +125,23 @@ def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
 ) -> None:
     expected = send(options)
     with program(options) as first:
-        wait_until(lambda: moment(options) or first.ended, 60, moment.__name__)
+        wait_until(lambda: moment(options) or first.ended, 100, moment.__name__)
         assert not first.ended, first.said()
         first.kill()
     with program(options) as second:
         second.finish(80)
+    assert_exact(options, expected)
+
+
+def test_a_stream_without_an_end_ends_in_order_when_it_is_told_to_and_goes_on_later(
+    options: EventsOptions,
+) -> None:
+    expected = send(options)
+    with program(options, "--every", "1 second") as live:
+        wait_until(lambda: windows_committed(options) or live.ended, 100, "two micro-batches of windows")
+        live.signal(signal.SIGTERM)
+        live.finish(30)
+        assert "Traceback" not in live.said()
+    with program(options) as rest:
+        rest.finish(80)
     assert_exact(options, expected)
