@@ -85,7 +85,7 @@ class Poller:
         self._selector.register(self._wake_receiver.fileno(), EVENT_READ, _WAKE)
         self._thread_id = 0
         self._round = 0  # polls so far
-        self._stalled_round = -1  # the one in which it was given way in vain
+        self._stalled_round = 0  # the one in which it was given way in vain
         self._waiter: threading.Lock | None = None
         pure_hand_over.enter(self)
 
