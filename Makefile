@@ -42,8 +42,9 @@ soak: $(VENV)/.installed-dev  ## faults and memory for a long time; SOAK_SECONDS
 bench: $(VENV)/.installed-dev  ## kclient beside its peers on a real broker, as ratios
 	@$(BIN)/python -m benchmarks
 
-bench-spark: $(SPARK_VENV)/.installed  ## the data source beside Spark's own connector, as ratios
-	@$(SPARK_BIN)/python -m benchmarks.spark
+bench-spark:  ## the data source beside Spark's own connector, as ratios
+	@$(MAKE) --no-print-directory spark-env SPARK_VENV=$(SPARK_VENV)-4.0.0 PYSPARK=pyspark==4.0.0
+	@$(SPARK_VENV)-4.0.0/bin/python -m benchmarks.spark
 
 docs: $(VENV)/.installed-dev  ## write the generated reference pages again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
