@@ -85,6 +85,7 @@ class Rig:
         self.log_starts: dict[TopicPartition, int] = {}
         self.committed: dict[TopicPartition, int] = {}
         self.generation = 0
+        self.metadata_held = False
         self.members: list[join_group.JoinGroupResponseMember] = []
         self.handlers: dict[ApiKeys, Callable[[Any, int], Any]] = {
             ApiKeys.FIND_COORDINATOR: self.find_coordinator,
@@ -135,7 +136,8 @@ class Rig:
             self.time.advance(self.time.round_ms)
 
     def answer(self) -> None:
-        if self.core.metadata.update_requested and not self.client._metadata_updates:
+        wanted_now = self.core.metadata.update_requested and not self.metadata_held
+        if wanted_now and not self.client._metadata_updates:
             topics = self.core.metadata.topics_to_request()
             wanted = None if topics is None else [metadata.MetadataRequestTopic(name=name) for name in topics]
             self.client.prepare_metadata_update(self.metadata_response(wanted))

@@ -115,6 +115,23 @@ class TestJoining:
         sent = {a.member_id: a.assignment for a in rig.sent(ApiKeys.SYNC_GROUP)[0].assignments}
         assert group_protocol.decode_assignment(sent["m-2"]).partitions == (U0, U1)
 
+    def test_a_leader_that_joins_before_its_own_topics_are_known_waits_for_them(self, rig: Any) -> None:
+        told = Told()
+        rig.metadata_held = True
+        rig.consumer.subscribe(("t",), told)
+        poll_for(rig, 200)
+        assert rig.sent(ApiKeys.JOIN_GROUP)
+        assert told.calls == []
+        rig.metadata_held = False
+        poll_for(rig, 200)
+        assert told.calls == [("assigned", [T0, T1])]
+
+    def test_a_topic_that_is_not_there_does_not_keep_a_leader_waiting(self, rig: Any) -> None:
+        told = Told()
+        rig.consumer.subscribe(("nowhere", "t"), told)
+        poll_for(rig, 500)
+        assert told.calls[0] == ("assigned", [T0, T1])
+
     def test_a_member_with_a_malformed_subscription_does_not_keep_the_others_from_theirs(
         self, rig: Any
     ) -> None:

@@ -62,13 +62,19 @@ class GroupLeader:
     def begin(self, assignor: str, members: Sequence[JoinGroupResponseMember], deadline_ms: int) -> None:
         """Lead a group: `assign` can be called once `wait_ms` is 0, which it is at `deadline_ms` at the latest."""
         subscriptions = group_protocol.decode_members(members, self._log)
+        topics = _topics(subscriptions)
         version = self._metadata.update_version
-        if self._subscriptions.group_subscribe(_topics(subscriptions)):
+        if self._subscriptions.group_subscribe(topics):
             # Topics that only other members subscribe to are not known here yet.
             version = self._metadata.request_update_for_new_topics()
-        else:
+        elif not self._metadata.update_requested or not self._lacks(topics):
             version -= 1
         self._assignment = _Assignment(self._assignors[assignor], subscriptions, version, deadline_ms)
+
+    def _lacks(self, topics: set[str]) -> bool:
+        """Whether some are not known: joining may be faster than the answer that tells of them."""
+        cluster = self._metadata.fetch()
+        return not all(cluster.partition_count(topic) for topic in topics)
 
     def wait_ms(self, now_ms: int) -> int:
         """How long the assignment in the making waits for metadata at most."""
