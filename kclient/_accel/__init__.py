@@ -36,35 +36,22 @@ def _choose(wanted: str | None) -> str:
 IMPL = _choose(os.environ.get("KCLIENT_IMPL"))
 
 if TYPE_CHECKING or IMPL == "python":
-    from kclient._accel.pure import (
-        BatchBuilder,
-        BatchResult,
-        FrameMemory,
-        Future,
-        Poller,
-        RecordReader,
-        crc32c,
-        decode_records,
-        encode_record,
-        hand_over,
-        key_partitions,
-        murmur2,
-    )
+    from kclient._accel import pure as _body
 else:
-    from kclient._accel.native import (
-        BatchBuilder,
-        BatchResult,
-        FrameMemory,
-        Future,
-        Poller,
-        RecordReader,
-        crc32c,
-        decode_records,
-        encode_record,
-        hand_over,
-        key_partitions,
-        murmur2,
-    )
+    from kclient._accel import native as _body
+
+BatchBuilder = _body.BatchBuilder
+BatchResult = _body.BatchResult
+FrameMemory = _body.FrameMemory
+Future = _body.Future
+Poller = _body.Poller
+RecordReader = _body.RecordReader
+crc32c = _body.crc32c
+decode_records = _body.decode_records
+encode_record = _body.encode_record
+hand_over = _body.hand_over
+key_partitions = _body.key_partitions
+murmur2 = _body.murmur2
 
 __all__ = [
     "IMPL",

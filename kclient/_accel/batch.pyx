@@ -24,6 +24,7 @@ from libc.string cimport memcpy
 import os
 import time
 
+from kclient._accel.closed_batch import decompressed, records_of, spread
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_batch_input import (
     MAX_RECORD_BYTES,
@@ -38,7 +39,6 @@ from kclient._accel.pure_batch_input import (
     too_large,
     unfit,
 )
-from kclient._accel.pure_records import decode_records
 
 from kclient._accel.wire cimport (
     crc32c_of, crc32c_setup, murmur2_of, put_16, put_32, put_64, put_varint, varint_size,
@@ -402,15 +402,7 @@ cdef class BatchBuilder:
         body = memoryview(self.store)[HEADER_BYTES:]
         if not self.whole_size:
             return body
-        size = self.whole_size - HEADER_BYTES
-        found, error = hooks.decompress(self.attributes & CODEC_BITS, body, size)
-        if error is not None:
-            raise error
-        if len(found) != size:
-            raise hooks.corrupt_error(
-                f"{self.topic}-{self.partition}: {size} bytes of records were compressed, and {len(found)} come back"
-            )
-        return memoryview(found)
+        return decompressed(self, self.attributes & CODEC_BITS, body, self.whole_size - HEADER_BYTES)
 
     def close(self, producer_id, producer_epoch, base_sequence, attributes, compressed=None):
         cdef Store store = self.store
@@ -477,26 +469,10 @@ cdef class BatchBuilder:
         return [memoryview(self.store)]
 
     def records(self):
-        base_ts = self.base_ts
-        result = self.result
-        for record in decode_records(bytes(self.body()), self.count):
-            _, delta, index, key, value, headers = record
-            key_size = -1 if key is None else len(key)
-            value_size = -1 if value is None else len(value)
-            future = Future(result, index, base_ts + delta, key_size, value_size)
-            yield base_ts + delta, key, value, headers, future
+        return records_of(self, self.base_ts, Future)
 
     def split(self, Py_ssize_t limit, new_result):
-        cdef BatchBuilder batch = None
-        cdef list batches = [], starts = []
-        for index, (timestamp_ms, key, value, headers, _) in enumerate(self.records()):
-            if batch is None or batch.append(timestamp_ms, key, value, headers) is None:
-                batch = BatchBuilder(self.topic, self.partition, limit, new_result(), self.created_ms)
-                batch.append(timestamp_ms, key, value, headers)
-                batches.append(batch)
-                starts.append((index, batch.result))
-        self.result.hand_over(starts)
-        return batches
+        return spread(self, limit, new_result)
 
     def release(self):
         self.closed = True

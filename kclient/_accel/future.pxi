@@ -42,12 +42,7 @@ cdef class Future:
         # First what is asked for most, of every record at the end of a program that checks them all.
         if result.done and result.error is None:
             return None
-        if not self.done() and not self._wait(timeout):
-            raise hooks.timeout_error(
-                f"{result.topic}-{result.partition}: the record was not acknowledged within {timeout} s; "
-                "it may still be"
-            )
-        return self.resolved_error()
+        return result.outcome(self._index, timeout)
 
     def add_done_callback(self, callback):
         """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
@@ -67,13 +62,3 @@ cdef class Future:
         """The record's error as far as it is known now."""
         result, index = self.resolve()
         return result.record_error(index)
-
-    cdef bint _wait(self, timeout) except -1:
-        # Follows the record alone: the batch's other parts, if it is cut up, may take longer.
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            result, _ = self.resolve()
-            if result.done:
-                return True
-            if not result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic())):
-                return self.done()

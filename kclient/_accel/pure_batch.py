@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kclient._accel.hooks import hooks
+from kclient._accel.closed_batch import decompressed, records_of, spread
 from kclient._accel.pure_batch_input import (
     MAX_RECORD_BYTES,
     Column,
@@ -26,7 +26,6 @@ from kclient._accel.pure_batch_input import (
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import Buffer, crc32c
-from kclient._accel.pure_records import decode_records
 from kclient._accel.varint import zigzag
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -294,14 +293,7 @@ class BatchBuilder:
             if not self._uncompressed_size:
                 return body
         size = self._uncompressed_size - HEADER_BYTES
-        found, error = hooks.decompress(self._attributes & _CODEC_BITS, body, size)
-        if error is not None:
-            raise error
-        if len(found) != size:
-            raise hooks.corrupt_error(
-                f"{self.topic}-{self.partition}: {size} bytes of records were compressed, and {len(found)} come back"
-            )
-        return memoryview(found)
+        return decompressed(self, self._attributes & _CODEC_BITS, body, size)
 
     def close(
         self,
@@ -364,14 +356,7 @@ class BatchBuilder:
         self,
     ) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
         """Timestamp, key, value, headers and a future of every record. Raises as `body` does."""
-        base_ts = self._base_ts
-        result = self.result
-        for record in decode_records(bytes(self.body()), self.count):
-            _, delta, index, key, value, headers = record
-            key_size = -1 if key is None else len(key)
-            value_size = -1 if value is None else len(value)
-            future = Future(result, index, base_ts + delta, key_size, value_size)
-            yield base_ts + delta, key, value, headers, future
+        return records_of(self, self._base_ts, Future)
 
     def split(self, limit: int, new_result: Callable[[], BatchResult]) -> list[BatchBuilder]:
         """Spread the records over batches of at most `limit` bytes each, in order; this one takes no more part.
@@ -379,16 +364,7 @@ class BatchBuilder:
         The futures, callbacks and waiters of this batch's result follow their records. The new batches are open, and
         as old as this one. Raises as `body` does, and then nothing has changed.
         """
-        batches: list[BatchBuilder] = []
-        starts: list[tuple[int, BatchResult]] = []
-        for index, (timestamp_ms, key, value, headers, _) in enumerate(self.records()):
-            if not batches or batches[-1].append(timestamp_ms, key, value, headers) is None:
-                batch = BatchBuilder(self.topic, self.partition, limit, new_result(), self.created_ms)
-                batch.append(timestamp_ms, key, value, headers)
-                batches.append(batch)
-                starts.append((index, batch.result))
-        self.result.hand_over(starts)
-        return batches
+        return spread(self, limit, new_result)
 
     def release(self) -> None:
         """Let go of the bytes. A request that still carries them keeps them alive for itself."""

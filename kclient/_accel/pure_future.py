@@ -173,6 +173,25 @@ class BatchResult:
                 latch.release()
         return True
 
+    def outcome(self, index: int, timeout_s: float | None = None) -> BaseException | None:
+        """The error of the batch's `index`-th record, None if it was written; waits for it.
+
+        Follows the record alone: the batch's other parts, if it is cut up, may take longer. Raises a TimeoutError if
+        the time is over before.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        in_time = True
+        while True:
+            result, at = self.successor(index)
+            if result.done:
+                return result.record_error(at)
+            if not in_time:
+                raise hooks.timeout_error(
+                    f"{self.topic}-{self.partition}: the record was not acknowledged within {timeout_s} s; "
+                    "it may still be"
+                )
+            in_time = result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic()))
+
     def successor(self, index: int) -> tuple[BatchResult, int]:
         """The result that now stands for the record `index` of this batch, and its index there."""
         result = self
@@ -264,12 +283,7 @@ class Future:
         # First what is asked for most, of every record at the end of a program that checks them all.
         if result.done and result.error is None:
             return None
-        if not self.done() and not self._wait(timeout):
-            raise hooks.timeout_error(
-                f"{result.topic}-{result.partition}: the record was not acknowledged within {timeout} s; "
-                "it may still be"
-            )
-        return self.resolved_error()
+        return result.outcome(self._index, timeout)
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
@@ -289,13 +303,3 @@ class Future:
         """The record's error as far as it is known now."""
         result, index = self.resolve()
         return result.record_error(index)
-
-    def _wait(self, timeout: float | None) -> bool:
-        # Follows the record alone: the batch's other parts, if it is cut up, may take longer.
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            result, _ = self.resolve()
-            if result.done:
-                return True
-            if not result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic())):
-                return self.done()

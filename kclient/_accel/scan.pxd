@@ -28,37 +28,10 @@ cdef struct Found:
     int64_t end
 
 
-cdef inline Fault take_varint(const uint8_t* data, int64_t* at, int64_t end, uint32_t* found) noexcept nogil:
-    """An unsigned varint of 32 bits; `at` moves behind it."""
-    cdef int64_t pos = at[0]
-    cdef uint32_t raw
-    cdef uint8_t byte
-    cdef int shift = 7
-    if pos >= end:
-        return CUT_OFF
-    byte = data[pos]
-    pos += 1
-    raw = byte
-    if byte >= 0x80:
-        raw &= 0x7F
-        while True:
-            if pos >= end:
-                return CUT_OFF
-            byte = data[pos]
-            pos += 1
-            raw |= <uint32_t>(byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 28:
-                return LONG_VARINT
-    at[0] = pos
-    found[0] = raw
-    return SOUND
-
-
-cdef inline Fault take_varlong(const uint8_t* data, int64_t* at, int64_t end, uint64_t* found) noexcept nogil:
-    """The same of 64 bits."""
+cdef inline Fault take_bits(
+    const uint8_t* data, int64_t* at, int64_t end, int last_shift, Fault too_long, uint64_t* found
+) noexcept nogil:
+    """Unsigned bits in groups of seven, the last of which is shifted by `last_shift`; `at` moves behind them."""
     cdef int64_t pos = at[0]
     cdef uint64_t raw
     cdef uint8_t byte
@@ -79,11 +52,25 @@ cdef inline Fault take_varlong(const uint8_t* data, int64_t* at, int64_t end, ui
             if byte < 0x80:
                 break
             shift += 7
-            if shift > 63:
-                return LONG_VARLONG
+            if shift > last_shift:
+                return too_long
     at[0] = pos
     found[0] = raw
     return SOUND
+
+
+cdef inline Fault take_varint(const uint8_t* data, int64_t* at, int64_t end, uint32_t* found) noexcept nogil:
+    """An unsigned varint of 32 bits; what is beyond them is cut off."""
+    cdef uint64_t raw
+    cdef Fault fault = take_bits(data, at, end, 28, LONG_VARINT, &raw)
+    if fault == SOUND:
+        found[0] = <uint32_t>raw
+    return fault
+
+
+cdef inline Fault take_varlong(const uint8_t* data, int64_t* at, int64_t end, uint64_t* found) noexcept nogil:
+    """The same of 64 bits."""
+    return take_bits(data, at, end, 63, LONG_VARLONG, found)
 
 
 cdef inline Fault skip_headers(const uint8_t* data, int64_t* at, int64_t end, int64_t stop, Found* found) noexcept nogil:
