@@ -5,20 +5,14 @@ The embedded broker is `kclient.broker.EmbeddedKafka`; every error class is in `
 
 from __future__ import annotations
 
+import typing
+
 from kclient._accel import IMPL
 from kclient._version import __version__
-from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.node import Node
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer import (
-    ConsumerInterceptor,
-    ConsumerRebalanceListener,
-    ConsumerRecord,
-    ConsumerRecords,
-    KafkaConsumer,
-)
 from kclient.errors import (
     AdminError,
     AuthenticationError,
@@ -42,24 +36,67 @@ from kclient.errors import (
     UnknownTopicOrPartitionError,
     WakeupError,
 )
-from kclient.producer import (
-    KafkaProducer,
-    Partitioner,
-    ProducerInterceptor,
-    ProducerRecord,
-    RecordMetadata,
-    RoundRobinPartitioner,
-)
-from kclient.serialization import (
-    Deserializer,
-    JsonDeserializer,
-    JsonSerializer,
-    Serde,
-    Serializer,
-    StringDeserializer,
-    StringSerializer,
-)
-from kclient.utils.futures import KafkaFuture
+from kclient.utils import lazy
+
+if typing.TYPE_CHECKING:
+    from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+    from kclient.consumer import (
+        ConsumerInterceptor,
+        ConsumerRebalanceListener,
+        ConsumerRecord,
+        ConsumerRecords,
+        KafkaConsumer,
+    )
+    from kclient.producer import (
+        KafkaProducer,
+        Partitioner,
+        ProducerInterceptor,
+        ProducerRecord,
+        RecordMetadata,
+        RoundRobinPartitioner,
+    )
+    from kclient.serialization import (
+        Deserializer,
+        JsonDeserializer,
+        JsonSerializer,
+        Serde,
+        Serializer,
+        StringDeserializer,
+        StringSerializer,
+    )
+    from kclient.utils.futures import KafkaFuture
+else:
+    __getattr__, __dir__ = lazy.names(
+        __name__,
+        {
+            "kclient.admin": ("KafkaAdminClient", "NewTopic", "OffsetSpec"),
+            "kclient.consumer": (
+                "ConsumerInterceptor",
+                "ConsumerRebalanceListener",
+                "ConsumerRecord",
+                "ConsumerRecords",
+                "KafkaConsumer",
+            ),
+            "kclient.producer": (
+                "KafkaProducer",
+                "Partitioner",
+                "ProducerInterceptor",
+                "ProducerRecord",
+                "RecordMetadata",
+                "RoundRobinPartitioner",
+            ),
+            "kclient.serialization": (
+                "Deserializer",
+                "JsonDeserializer",
+                "JsonSerializer",
+                "Serde",
+                "Serializer",
+                "StringDeserializer",
+                "StringSerializer",
+            ),
+            "kclient.utils.futures": ("KafkaFuture",),
+        },
+    )
 
 __all__ = [
     "IMPL",

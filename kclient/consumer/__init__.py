@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
-from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
-from kclient.consumer.config import ConsumerConfig
-from kclient.consumer.interceptor import ConsumerInterceptor
-from kclient.consumer.kafka_consumer import KafkaConsumer
-from kclient.consumer.listener import ConsumerRebalanceListener
-from kclient.consumer.types import ConsumerRecord, ConsumerRecords
+import typing
+
+from kclient.utils import lazy
+
+if typing.TYPE_CHECKING:
+    from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
+    from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
+    from kclient.consumer.config import ConsumerConfig
+    from kclient.consumer.interceptor import ConsumerInterceptor
+    from kclient.consumer.kafka_consumer import KafkaConsumer
+    from kclient.consumer.listener import ConsumerRebalanceListener
+    from kclient.consumer.types import ConsumerRecord, ConsumerRecords
+else:
+    __getattr__, __dir__ = lazy.names(
+        __name__,
+        {
+            "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
+            "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
+            "kclient.consumer.config": ("ConsumerConfig",),
+            "kclient.consumer.interceptor": ("ConsumerInterceptor",),
+            "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
+            "kclient.consumer.listener": ("ConsumerRebalanceListener",),
+            "kclient.consumer.types": ("ConsumerRecord", "ConsumerRecords"),
+        },
+    )
 
 __all__ = [
     "BinaryColumn",

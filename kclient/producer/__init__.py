@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from kclient.producer.bulk import BulkFuture, RecordRange
-from kclient.producer.config import ProducerConfig
-from kclient.producer.interceptor import ProducerInterceptor
-from kclient.producer.kafka_producer import KafkaProducer
-from kclient.producer.partitioner import DefaultPartitioner, Partitioner, RoundRobinPartitioner
-from kclient.producer.types import ProducerRecord, RecordMetadata
+import typing
+
+from kclient.utils import lazy
+
+if typing.TYPE_CHECKING:
+    from kclient.producer.bulk import BulkFuture, RecordRange
+    from kclient.producer.config import ProducerConfig
+    from kclient.producer.interceptor import ProducerInterceptor
+    from kclient.producer.kafka_producer import KafkaProducer
+    from kclient.producer.partitioner import DefaultPartitioner, Partitioner, RoundRobinPartitioner
+    from kclient.producer.types import ProducerRecord, RecordMetadata
+else:
+    __getattr__, __dir__ = lazy.names(
+        __name__,
+        {
+            "kclient.producer.bulk": ("BulkFuture", "RecordRange"),
+            "kclient.producer.config": ("ProducerConfig",),
+            "kclient.producer.interceptor": ("ProducerInterceptor",),
+            "kclient.producer.kafka_producer": ("KafkaProducer",),
+            "kclient.producer.partitioner": ("DefaultPartitioner", "Partitioner", "RoundRobinPartitioner"),
+            "kclient.producer.types": ("ProducerRecord", "RecordMetadata"),
+        },
+    )
 
 __all__ = [
     "BulkFuture",

@@ -5,12 +5,14 @@ already.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kclient.consumer import BinaryColumn, RecordColumns
 from kclient.spark.output import OutputColumn
+
+if TYPE_CHECKING:
+    from kclient.consumer import BinaryColumn, RecordColumns
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _MILLIS = pa.timestamp("ms", tz="UTC")

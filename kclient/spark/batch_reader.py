@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kclient.spark.batch_planner import plan_batch
-from kclient.spark.condition import Condition
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
-from kclient.spark.range_reader import read_range
-from kclient.spark.resolver import OffsetResolver
+
+if TYPE_CHECKING:
+    from kclient.spark.condition import Condition
 
 
 class KafkaBatchReader(DataSourceReader):
-    """Plans on the driver, reads on the executors. Holds no client, so that it can be pickled."""
+    """Plans on the driver, reads on the executors. Holds no client, so that it can be pickled.
+
+    Each of the two imports what it needs alone, as they take place in different processes.
+    """
 
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
         self._options = options
@@ -26,6 +28,9 @@ class KafkaBatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
+        from kclient.spark.batch_planner import plan_batch
+        from kclient.spark.resolver import OffsetResolver
+
         ranges = plan_batch(self._options, OffsetResolver(self._options), self.condition)
         return [InputPartition(each) for each in ranges]
 
@@ -33,4 +38,8 @@ class KafkaBatchReader(DataSourceReader):
         """The records of one task as Arrow record batches."""
         # Out of no task at all Spark makes one: PySpark 4.0 with None, later ones with a partition of None.
         wanted = None if partition is None else partition.value
-        return iter(()) if wanted is None else read_range(self._options, self._output, wanted)
+        if wanted is None:
+            return iter(())
+        from kclient.spark.range_reader import read_range
+
+        return read_range(self._options, self._output, wanted)

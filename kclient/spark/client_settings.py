@@ -5,11 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from kclient.admin.config import AdminConfig
-from kclient.config import definition_of
-from kclient.consumer import ConsumerConfig
 from kclient.errors import ConfigError
-from kclient.producer.config import ProducerConfig
 from kclient.spark.option_names import Use
 
 _log = logging.getLogger(__name__)
@@ -90,8 +86,12 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
 def _check(settings: Mapping[str, str], use: Use) -> None:
     try:
         if use.reads:
+            from kclient.consumer import ConsumerConfig
+
             ConsumerConfig.parse(settings)
         else:
+            from kclient.producer import ProducerConfig
+
             ProducerConfig.parse(settings)
     except ConfigError as error:
         raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
@@ -114,6 +114,9 @@ def sample_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 def admin_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Those settings that an admin client has as well."""
+    from kclient.admin.config import AdminConfig
+    from kclient.config import definition_of
+
     known = definition_of(AdminConfig)
     return {name: value for name, value in settings.items() if name in known}
 

@@ -2,6 +2,9 @@
 
 Spark's Python workers live on between tasks, for about a minute without work. A connection that is there already
 saves a task what connecting and finding the leaders takes. Clients with the same settings are the same.
+
+A kind of client is imported where the first one is made: no process of Spark's uses all of them, and each query starts
+a process.
 """
 
 from __future__ import annotations
@@ -10,18 +13,20 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from kclient.admin import KafkaAdminClient
-from kclient.consumer import KafkaConsumer
-from kclient.producer import KafkaProducer
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.time import SYSTEM_TIME
 
-BytesConsumer: TypeAlias = KafkaConsumer[bytes, bytes]
-BytesProducer: TypeAlias = KafkaProducer[bytes, bytes]
+if TYPE_CHECKING:
+    from kclient.admin import KafkaAdminClient
+    from kclient.consumer import KafkaConsumer
+    from kclient.producer import KafkaProducer
+
+BytesConsumer: TypeAlias = "KafkaConsumer[bytes, bytes]"
+BytesProducer: TypeAlias = "KafkaProducer[bytes, bytes]"
 _Key: TypeAlias = tuple[tuple[str, str], ...]
 
 _IDLE_MS = 5 * 60_000
@@ -82,6 +87,8 @@ _clients = _Clients()
 @contextmanager
 def leased_consumer(settings: Mapping[str, str]) -> Iterator[BytesConsumer]:
     """A consumer that is nobody else's until the block ends. After an error it is closed, as its state is unknown."""
+    from kclient.consumer import KafkaConsumer
+
     clients, key = _clients, _key(settings)
     consumer = clients.take(key) or KafkaConsumer(settings)
     try:
@@ -95,6 +102,8 @@ def leased_consumer(settings: Mapping[str, str]) -> Iterator[BytesConsumer]:
 
 def shared_admin(settings: Mapping[str, str]) -> KafkaAdminClient:
     """The admin client with these settings; not to be closed."""
+    from kclient.admin import KafkaAdminClient
+
     clients, key = _clients, _key(settings)
     with clients.lock:
         admin = clients.admins.get(key)
@@ -105,6 +114,8 @@ def shared_admin(settings: Mapping[str, str]) -> KafkaAdminClient:
 
 def shared_producer(settings: Mapping[str, str]) -> BytesProducer:
     """The producer with these settings; not to be closed, but dropped after an error."""
+    from kclient.producer import KafkaProducer
+
     clients, key = _clients, _key(settings)
     with clients.lock:
         producer = clients.producers.get(key)

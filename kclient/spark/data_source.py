@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-)
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
 
 from kclient.errors import ConfigError
-from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.option_names import Use
 from kclient.spark.option_values import parse_boolean
 from kclient.spark.options import check_any, parse_sink, parse_source
 from kclient.spark.schema import output_columns, source_schema
-from kclient.spark.sink import KafkaBatchWriter, stream_writer
-from kclient.spark.sink_columns import sink_columns
-from kclient.spark.stream_reader import KafkaStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
 
 
 class KafkaDataSource(DataSource):
     """Kafka as a source and a sink of Spark, batch and streaming: `format("kclient")`.
 
     Everything it makes can be pickled and connects only when it is used. Wrong options raise ConfigError, which Spark
-    shows with its text.
+    shows with its text. Readers and writers are imported where they are asked for: Spark has this class in every one of
+    its Python processes, and each does one thing.
     """
 
     @classmethod
@@ -44,6 +45,8 @@ class KafkaDataSource(DataSource):
         options = parse_source(self.options, Use.BATCH_READ)
         output = output_columns(schema)
         if not options.filter_pushdown:
+            from kclient.spark.batch_reader import KafkaBatchReader
+
             return KafkaBatchReader(options, output)
         try:
             from kclient.spark.filtering_reader import FilteringBatchReader
@@ -55,6 +58,8 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For `spark.readStream`."""
+        from kclient.spark.stream_reader import KafkaStreamReader
+
         return KafkaStreamReader(parse_source(self.options, Use.STREAM_READ), output_columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -63,6 +68,9 @@ class KafkaDataSource(DataSource):
             raise ConfigError(
                 "Kafka's topics are appended to: use mode('append'), not overwrite.", name="mode"
             )
+        from kclient.spark.sink import KafkaBatchWriter
+        from kclient.spark.sink_columns import sink_columns
+
         options = parse_sink(self.options, Use.BATCH_WRITE)
         return KafkaBatchWriter(options, sink_columns(schema, options.topic))
 
@@ -72,5 +80,8 @@ class KafkaDataSource(DataSource):
         overwrite: bool,  # noqa: ARG002 - true in output mode complete, which appends every result
     ) -> DataSourceStreamWriter:
         """For `df.writeStream`, in output mode append or complete."""
+        from kclient.spark.sink import stream_writer
+        from kclient.spark.sink_columns import sink_columns
+
         options = parse_sink(self.options, Use.STREAM_WRITE)
         return stream_writer(options, sink_columns(schema, options.topic), schema)

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kclient.spark.committer import GroupCommitter
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
-from kclient.spark.range_reader import read_range
-from kclient.spark.resolver import OffsetResolver
-from kclient.spark.stream_planner import StreamPlanner
-from kclient.spark.watcher import RecordWatcher
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
+
+    from kclient.spark.stream_planner import StreamPlanner
 
 _NO_LIMIT = 2**63 - 1
 
@@ -25,7 +22,7 @@ class KafkaStreamReader(DataSourceStreamReader):
     """Plans in one process of the driver's, and is pickled into the tasks, which only read.
 
     The one class serves PySpark 4.0 and 4.1 as well, which call `latestOffset()` without arguments and know no
-    limits: AvailableNow is one batch there.
+    limits: AvailableNow is one batch there. Planning and reading each import what they need alone.
     """
 
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
@@ -39,6 +36,11 @@ class KafkaStreamReader(DataSourceStreamReader):
     @property
     def _planner(self) -> StreamPlanner:
         if self._made is None:
+            from kclient.spark.committer import GroupCommitter
+            from kclient.spark.resolver import OffsetResolver
+            from kclient.spark.stream_planner import StreamPlanner
+            from kclient.spark.watcher import RecordWatcher
+
             options = self._options
             group_id = options.commit_group_id
             self._made = StreamPlanner(
@@ -85,6 +87,8 @@ class KafkaStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow record batches."""
+        from kclient.spark.range_reader import read_range
+
         return read_range(self._options, self._output, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import RecordColumns
 from kclient.errors import KafkaError
 from kclient.spark import clients
 from kclient.spark.client_settings import PROBE_WAIT_MS, probe_settings, sample_settings
 from kclient.spark.clients import BytesConsumer
 from kclient.utils.time import SYSTEM_TIME, Time
+
+if TYPE_CHECKING:
+    from kclient.consumer import RecordColumns
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,85 @@
+"""What Spark's Python processes import of kclient: each does one thing, and every query starts one that only plans."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# As the process that plans a stream does it; what is imported so far is Spark's.
+START = """
+import sys
+import pyspark.sql.streaming.python_streaming_source_runner
+from pyspark.sql.datasource import CaseInsensitiveDict
+spark = set(sys.modules)
+from kclient.spark.data_source import KafkaDataSource
+def source(**options):
+    return KafkaDataSource(CaseInsensitiveDict({"kafka.bootstrap.servers": "127.0.0.1:1", **options}))
+"""
+END = """
+print(*(name for name in sys.modules if name not in spark))
+"""
+STEPS = {
+    "the class": "",
+    "a plan": """
+source = source(subscribe="t", startingOffsets="earliest")
+reader = source.streamReader(source.schema())
+assert reader._planner
+from kclient.spark import clients
+clients.shared_admin(reader._planner._resolver._settings).close()
+""",
+    "a task that reads": """
+source = source(subscribe="t", startingOffsets="earliest")
+reader = source.reader(source.schema())
+from kclient.spark.ranges import OffsetRange
+from kclient.common.topic_partition import TopicPartition
+import pyspark.sql.datasource, itertools
+wanted = OffsetRange(TopicPartition("t", 0), 0, 0)
+assert list(reader.read(pyspark.sql.datasource.InputPartition(wanted))) == []
+""",
+    "a task that writes": """
+from pyspark.sql.types import StructField, StructType, BinaryType
+sink = source(topic="t").writer(StructType([StructField("value", BinaryType())]), False)
+assert sink.write(iter([])).written == {}
+from kclient.spark import clients
+clients.shared_producer(sink._options.settings)
+clients.close_all()
+""",
+}
+CLIENTS = {
+    "kclient.admin.kafka_admin_client",
+    "kclient.consumer.kafka_consumer",
+    "kclient.producer.kafka_producer",
+}
+USED = {
+    "the class": set(),
+    "a plan": {"kclient.admin.kafka_admin_client"},
+    "a task that reads": {"kclient.consumer.kafka_consumer"},
+    "a task that writes": {"kclient.producer.kafka_producer"},
+}
+# Of the standard library and of others, where nothing that a query does needs them.
+HEAVY = {
+    "asyncio",
+    "concurrent",
+    "ctypes",
+    "http",
+    "multiprocessing",
+    "numpy",
+    "pandas",
+    "rich",
+    "unittest",
+    "xml",
+}
+OURS = {"kclient.broker", "kclient.cli", "kclient.testing", "kclient.spark.pipelines"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_process_imports_the_client_that_it_uses_and_no_other(step: str) -> None:
+    program = START + STEPS[step] + END
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    imported = set(done.stdout.split())
+    assert imported & CLIENTS == USED[step]
+    assert not imported & OURS
+    assert not {name.partition(".")[0] for name in imported} & HEAVY
