@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from kclient.admin import KafkaAdminClient, OffsetSpec
+from kclient.admin import OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import AdminError, ConfigError, KafkaError, UnknownTopicOrPartitionError
 from kclient.spark import clients
@@ -17,9 +17,15 @@ from kclient.spark.offsets import EARLIEST, LATEST, Bound, Kind, Offsets
 from kclient.spark.options import SourceOptions
 from kclient.utils.time import SYSTEM_TIME, Time
 
+if TYPE_CHECKING:
+    from kclient.admin import KafkaAdminClient
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Missing: TypeAlias = str | TopicPartition
+"""A topic, or a partition, that the options name."""
 
 
 class OffsetResolver:
@@ -34,17 +40,29 @@ class OffsetResolver:
         self._settings = admin_settings(options.settings)
         self._time = time
 
-    def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that the options name, as they are now."""
-        subscription = self._options.subscription
-        if subscription.partitions:
-            return subscription.partitions
-        if subscription.pattern is None:
-            return self._partitions_of(subscription.topics)
-        matches = re.compile(subscription.pattern).fullmatch
-        listed = self._ask("listing topics", lambda admin: admin.list_topics())
-        # A topic may be deleted between the two questions.
-        return self._partitions_of([topic for topic in listed if matches(topic)], may_vanish=True)
+    def partitions(self, known: Collection[TopicPartition] | None = None) -> frozenset[TopicPartition]:
+        """The partitions that the options name, as they are now.
+
+        `known` are those that the query has read so far; None if it is a new one, which cannot have lost anything.
+        Raises UnknownTopicOrPartitionError for what the options name and Kafka does not have, and DataLossError if it
+        was known. With failOnDataLoss=false a query that has begun goes on with what is left.
+        """
+        fails = known is None or self._options.fail_on_data_loss
+        tries = self._options.retries if fails else 0
+        found, missing = self._look_up()
+        while missing and tries > 0:
+            # One that was created a moment ago is not known to every broker yet.
+            _log.warning("There is no %s yet; it is looked for again.", _listed(missing))
+            self._time.sleep_ms(self._options.retry_interval_ms)
+            tries -= 1
+            found, missing = self._look_up()
+        if missing:
+            self._report_missing(missing, known)
+        return found
+
+    def partitions_that_exist(self) -> frozenset[TopicPartition]:
+        """The partitions that the options name, without those that are not there."""
+        return self._look_up()[0]
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each partition."""
@@ -144,21 +162,29 @@ class OffsetResolver:
             name=bound.option,
         )
 
-    def _partitions_of(
-        self, topics: Collection[str], *, may_vanish: bool = False
-    ) -> frozenset[TopicPartition]:
+    def _look_up(self) -> tuple[frozenset[TopicPartition], Sequence[Missing]]:
+        """The partitions that are there, and the topics or partitions that were named and are not."""
+        subscription = self._options.subscription
+        if subscription.pattern is not None:
+            matches = re.compile(subscription.pattern).fullmatch
+            listed = self._ask("listing topics", lambda admin: admin.list_topics())
+            # One of them may be deleted before it is described: nobody has named it.
+            return self._describe([topic for topic in listed if matches(topic)]), []
+        if subscription.partitions:
+            wanted = subscription.partitions
+            found = wanted & self._describe({tp.topic for tp in wanted})
+            return found, sorted(wanted - found)
+        found = self._describe(subscription.topics)
+        return found, sorted(set(subscription.topics) - {tp.topic for tp in found})
+
+    def _describe(self, topics: Collection[str]) -> frozenset[TopicPartition]:
         if not topics:
             return frozenset()
         try:
             described = self._ask("describing topics", lambda admin: admin.describe_topics(sorted(topics)))
         except AdminError as error:
-            gone = {
-                name for name, each in error.errors.items() if isinstance(each, UnknownTopicOrPartitionError)
-            }
-            if len(gone) != len(error.errors):
+            if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
                 raise
-            if not may_vanish:
-                self._report_missing(gone)
             described = dict(error.results)
         return frozenset(
             TopicPartition(info.topic, info.partition)
@@ -166,11 +192,22 @@ class OffsetResolver:
             for info in topic.partitions
         )
 
-    def _report_missing(self, topics: Collection[str]) -> None:
-        names = ", ".join(sorted(topics))
-        report_data_loss(
-            self._options.fail_on_data_loss, f"There is no topic {names} ({self._options.subscription})."
-        )
+    def _report_missing(self, missing: Collection[Missing], known: Collection[TopicPartition] | None) -> None:
+        fails = self._options.fail_on_data_loss
+        was_there = {*(known or ()), *(tp.topic for tp in known or ())}
+        never = [each for each in missing if each not in was_there]
+        if never:
+            servers = self._settings["bootstrap.servers"]
+            text = f"There is no {_listed(never)} on {servers} ({self._options.subscription})."
+            if known is None or fails:
+                raise UnknownTopicOrPartitionError(
+                    f"{text} Create it before the query starts, or correct the name; topics that may come later can "
+                    "be read with subscribePattern."
+                )
+            _log.warning("%s The query goes on without it, as failOnDataLoss is false.", text)
+        gone = [each for each in missing if each in was_there]
+        if gone:
+            report_data_loss(fails, f"The {_listed(gone)} was read before and is not there any more.")
 
     def _list(self, specs: Mapping[TopicPartition, int]) -> Offsets:
         if not specs:
@@ -195,6 +232,11 @@ class OffsetResolver:
                 )
             clients.drop_admin(self._settings)
             self._time.sleep_ms(self._options.retry_interval_ms)
+
+
+def _listed(missing: Collection[Missing]) -> str:
+    kind = "topic" if any(isinstance(each, str) for each in missing) else "partition"
+    return f"{kind} {', '.join(map(str, missing))}"
 
 
 def _passing(error: KafkaError) -> bool:

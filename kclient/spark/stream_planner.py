@@ -84,7 +84,8 @@ class StreamPlanner:
 
     def prepare_for_available_now(self) -> None:
         """From now on, nothing that comes later is read."""
-        self._frozen = self._resolver.latest(self._resolver.partitions())
+        # Whether this is a new query, and a topic must be there, is not known yet.
+        self._frozen = self._resolver.latest(self._resolver.partitions_that_exist())
 
     def latest_offset(self, start: Mapping[str, Any] | None, *, all_available: bool) -> Mapping[str, Any]:
         """The end of the batch that begins at `start`; `start` itself if there is nothing to read, or not enough.
@@ -157,7 +158,7 @@ class StreamPlanner:
         return bound.kind is Kind.EARLIEST
 
     def _next(self, known: Offsets, all_available: bool) -> Offsets:
-        partitions = self._resolver.partitions()
+        partitions = self._resolver.partitions(known)
         if self._frozen is not None:
             partitions &= set(self._frozen)
         starts = {tp: offset for tp, offset in known.items() if tp in partitions}

@@ -10,7 +10,7 @@ from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
-from kclient.errors import ConfigError, KafkaTimeoutError
+from kclient.errors import ConfigError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kclient.producer import KafkaProducer
 from kclient.spark import clients
 from kclient.spark.data_loss import DataLossError
@@ -58,11 +58,64 @@ def test_partitions_of_topics_of_a_pattern_and_as_assigned(servers: str) -> None
     assert OffsetResolver(source(servers, assign='{"t":[1]}')).partitions() == {T1}
 
 
-def test_a_topic_that_is_not_there_is_named(servers: str) -> None:
-    with pytest.raises(DataLossError, match="There is no topic away"):
-        OffsetResolver(source(servers, subscribe="t,away")).partitions()
-    lenient = source(servers, subscribe="t,away", failOnDataLoss="false")
-    assert OffsetResolver(lenient).partitions() == {T0, T1}
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("subscribe", "t,away,gone", "There is no topic away, gone on {servers} (subscribe t, away, gone)"),
+        ("assign", '{"t":[0,7]}', "There is no partition t-7 on {servers} (assign t-0, t-7)"),
+        ("assign", '{"away":[0]}', "There is no partition away-0 on {servers} (assign away-0)"),
+    ],
+)
+def test_a_new_query_says_what_is_not_there_and_what_to_do(
+    servers: str, option: str, value: str, said: str, fail: str
+) -> None:
+    given = source(servers, **{option: value}, failOnDataLoss=fail, **{"fetchOffset.numRetries": "0"})
+    with pytest.raises(UnknownTopicOrPartitionError, match="Create it before the query starts") as caught:
+        OffsetResolver(given).partitions()
+    assert said.format(servers=servers) in str(caught.value)
+    assert "lost" not in str(caught.value)
+
+
+def test_a_topic_that_was_there_and_is_gone_is_data_loss(
+    servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = TopicPartition("away", 0)
+    time = MockTime()
+    began_ms = time.monotonic_ms()
+    with pytest.raises(DataLossError, match="The topic away was read before"):
+        OffsetResolver(source(servers, subscribe="t,away"), time).partitions({T0, away})
+    assert time.monotonic_ms() - began_ms == 3000
+    with pytest.raises(DataLossError, match="The partition t-7 was read before"):
+        OffsetResolver(source(servers, assign='{"t":[0,7]}'), time).partitions({T0, TopicPartition("t", 7)})
+    lenient = OffsetResolver(source(servers, subscribe="t,away", failOnDataLoss="false"))
+    caplog.clear()
+    assert lenient.partitions({T0, away}) == {T0, T1}
+    assert "The topic away was read before" in caplog.text
+    caplog.clear()
+    # Once the loss was put up with, nothing of the topic is in the query's offsets.
+    assert lenient.partitions({T0, T1}) == {T0, T1}
+    assert "goes on without it" in caplog.text
+
+
+def test_a_topic_that_a_running_query_was_told_of_and_never_read_is_no_data_loss(servers: str) -> None:
+    given = source(servers, subscribe="t,away", **{"fetchOffset.numRetries": "0"})
+    with pytest.raises(UnknownTopicOrPartitionError, match="There is no topic away"):
+        OffsetResolver(given).partitions({T0, T1})
+    assert OffsetResolver(given).partitions_that_exist() == {T0, T1}
+
+
+def test_a_topic_that_is_just_being_created_is_looked_for_again(servers: str) -> None:
+    class Waiting(MockTime):
+        """Creates the topic while the resolver waits for it."""
+
+        def sleep_ms(self, duration_ms: int) -> None:
+            super().sleep_ms(duration_ms)
+            with KafkaAdminClient(bootstrap_servers=servers) as admin:
+                admin.create_topics([NewTopic("late")])
+
+    resolver = OffsetResolver(source(servers, subscribe="late"), Waiting())
+    assert resolver.partitions() == {TopicPartition("late", 0)}
 
 
 def test_earliest_and_latest(servers: str) -> None:

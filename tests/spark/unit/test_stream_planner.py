@@ -31,7 +31,10 @@ class Cluster:
         self.commits: list[dict[TopicPartition, int]] = []
         self.comes: dict[TopicPartition, int] = {}
 
-    def partitions(self) -> frozenset[TopicPartition]:
+    def partitions(self, known: Any = None) -> frozenset[TopicPartition]:
+        return frozenset(self.last)
+
+    def partitions_that_exist(self) -> frozenset[TopicPartition]:
         return frozenset(self.last)
 
     def earliest(self, partitions: Any) -> dict[TopicPartition, int]:
