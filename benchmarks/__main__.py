@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from collections.abc import Callable
 
 from benchmarks.broker import kafka_version, real_kafka
 from benchmarks.case import POLL_RECORDS
 from benchmarks.clients import CLIENTS, OPERATIONS
+from benchmarks.command import positive, run
 from benchmarks.comparison import Comparison, Line
 from benchmarks.plan import plan
 from benchmarks.report import show
@@ -39,39 +40,34 @@ def main() -> int:
         )
     )
     lines: list[Line] = []
-    interrupted = False
-    # What is deleted goes at once: the next run should not write beside it.
-    with broker.RealKafka(heap=options.heap, settings={"log.segment.delete.delay.ms": "0"}) as kafka:
-        started_s = time.monotonic()
-        comparison = Comparison(
-            kafka.bootstrap_servers,
+
+    def make(servers: str, tell: Callable[[str], None]) -> Comparison:
+        return Comparison(
+            servers,
             options.clients,
             options.runs or (1 if options.quick else 3),
-            lambda text: print(f"{time.monotonic() - started_s:5.0f} s  {text}", file=sys.stderr, flush=True),
+            tell,
             options.records,
             _QUICK_PART if options.quick else 1.0,
             options.poll_records,
         )
-        try:
-            comparison.warm_up()
-            for stage in stages:
-                lines += comparison.of(stage)
-        except KeyboardInterrupt:
-            interrupted = True
-            comparison.tell("interrupted; this is what was measured before")
-    show(
-        lines,
-        {
+
+    def measure(comparison: Comparison) -> None:
+        comparison.warm_up()
+        for stage in stages:
+            lines.extend(comparison.of(stage))
+
+    def report(comparison: Comparison) -> None:
+        about = {
             "kafka": kafka_version(broker.classpath()),
             "runs": comparison.runs,
             "max_poll_records": options.poll_records,
             "absent": [f"{name} {operation}: {why}" for (operation, name), why in comparison.absent.items()],
             "failed": comparison.failed,
-        },
-    )
-    for text in comparison.failed:
-        print(f"FAILED: {text}", file=sys.stderr)
-    return 130 if interrupted else 1 if comparison.failed else 0
+        }
+        show(lines, about)
+
+    return run(make, measure, report, options.heap)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,36 +83,29 @@ def _parser() -> argparse.ArgumentParser:
         "--operations", nargs="+", choices=OPERATIONS, default=list(OPERATIONS), help="default: all"
     )
     parser.add_argument(
-        "--sizes", nargs="+", type=_positive, default=[100, 1000], help="bytes of a value (default 100 1000)"
+        "--sizes", nargs="+", type=positive, default=[100, 1000], help="bytes of a value (default 100 1000)"
     )
     parser.add_argument("--codecs", nargs="+", choices=_CODECS, help="default: none")
-    parser.add_argument("--partitions", nargs="+", type=_positive, help="default: 1")
+    parser.add_argument("--partitions", nargs="+", type=positive, help="default: 1")
     parser.add_argument(
         "--batch-sizes",
         nargs="+",
-        type=_positive,
+        type=positive,
         default=[16_384, 131_072],
         help="batch.size (default 16384 131072); reading is measured on the first",
     )
     parser.add_argument(
-        "--records", type=_positive, help="for each run (default: 300 MB of them, at most 1500000)"
+        "--records", type=positive, help="for each run (default: 300 MB of them, at most 1500000)"
     )
-    parser.add_argument("--runs", type=_positive, help="of which the median counts (default 3)")
+    parser.add_argument("--runs", type=positive, help="of which the median counts (default 3)")
     parser.add_argument(
         "--poll-records",
-        type=_positive,
+        type=positive,
         default=POLL_RECORDS,
         help=f"records that a poll gives at most (default {POLL_RECORDS})",
     )
     parser.add_argument("--heap", default="1g", help="memory for the broker's JVM (default 1g)")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
 
 
 if __name__ == "__main__":

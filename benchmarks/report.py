@@ -1,30 +1,22 @@
-"""The result as tables and as JSON."""
+"""What came of the comparison with the peers: figures and targets."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import os
-import platform
 import statistics
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks import output
 from benchmarks.case import IN_FLIGHT, LINGER_MS
 from benchmarks.comparison import Line
+from benchmarks.output import Sheet
 from benchmarks.targets import Verdict, peer_line, verdicts
 from kclient import __version__
 
-RESULTS = Path(__file__).parent / "results"
-_WIDTH = 165  # also where nobody says how wide the terminal is
+_WIDTH = 165
 _PACKAGES = ("confluent-kafka", "aiokafka", "kafka-python", "pyarrow")
-
-
 _FIGURES = (
     "operation",
     "client",
@@ -51,39 +43,15 @@ _TARGETS = (
 )
 
 
-def figures_table(lines: Sequence[Line]) -> Table:
+def figures(lines: Sequence[Line]) -> Sheet:
     """A row for each line: its figures, their noise, and how many times its throughput kclient's is."""
-    out = _table(f"kclient {__version__} beside its peers", _FIGURES, left=2)
-    for number, row in enumerate(_figures_rows(lines)):
-        if number and row[0]:
-            out.add_section()
-        out.add_row(*row)
-    return out
+    title = f"kclient {__version__} beside its peers"
+    return Sheet(title, _FIGURES, _figures_rows(lines), left=2, grouped=True)
 
 
-def targets_table(found: Sequence[Verdict]) -> Table:
+def held_to(found: Sequence[Verdict]) -> Sheet:
     """A row for each target, met or not, with what the runs furthest apart would give."""
-    out = _table("what kclient is held to", _TARGETS, left=4)
-    for verdict, row in zip(found, _targets_rows(found), strict=True):
-        out.add_row(*row[:-1], f"[{'green' if verdict.met else 'red'}]{row[-1]}[/]")
-    return out
-
-
-def markdown(lines: Sequence[Line]) -> str:
-    """Both tables for a page of documentation."""
-    tables = [(_FIGURES, _figures_rows(lines)), (_TARGETS, _targets_rows(list(verdicts(lines))))]
-    return "\n".join(
-        "".join(f"| {' | '.join(row)} |\n" for row in (names, ["---"] * len(names), *rows))
-        for names, rows in tables
-        if rows
-    )
-
-
-def _table(title: str, names: Sequence[str], left: int) -> Table:
-    out = Table(title=title, title_justify="left")
-    for number, name in enumerate(names):
-        out.add_column(name, justify="left" if number < left else "right", no_wrap=True)
-    return out
+    return Sheet("what kclient is held to", _TARGETS, _targets_rows(found), left=4)
 
 
 def _figures_rows(lines: Sequence[Line]) -> list[list[str]]:
@@ -121,25 +89,17 @@ def _targets_rows(found: Sequence[Verdict]) -> list[list[str]]:
             f"{verdict.noise[0]:.2f} - {verdict.noise[1]:.2f}",
             _number(statistics.median(verdict.ours)),
             _number(statistics.median(verdict.theirs)) if verdict.theirs else "",
-            "met" if verdict.met else "NOT met",
+            output.verdict(verdict.met),
         ]
         for verdict in found
     ]
 
 
 def write(lines: Sequence[Line], about: Mapping[str, object]) -> Path:
-    """Everything that was measured as JSON, in a file of its own, with the tables in Markdown beside it; its path."""
-    RESULTS.mkdir(exist_ok=True)
-    now = datetime.now(UTC)
-    path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
+    """Everything that was measured, with both tables; the path of the JSON."""
+    found = list(verdicts(lines))
     content = {
-        "at": now.isoformat(timespec="seconds"),
-        "kclient": __version__,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": _processor(),
-        "processors": os.cpu_count(),
-        "peers": {name: _version(name) for name in _PACKAGES},
+        "peers": {name: output.version(name) for name in _PACKAGES},
         "linger_ms": LINGER_MS,
         "in_flight": IN_FLIGHT,
         **about,
@@ -152,22 +112,17 @@ def write(lines: Sequence[Line], about: Mapping[str, object]) -> Path:
                 "noise": verdict.noise,
                 "met": verdict.met,
             }
-            for verdict in verdicts(lines)
+            for verdict in found
         ],
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(markdown(lines), encoding="utf-8")
-    return path
+    return output.write([figures(lines), held_to(found)], content)
 
 
 def show(lines: Sequence[Line], about: Mapping[str, object]) -> None:
     """Print the tables and say where the JSON is."""
-    console = Console()
-    console.width = max(console.width, _WIDTH)
-    console.print(figures_table(lines))
     found = list(verdicts(lines))
+    output.show([figures(lines), held_to(found)], _WIDTH)
     if found:
-        console.print(targets_table(found))
         print(f"{sum(verdict.met for verdict in found)} of {len(found)} met")
     print(f"written to {write(lines, about)}")
 
@@ -198,21 +153,3 @@ def _number(figure: float | None) -> str:
     if figure is None:
         return ""
     return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.2f}"
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _processor() -> str:
-    """What the system calls its processor."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()

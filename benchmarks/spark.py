@@ -19,9 +19,9 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
-import time
 
 from benchmarks.broker import real_kafka
+from benchmarks.command import positive, run
 
 CONNECTOR = "4.0"
 OPERATIONS = ("batch_read", "batch_write", "stream", "memory")
@@ -56,25 +56,13 @@ def main() -> int:
     from benchmarks.spark_report import show
 
     jars = connector_jars()
-    # What is deleted goes at once: the next run should not write beside it.
-    with real_kafka().RealKafka(heap="1g", settings={"log.segment.delete.delay.ms": "0"}) as kafka:
-        started_s = time.monotonic()
-        comparison = SparkComparison(
-            kafka.bootstrap_servers,
-            jars,
-            options.records,
-            options.sessions,
-            options.runs,
-            lambda text: print(f"{time.monotonic() - started_s:5.0f} s  {text}", file=sys.stderr, flush=True),
-        )
-        try:
-            comparison.measure(options.operations)
-        except KeyboardInterrupt:
-            comparison.failed.append("interrupted; this is what was measured before")
-    show(comparison)
-    for text in comparison.failed:
-        print(f"FAILED: {text}", file=sys.stderr)
-    return 1 if comparison.failed else 0
+    return run(
+        lambda servers, tell: SparkComparison(
+            servers, jars, options.records, options.sessions, options.runs, tell
+        ),
+        lambda comparison: comparison.measure(options.operations),
+        show,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,17 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--operations", nargs="+", choices=OPERATIONS, default=OPERATIONS, help="default: all"
     )
-    parser.add_argument("--records", type=_positive, default=2_000_000, help="for each run (default 2000000)")
-    parser.add_argument("--sessions", type=_positive, default=2, help="of each kind (default 2)")
-    parser.add_argument("--runs", type=_positive, default=3, help="in each session (default 3)")
+    parser.add_argument("--records", type=positive, default=2_000_000, help="for each run (default 2000000)")
+    parser.add_argument("--sessions", type=positive, default=2, help="of each kind (default 2)")
+    parser.add_argument("--runs", type=positive, default=3, help="in each session (default 3)")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
 
 
 if __name__ == "__main__":

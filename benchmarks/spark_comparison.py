@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from benchmarks.broker import real_kafka
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 
@@ -24,8 +25,6 @@ RANGES = (4, 1)
 
 _JOB = Path(__file__).with_name("spark_job.py")
 _POM = Path(__file__).resolve().parent.parent / "tests" / "spark" / "connector" / "pom.xml"
-# The connector and what it needs that PySpark has not.
-_JARS = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 _TASKS = 2
 _TIMEOUT_S = 1800
 
@@ -59,14 +58,8 @@ class Line:
 
 def connector_jars() -> list[str]:
     """Spark's own connector, fetched by Maven, so that Spark needs no network."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = Path(folder) / "classpath"
-        command = ["mvn", "-q", "-B", "-f", str(_POM), "dependency:build-classpath"]
-        subprocess.run(
-            [*command, f"-Dmdep.outputFile={found}"], check=True, timeout=600, stdout=subprocess.DEVNULL
-        )
-        jars = found.read_text(encoding="utf-8").strip().split(os.pathsep)
-    return [jar for jar in jars if Path(jar).name.startswith(_JARS)]
+    jars: str = real_kafka().classpath(_POM)
+    return jars.split(os.pathsep)
 
 
 @attrs.define

@@ -1,21 +1,16 @@
-"""What came of the comparison with Spark's own connector: figures, targets, JSON."""
+"""What came of the comparison with Spark's own connector: figures and targets."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
 import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks import output
 from benchmarks.broker import kafka_version, real_kafka
-from benchmarks.report import RESULTS
+from benchmarks.output import Sheet
 from benchmarks.spark_comparison import Line, SparkComparison
 
 LIMITS: Mapping[str, float] = {"batch_read": 1.5, "batch_write": 1.0, "stream": 1.0}
@@ -25,7 +20,7 @@ FETCH_BYTES = 4 * 1024 * 1024
 FETCHES = 8
 """What a range four times as long may add to a worker's memory: the fetches that are under way, and Arrow's copies."""
 
-_WIDTH = 110  # also where nobody says how wide the terminal is
+_WIDTH = 110
 _FIGURES = ("operation", "format", "1000/s", "lowest - highest", "CPU us", "worker MB")
 _TARGETS = ("target", "wanted", "reached", "noise", "")
 
@@ -66,24 +61,21 @@ def verdicts(lines: Sequence[Line]) -> Iterator[Verdict]:
         )
 
 
-def markdown(lines: Sequence[Line]) -> str:
-    """Both tables for a page of documentation."""
-    tables = [(_FIGURES, _figures(lines)), (_TARGETS, _targets(list(verdicts(lines))))]
-    return "\n".join(
-        "".join(f"| {' | '.join(row)} |\n" for row in (names, ["---"] * len(names), *rows))
-        for names, rows in tables
-        if rows
-    )
+def figures(lines: Sequence[Line]) -> Sheet:
+    """A row for each format on each operation."""
+    return Sheet("kclient beside Spark's own connector", _FIGURES, _figures_rows(lines), left=2)
+
+
+def held_to(found: Sequence[Verdict]) -> Sheet:
+    """A row for each target, met or not."""
+    return Sheet("what kclient is held to", _TARGETS, _targets_rows(found), left=1)
 
 
 def show(comparison: SparkComparison) -> None:
     """Print the tables and say where the JSON is."""
-    console = Console()
-    console.width = max(console.width, _WIDTH)
-    lines, found = comparison.lines, list(verdicts(comparison.lines))
-    console.print(_table("kclient beside Spark's own connector", _FIGURES, _figures(lines), left=2))
+    found = list(verdicts(comparison.lines))
+    output.show([figures(comparison.lines), held_to(found)], _WIDTH)
     if found:
-        console.print(_table("what kclient is held to", _TARGETS, _targets(found), left=1))
         print(f"{sum(verdict.met for verdict in found)} of {len(found)} met")
     if is_busy(comparison):
         print(
@@ -99,20 +91,13 @@ def is_busy(comparison: SparkComparison) -> bool:
 
 
 def write(comparison: SparkComparison) -> Path:
-    """Everything that was measured as JSON, in a file of its own, with the tables in Markdown beside it; its path."""
-    RESULTS.mkdir(exist_ok=True)
-    now = datetime.now(UTC)
-    path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}-spark.json"
+    """Everything that was measured, with both tables; the path of the JSON."""
+    found = list(verdicts(comparison.lines))
     content = {
-        "at": now.isoformat(timespec="seconds"),
-        "kclient": importlib.metadata.version("kclient-kafka"),
-        "pyspark": importlib.metadata.version("pyspark"),
-        "pyarrow": importlib.metadata.version("pyarrow"),
+        "pyspark": output.version("pyspark"),
+        "pyarrow": output.version("pyarrow"),
         "kafka": kafka_version(real_kafka().classpath()),
         "connector": [Path(jar).name for jar in comparison.jars],
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processors": os.cpu_count(),
         "load_before": comparison.load_before,
         "busy": is_busy(comparison),
         "records": comparison.records,
@@ -120,14 +105,12 @@ def write(comparison: SparkComparison) -> Path:
         "runs": comparison.runs,
         "failed": comparison.failed,
         "lines": [attrs.asdict(line) for line in comparison.lines],
-        "targets": [attrs.asdict(verdict) for verdict in verdicts(comparison.lines)],
+        "targets": [attrs.asdict(verdict) for verdict in found],
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(markdown(comparison.lines), encoding="utf-8")
-    return path
+    return output.write([figures(comparison.lines), held_to(found)], content, "-spark")
 
 
-def _figures(lines: Sequence[Line]) -> list[list[str]]:
+def _figures_rows(lines: Sequence[Line]) -> list[list[str]]:
     return [
         [
             f"{line.operation}, {line.records:,}",
@@ -148,16 +131,5 @@ def _speed(line: Line) -> tuple[str, str, str]:
     )
 
 
-def _targets(found: Sequence[Verdict]) -> list[list[str]]:
-    return [
-        [each.name, each.wanted, each.reached, each.noise, "met" if each.met else "NOT met"] for each in found
-    ]
-
-
-def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Table:
-    out = Table(title=title, title_justify="left")
-    for number, name in enumerate(names):
-        out.add_column(name, justify="left" if number < left else "right", no_wrap=True)
-    for row in rows:
-        out.add_row(*row)
-    return out
+def _targets_rows(found: Sequence[Verdict]) -> list[list[str]]:
+    return [[each.name, each.wanted, each.reached, each.noise, output.verdict(each.met)] for each in found]

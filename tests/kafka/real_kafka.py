@@ -32,17 +32,17 @@ def missing() -> str | None:
     return None
 
 
-def classpath() -> str:
-    """The jars, fetched by Maven once and remembered for as long as the pom and the jars stay."""
+def classpath(pom: Path = POM) -> str:
+    """The jars of `pom`, fetched by Maven once and remembered for as long as the pom and the jars stay."""
     CACHE.mkdir(exist_ok=True)
-    known = CACHE / f"classpath-{hashlib.sha256(POM.read_bytes()).hexdigest()[:16]}.txt"
+    known = CACHE / f"classpath-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}.txt"
     if known.exists():
         text = known.read_text()
         if all(Path(jar).exists() for jar in text.split(os.pathsep)):
             return text
     fresh = known.with_suffix(f".{os.getpid()}")
     subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"],
+        ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"],
         check=True,
         timeout=600,
         stdout=subprocess.DEVNULL,

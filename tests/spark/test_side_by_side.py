@@ -7,7 +7,7 @@ these tests are skipped.
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,13 @@ pytestmark = [
 ]
 
 VERSION = "4.0.0"
-JARS = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 POM = Path(__file__).parent / "connector" / "pom.xml"
 FIRST_MS = 1_600_000_000_000
 BOTH = ("kafka", "kclient")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark() -> Iterator[Any]:
     spark_bed.need()
     import pyspark
 
@@ -45,11 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(f"PySpark is {pyspark.__version__}, the connector {VERSION}")
     if real_kafka.missing() is not None:
         pytest.skip(str(real_kafka.missing()))
-    found = tmp_path_factory.mktemp("connector") / "classpath"
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath", f"-Dmdep.outputFile={found}"]
-    subprocess.run(command, check=True, timeout=600, stdout=subprocess.DEVNULL)
-    jars = [jar for jar in found.read_text().split(":") if Path(jar).name.startswith(JARS)]
-    with spark_bed.session(spark__jars=",".join(jars)) as made:
+    with spark_bed.session(spark__jars=real_kafka.classpath(POM).replace(os.pathsep, ",")) as made:
         yield made
 
 

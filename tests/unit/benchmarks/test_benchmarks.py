@@ -15,7 +15,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import comparison, profile, report, targets, watch
+from benchmarks import comparison, output, profile, report, targets, watch
 from benchmarks.case import Case, Job, Measured, UnavailableError
 from benchmarks.clients import CLIENTS, OPERATIONS
 from benchmarks.comparison import Comparison, Line
@@ -107,11 +107,11 @@ def test_the_report_shows_every_line_and_target_and_keeps_every_run(
         line("confluent", "produce", 4.0, 4.0, 4.0),
         line("kclient", "busy", 5.0, p50_ms=2.5, p99_ms=31.0),
     ]
-    output = StringIO()
-    console = Console(width=160, file=output)
-    console.print(report.figures_table(lines))
-    console.print(report.targets_table(list(targets.verdicts(lines))))
-    text = output.getvalue()
+    printed = StringIO()
+    console = Console(width=160, file=printed)
+    console.print(report.figures(lines).table())
+    console.print(report.held_to(list(targets.verdicts(lines))).table())
+    text = printed.getvalue()
     assert "4.00x" in text
     assert "500 - 1,000" in text
     assert ">= 1.5x" in text
@@ -119,7 +119,7 @@ def test_the_report_shows_every_line_and_target_and_keeps_every_run(
     assert "..." not in text
     assert "…" not in text
 
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(output, "RESULTS", tmp_path / "results")
     path = report.write(lines, {"kafka": "4.3.1"})
     assert (
         path.with_suffix(".md").read_text(encoding="utf-8").count("| produce 100 B, none, 1 p, 16 KiB |") == 3

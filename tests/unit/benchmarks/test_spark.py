@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import spark, spark_comparison, spark_report
+from benchmarks import output, spark, spark_comparison, spark_report
 from benchmarks.spark_comparison import Line, SparkComparison
 
 
@@ -123,8 +123,8 @@ def test_memory_may_grow_by_a_few_fetches(more_mb: int, met: bool) -> None:
 
 
 def test_every_run_is_written_beside_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_report, "RESULTS", tmp_path)
-    monkeypatch.setattr(spark_report.importlib.metadata, "version", lambda _: "1")
+    monkeypatch.setattr(output, "RESULTS", tmp_path)
+    monkeypatch.setattr(output.metadata, "version", lambda _: "1")
     monkeypatch.setattr(spark_report.real_kafka(), "classpath", lambda: "kafka-clients-4.3.1.jar")
     made = comparison()
     made.lines = [line("stream", "kclient", 1.0, 2.0), line("stream", "kafka", 2.0, 4.0)]
@@ -156,15 +156,10 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     assert str(spark.missing()).startswith("PySpark is 4.3.0")
 
 
-def test_the_jars_are_the_connector_and_what_pyspark_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mvn(command: list[str], **_: Any) -> None:
-        found = command[-1].partition("=")[2]
-        Path(found).write_text(
-            "/r/spark-sql-kafka-0-10_2.13-4.0.0.jar:/r/scala-library.jar:/r/kafka-clients-3.9.0.jar"
-        )
+def test_the_jars_are_those_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+    def classpath(pom: Path) -> str:
+        assert "<artifactId>spark-connector</artifactId>" in pom.read_text()
+        return "/r/spark-sql-kafka.jar:/r/kafka-clients.jar"
 
-    monkeypatch.setattr(spark_comparison.subprocess, "run", mvn)
-    assert [Path(jar).name for jar in spark_comparison.connector_jars()] == [
-        "spark-sql-kafka-0-10_2.13-4.0.0.jar",
-        "kafka-clients-3.9.0.jar",
-    ]
+    monkeypatch.setattr(spark_comparison.real_kafka(), "classpath", classpath)
+    assert spark_comparison.connector_jars() == ["/r/spark-sql-kafka.jar", "/r/kafka-clients.jar"]

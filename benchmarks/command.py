@@ -1,0 +1,58 @@
+"""What the commands have in common: an argument type, and a run on a real Apache Kafka that may be interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from benchmarks.broker import real_kafka
+
+
+class Comparison(Protocol):
+    """What a command runs: it tells how it goes on, and collects what failed."""
+
+    tell: Callable[[str], None]
+    failed: list[str]
+
+
+C = TypeVar("C", bound=Comparison)
+
+
+def positive(text: str) -> int:
+    """The type of an argument that counts something."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def run(
+    make: Callable[[str, Callable[[str], None]], C],
+    measure: Callable[[C], None],
+    show: Callable[[C], None],
+    heap: str = "1g",
+) -> int:
+    """Measure what `make` makes of the broker's address and of what is to be told, then show it; the exit code.
+
+    What was measured before a Ctrl-C is shown as well.
+    """
+    interrupted = False
+    # What is deleted goes at once: the next run should not write beside it.
+    with real_kafka().RealKafka(heap=heap, settings={"log.segment.delete.delay.ms": "0"}) as kafka:
+        started_s = time.monotonic()
+        comparison = make(
+            kafka.bootstrap_servers,
+            lambda text: print(f"{time.monotonic() - started_s:5.0f} s  {text}", file=sys.stderr, flush=True),
+        )
+        try:
+            measure(comparison)
+        except KeyboardInterrupt:
+            interrupted = True
+            comparison.failed.append("interrupted; this is what was measured before")
+    show(comparison)
+    for text in comparison.failed:
+        print(f"FAILED: {text}", file=sys.stderr)
+    return 130 if interrupted else 1 if comparison.failed else 0
