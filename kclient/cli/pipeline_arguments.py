@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Any
 import attrs
 
 from kclient.cli.common import add_client_arguments, client_settings, key_value, natural
+from kclient.errors import ConfigError
 from kclient.spark.pipelines.options import (
     TABLE_FORMATS,
     BackfillOptions,
@@ -22,11 +24,19 @@ from kclient.spark.pipelines.options import (
     WindowOptions,
 )
 
+_EXAMPLE = """\
+For example:
+  kclient pipeline {name} --bootstrap-server broker:9092 --topic orders --time-column time \\
+    --schema "order_id string, product string, amount decimal(12,2), time timestamp" --required order_id \\
+    {rest}
+
+"""
 _EPILOG = """\
 Values are JSON objects. SCHEMA is Spark's: "order_id string, amount decimal(12,2), time timestamp". Times are like
 "10 minutes". Folders are local or whatever Spark can write to (s3a://, hdfs://). Dates are in UTC; another zone:
 --conf spark.sql.session.timeZone=Europe/Berlin
-
+"""
+_RESTART = """
 A stream can be stopped, or killed, at any moment and started again with the same --checkpoint.
 """
 
@@ -55,10 +65,14 @@ class Argument:
     help: str
     more: Mapping[str, Any] = attrs.field(factory=dict)
 
+    @property
+    def flag(self) -> str:
+        """How it is given: `--end` for `end_ms`."""
+        return "--" + self.name.removesuffix("_ms").replace("_", "-")
+
     def add(self, parser: argparse.ArgumentParser) -> None:
         """Add it; what is not given stays out, so that the options object's default holds."""
-        flag = "--" + self.name.removesuffix("_ms").replace("_", "-")
-        parser.add_argument(flag, dest=self.name, help=self.help, default=argparse.SUPPRESS, **self.more)
+        parser.add_argument(self.flag, dest=self.name, help=self.help, default=argparse.SUPPRESS, **self.more)
 
 
 def _text(name: str, help_text: str, metavar: str, required: bool = False) -> Argument:
@@ -117,6 +131,17 @@ class Pipeline:
     make: Callable[..., Any] | None = None
     function: str = ""
     arguments: Sequence[Argument] = ()
+    example: str = ""
+    """How the command of `_EXAMPLE` goes on."""
+
+    @property
+    def epilog(self) -> str | None:
+        """What its help says after the options."""
+        if self.make is None:
+            return None
+        name = self.function.partition(":")[0].replace("_", "-")
+        restart = "" if self.make is BackfillOptions else _RESTART
+        return _EXAMPLE.format(name=name, rest=self.example) + _EPILOG + restart
 
     def start(self) -> Callable[..., list[Any]]:
         """The function that starts its queries. Imports PySpark."""
@@ -140,6 +165,7 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
             EtlOptions,
             "etl:start_etl",
             (*_READ, _TIME, *_STREAM, _OUTPUT),
+            "--output /data/orders --checkpoint /data/checkpoints/orders",
         ),
         "windows": Pipeline(
             "counts and sums per window of time, written back to Kafka",
@@ -153,6 +179,8 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
                     {"action": "store_true"},
                 ),
             ),
+            '--group-by product --sums amount --window "5 minutes" --output-topic turnover \\\n'
+            "    --checkpoint /data/checkpoints/turnover",
         ),
         "enrich": Pipeline(
             "events joined with a table, written back to Kafka",
@@ -164,6 +192,8 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
                 Argument("table_format", "what it is (default parquet)", {"choices": TABLE_FORMATS}),
                 _columns("join_on", "columns that both sides have", required=True),
             ),
+            "--table /data/products --join-on product --output-topic orders-with-products \\\n"
+            "    --checkpoint /data/checkpoints/orders-with-products",
         ),
         "backfill": Pipeline(
             "the records of a range of time to Parquet, in one batch",
@@ -182,12 +212,15 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
                 _number("min_partitions", "tasks that share the range, at least"),
                 Argument("overwrite", "replace the folder if it is there", {"action": "store_true"}),
             ),
+            "--start 2025-01-01 --end 2025-02-01 --output /data/january",
         ),
         "dead-letters": Pipeline(
             "good rows to one topic, bad ones with the reason in a header to another",
             DeadLetterOptions,
             "dead_letters:start_dead_letters",
             (*_READ, _ANY_TIME, *_STREAM, _OUTPUT_TOPIC, _DEAD_LETTERS),
+            "--conditions 'event.amount > 0' --output-topic orders-good --dead-letter-topic orders-dead \\\n"
+            "    --checkpoint /data/checkpoints/orders-good",
         ),
         "events": Pipeline(
             "the whole way: dead letters, events to Parquet, windows to Parquet and Kafka",
@@ -197,6 +230,9 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
                 *(*_READ, _TIME, *_STREAM, *_WINDOW, _OUTPUT, _DEAD_LETTERS),
                 _text("window_topic", "the topic for closed windows", "TOPIC", required=True),
             ),
+            '--group-by product --sums amount --max-lateness "5 minutes" --max-ahead "1 minute" \\\n'
+            "    --output /data/orders --dead-letter-topic orders-dead --window-topic turnover \\\n"
+            "    --checkpoint /data/checkpoints/orders",
         ),
     }
 )
@@ -209,7 +245,7 @@ def add_pipeline(names: Any, name: str) -> None:
         name,
         help=pipeline.summary,
         description=pipeline.summary[0].upper() + pipeline.summary[1:] + ".",
-        epilog=_EPILOG if pipeline.make else None,
+        epilog=pipeline.epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         # Embedded brokers are out of reach for Spark's processes: another text for --bootstrap-server.
         conflict_handler="resolve",
@@ -258,10 +294,22 @@ def pipeline_options(options: argparse.Namespace) -> Any:
     }
     if "conditions" in given:
         given["conditions"] = tuple(given["conditions"])
-    return pipeline.make(
-        bootstrap_servers=settings.pop("bootstrap.servers"),
-        settings=settings,
-        consumer_settings=dict(options.consumer_settings),
-        producer_settings=dict(options.producer_settings),
-        **given,
-    )
+    try:
+        return pipeline.make(
+            bootstrap_servers=settings.pop("bootstrap.servers"),
+            settings=settings,
+            consumer_settings=dict(options.consumer_settings),
+            producer_settings=dict(options.producer_settings),
+            **given,
+        )
+    except ConfigError as error:
+        raise ConfigError(_with_flags(str(error), error.name, pipeline.arguments), name=error.name) from None
+
+
+def _with_flags(text: str, wrong: str | None, arguments: Sequence[Argument]) -> str:
+    """The text with the flags that were given instead of the options object's names."""
+    for argument in arguments:
+        # Other names are also plain words: a window, the topic.
+        if argument.name == wrong or "_" in argument.name:
+            text = re.sub(rf"\b{argument.name}\b", argument.flag, text)
+    return text

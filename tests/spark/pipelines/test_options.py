@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 import pytest
@@ -160,6 +161,19 @@ def test_every_pipeline_explains_its_options(name: str, capsys: pytest.CaptureFi
     assert "--conf" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", [name for name in pipeline_arguments.PIPELINES if name != "demo"])
+def test_the_command_in_the_help_is_one_that_goes(name: str) -> None:
+    epilog = pipeline_arguments.PIPELINES[name].epilog
+    assert epilog is not None
+    command = epilog.removeprefix("For example:").partition("\n\n")[0]
+    assert max(map(len, epilog.splitlines())) <= 120
+    program, *words = shlex.split(command.replace("\\\n", ""))
+    assert (program, words[1]) == ("kclient", name)
+    made = pipeline_arguments.pipeline_options(build_parser().parse_args(words))
+    assert type(made) is pipeline_arguments.PIPELINES[name].make
+    assert made.time_column in made.schema
+
+
 def test_a_wrong_option_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "--topic",
@@ -174,7 +188,17 @@ def test_a_wrong_option_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str
         "o",
     ]
     assert main(["pipeline", "etl", *words, "--every", "now"]) == 2
-    assert capsys.readouterr().err.strip().startswith("error: every is 'now'")
+    assert capsys.readouterr().err.strip().startswith("error: --every is 'now'")
+    assert main(["pipeline", "etl", *words, "--max-offsets-per-trigger", "0"]) == 2
+    assert (
+        capsys.readouterr().err.strip() == "error: --max-offsets-per-trigger is 0 and has to be more than 0."
+    )
+
+
+def test_an_error_names_flags_where_the_options_have_other_names(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--topic", "t", "--schema", "t timestamp", "--time-column", "t", "--output", "o"]
+    assert main(["pipeline", "backfill", *words, "--start", "2025-01-02", "--end", "2025-01-01"]) == 2
+    assert capsys.readouterr().err.strip() == "error: --end has to be after --start."
 
 
 def test_without_pyspark_one_line_says_what_to_install(
