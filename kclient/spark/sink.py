@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from datetime import UTC
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import datasource
@@ -12,7 +14,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from kclient.spark.delivery import deliver
 from kclient.spark.options import SinkOptions
@@ -82,19 +84,23 @@ class RowStreamWriter(StreamReports):
 
     def _batches(self, rows: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
 
-        schema = to_arrow_schema(self._schema)
-        while True:
-            names: Sequence[str] = schema.names
-            chunk = [
-                dict(zip(names, row, strict=True))
-                for row in (next(rows, None) for _ in range(_ROWS))
-                if row is not None
-            ]
-            if not chunk:
-                return
-            yield pa.RecordBatch.from_pylist(chunk, schema=schema)
+        from kclient.spark.arrow import TYPES
+
+        names = self._columns.names
+        places = [self._schema.names.index(name) for name in names]
+        # Keys and values may be text; all other columns have one type.
+        texts = [isinstance(self._schema[name].dataType, StringType) for name in names]
+        kinds = [pa.string() if text else TYPES[name] for name, text in zip(names, texts, strict=True)]
+        while chunk := list(islice(rows, _ROWS)):
+            arrays = []
+            for place, kind in zip(places, kinds, strict=True):
+                values = [row[place] for row in chunk]
+                if pa.types.is_timestamp(kind):
+                    # Spark makes them local times that do not say so, which Arrow would take for UTC.
+                    values = [value and value.astimezone(UTC) for value in values]
+                arrays.append(pa.array(values, kind))
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def stream_writer(options: SinkOptions, columns: SinkColumns, schema: StructType) -> DataSourceStreamWriter:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import datasource
-from pyspark.sql.types import StructType
+from pyspark.sql import Row, datasource
+from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType, TimestampType
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
-from kclient.spark import KafkaLagListener
+from kclient.spark import KafkaLagListener, sink
 from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.data_source import KafkaDataSource
 from kclient.spark.delivery import Written
+from kclient.spark.option_names import Use
+from kclient.spark.options import parse_sink
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.schema import output_columns, source_schema
+from kclient.spark.schema import HEADERS_TYPE, output_columns, source_schema
+from kclient.spark.sink import RowStreamWriter
+from kclient.spark.sink_columns import sink_columns
 from kclient.spark.stream_reader import KafkaStreamReader
 from kclient.spark.write_report import WriteReport, report_json
 
@@ -52,14 +59,14 @@ def test_the_schema_follows_include_headers() -> None:
 
 def test_everything_that_travels_can_be_pickled() -> None:
     made = source(maxOffsetsPerTrigger="5", commitGroupId="g")
-    sink = KafkaDataSource({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
+    written_to = KafkaDataSource({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
     written = schema("value binary")
     for each in (
         made,
         made.reader(made.schema()),
         made.streamReader(made.schema()),
-        sink.writer(schema=written, overwrite=False),
-        sink.streamWriter(schema=written, overwrite=True),
+        written_to.writer(schema=written, overwrite=False),
+        written_to.streamWriter(schema=written, overwrite=True),
         WriteReport({T0: Written(1, 2, 2)}),
         datasource.InputPartition(OffsetRange(T0, 1, 2)),
     ):
@@ -138,12 +145,60 @@ def test_reports_of_all_tasks_become_one_line(caplog: pytest.LogCaptureFixture) 
     assert report_json(messages, batchId=7) == (
         '{"batchId": 7, "records": 5, "topics": {"t": {"0": {"count": 5, "firstOffset": 0, "lastOffset": 4}}}}'
     )
-    sink = KafkaDataSource({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
+    written_to = KafkaDataSource({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
     with caplog.at_level(logging.INFO, "kclient.spark"):
-        sink.writer(schema("value binary"), False).abort(messages)
-        sink.streamWriter(schema("value binary"), False).commit(messages, 7)
+        written_to.writer(schema("value binary"), False).abort(messages)
+        written_to.streamWriter(schema("value binary"), False).commit(messages, 7)
     assert "The write failed after" in caplog.text
     assert '"batchId": 7' in caplog.text
+
+
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_rows_of_a_stream_become_columns_with_times_that_are_meant() -> None:
+    columns = StructType(
+        [
+            StructField("unused", MapType(StringType(), StringType())),
+            StructField("timestamp", TimestampType()),
+            StructField("headers", HEADERS_TYPE),
+            StructField("value", BinaryType()),
+        ]
+    )
+    # As PySpark 4.0 hands them over: local times without a zone.
+    noon = datetime(2024, 1, 2, 12, 0, 0, 5)  # noqa: DTZ001
+    header = Row(key="h", value=b"x")
+    rows = [
+        Row(unused={}, timestamp=noon, headers=[header], value=b"1"),
+        Row(unused=None, timestamp=None, headers=None, value=None),
+    ]
+    options = parse_sink({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}, Use.STREAM_WRITE)
+    writer = RowStreamWriter(options, sink_columns(columns, "t"), columns)
+    (batch,) = writer._batches(iter(rows))
+    assert batch.to_pylist() == [
+        {
+            "value": b"1",
+            "headers": [{"key": "h", "value": b"x"}],
+            "timestamp": datetime(2024, 1, 2, 3, 0, 0, 5, tzinfo=UTC),
+        },
+        {"value": None, "headers": None, "timestamp": None},
+    ]
+
+
+def test_rows_of_a_stream_are_sent_in_batches_that_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "_ROWS", 2)
+    options = parse_sink({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}, Use.STREAM_WRITE)
+    columns = schema("value binary")
+    writer = RowStreamWriter(options, sink_columns(columns, "t"), columns)
+    rows = (Row(value=b"%d" % number) for number in range(5))
+    assert [batch.num_rows for batch in writer._batches(rows)] == [2, 2, 1]
 
 
 def progress(name: str | None, *sources: tuple[str, str], query_id: uuid.UUID | None = None) -> Any:
