@@ -88,10 +88,10 @@ class RowStreamWriter(StreamReports):
         from kclient.spark.arrow import TYPES
 
         names = self._columns.names
-        places = [self._schema.names.index(name) for name in names]
+        fields = {field.name: (place, field.dataType) for place, field in enumerate(self._schema)}
+        places = [fields[name][0] for name in names]
         # Keys and values may be text; all other columns have one type.
-        texts = [isinstance(self._schema[name].dataType, StringType) for name in names]
-        kinds = [pa.string() if text else TYPES[name] for name, text in zip(names, texts, strict=True)]
+        kinds = [pa.string() if isinstance(fields[name][1], StringType) else TYPES[name] for name in names]
         while chunk := list(islice(rows, _ROWS)):
             arrays = []
             for place, kind in zip(places, kinds, strict=True):
