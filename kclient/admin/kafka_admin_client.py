@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from kclient.admin.config import AdminConfig
+from kclient.admin.internals import operations
 from kclient.admin.internals.arguments import (
     check_flag,
     checked_group,
@@ -23,7 +24,6 @@ from kclient.admin.internals.arguments import (
 )
 from kclient.admin.internals.context import OperationContext
 from kclient.admin.internals.driver import AdminDriver
-from kclient.admin.internals.operations import groups, offsets, topics
 from kclient.admin.internals.steps import Operation, run
 from kclient.admin.types import (
     ClusterDescription,
@@ -108,13 +108,15 @@ class KafkaAdminClient:
         check_flag("validate_only", validate_only)
         context, timer = self._begin(timeout_ms)
         what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
-        return self._run(topics.create_topics(context, wanted, validate_only, timer.timeout_ms), timer, what)
+        return self._run(
+            operations.topics.create_topics(context, wanted, validate_only, timer.timeout_ms), timer, what
+        )
 
     def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete topics and everything in them."""
         wanted = checked_topics(names)
         context, timer = self._begin(timeout_ms)
-        operation = topics.delete_topics(context, wanted, timer.timeout_ms)
+        operation = operations.topics.delete_topics(context, wanted, timer.timeout_ms)
         return self._run(operation, timer, f"Deleting topics {', '.join(wanted)}")
 
     def list_topics(
@@ -123,7 +125,7 @@ class KafkaAdminClient:
         """Every topic by name; Kafka's own only with `include_internal`."""
         check_flag("include_internal", include_internal)
         context, timer = self._begin(timeout_ms)
-        return self._run(topics.list_topics(context, include_internal), timer, "Listing topics")
+        return self._run(operations.topics.list_topics(context, include_internal), timer, "Listing topics")
 
     def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
@@ -131,13 +133,13 @@ class KafkaAdminClient:
         """Partitions, leaders and replicas of topics."""
         wanted = checked_topics(names)
         context, timer = self._begin(timeout_ms)
-        operation = topics.describe_topics(context, wanted)
+        operation = operations.topics.describe_topics(context, wanted)
         return self._run(operation, timer, f"Describing topics {', '.join(wanted)}")
 
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
         """The cluster's id, brokers and controller."""
         context, timer = self._begin(timeout_ms)
-        return self._run(topics.describe_cluster(context), timer, "Describing the cluster")
+        return self._run(operations.topics.describe_cluster(context), timer, "Describing the cluster")
 
     def list_offsets(
         self,
@@ -153,7 +155,7 @@ class KafkaAdminClient:
         wanted = checked_specs(specs)
         isolation = checked_isolation(isolation_level)
         context, timer = self._begin(timeout_ms)
-        operation = offsets.list_offsets(context, wanted, isolation)
+        operation = operations.offsets.list_offsets(context, wanted, isolation)
         return self._run(operation, timer, "Listing offsets")
 
     def list_groups(
@@ -162,7 +164,7 @@ class KafkaAdminClient:
         """Every group by id, of all brokers, narrowed to `states` and `types` where given (KIP-518, KIP-848)."""
         wanted_states, wanted_types = checked_words("states", states), checked_words("types", types)
         context, timer = self._begin(timeout_ms)
-        operation = groups.list_groups(context, wanted_states, wanted_types)
+        operation = operations.groups.list_groups(context, wanted_states, wanted_types)
         return self._run(operation, timer, "Listing groups")
 
     def describe_groups(
@@ -171,14 +173,14 @@ class KafkaAdminClient:
         """State, members and assignments of classic groups."""
         wanted = checked_groups(group_ids)
         context, timer = self._begin(timeout_ms)
-        operation = groups.describe_groups(context, wanted)
+        operation = operations.groups.describe_groups(context, wanted)
         return self._run(operation, timer, f"Describing groups {', '.join(wanted)}")
 
     def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete groups without members, and their offsets (KIP-229)."""
         wanted = checked_groups(group_ids)
         context, timer = self._begin(timeout_ms)
-        operation = groups.delete_groups(context, wanted)
+        operation = operations.groups.delete_groups(context, wanted)
         return self._run(operation, timer, f"Deleting groups {', '.join(wanted)}")
 
     def list_consumer_group_offsets(
@@ -192,7 +194,7 @@ class KafkaAdminClient:
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)
         context, timer = self._begin(timeout_ms)
-        operation = offsets.list_consumer_group_offsets(context, group_id, wanted)
+        operation = operations.offsets.list_consumer_group_offsets(context, group_id, wanted)
         return self._run(operation, timer, f"Listing the offsets of group {group_id}")
 
     def close(self, timeout_ms: int | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, settle
 from kclient.admin.internals.driver import Role, Target
@@ -15,12 +15,9 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kclient.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
+
+if TYPE_CHECKING:
+    from kclient.protocol.messages.offset_fetch import OffsetFetchRequest
 
 
 def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
@@ -134,6 +131,13 @@ def list_consumer_group_offsets(
     context: OperationContext, group_id: str, partitions: Collection[TopicPartition] | None
 ) -> Operation[dict[TopicPartition, OffsetAndMetadata | None]]:
     """OffsetFetch at the group's coordinator; None as value where nothing is committed."""
+    from kclient.protocol.messages.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+    )
+
     wanted = None if partitions is None else by_topic(partitions)
 
     def build(version: int) -> OffsetFetchRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kclient.admin.internals.context import OperationContext, retry_on_codes, settle
 from kclient.admin.internals.driver import Role, Target
@@ -13,14 +13,11 @@ from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from kclient.protocol.messages.create_topics import CreatableTopic
+    from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 
 _CONTROLLER = Target(Role.CONTROLLER)
 
@@ -29,6 +26,8 @@ def create_topics(
     context: OperationContext, topics: Sequence[NewTopic], validate_only: bool, timeout_ms: int
 ) -> Operation[dict[str, CreatedTopic]]:
     """CreateTopics at the controller."""
+    from kclient.protocol.messages.create_topics import CreateTopicsRequest
+
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
     )
@@ -51,6 +50,12 @@ def create_topics(
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
+    from kclient.protocol.messages.create_topics import (
+        CreatableReplicaAssignment,
+        CreatableTopic,
+        CreatableTopicConfig,
+    )
+
     assignments = topic.replica_assignments or {}
     return CreatableTopic(
         name=topic.name,
@@ -74,6 +79,7 @@ def delete_topics(
     context: OperationContext, names: Sequence[str], timeout_ms: int
 ) -> Operation[dict[str, None]]:
     """DeleteTopics at the controller."""
+    from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
     def build(version: int) -> DeleteTopicsRequest:
         if version >= 6:
