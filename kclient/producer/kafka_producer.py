@@ -176,8 +176,10 @@ class KafkaProducer(Generic[K, V]):
                     queue = queues.queues.get(partition_for_key(plain_key, queues.partition_count))
                 else:
                     queue = None
-                if queue is not None and queue.open is not None and (told is None or callable(told)):
-                    future: Any = queue.open.append(None, plain_key, value, None, told)
+                # Asked for once: the I/O thread may close the batch at any moment, and then there is none.
+                builder = None if queue is None else queue.open
+                if builder is not None and (told is None or callable(told)):
+                    future: Any = builder.append(None, plain_key, value, None, told)
                     if future is not None:
                         return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)

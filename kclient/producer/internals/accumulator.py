@@ -137,9 +137,9 @@ class RecordAccumulator:
         Waits for buffer memory until `timer` (max.block.ms from now, if None) expires. Raises RecordTooLargeError,
         BufferExhaustedError, ClientClosedError.
         """
-        queue = topic.sticky_queue if partition is None else topic.queue(partition)
-        if queue is not None and queue.open is not None:
-            future = cast(_MaybeFuture, queue.open.append(timestamp_ms, key, value, headers, callback))
+        builder = self._open_builder(topic, partition)
+        if builder is not None:
+            future = cast(_MaybeFuture, builder.append(timestamp_ms, key, value, headers, callback))
             if future is not None:
                 return future
         size = self.check_size(topic.topic, key, value, headers)

@@ -303,6 +303,32 @@ def test_flush_with_nothing_to_send_returns_and_a_timeout_tells_how_much_is_left
         producer.flush(timeout_ms=10_000)
 
 
+def test_a_batch_that_is_closed_while_a_record_is_on_its_way_into_it_is_no_error(server: Server) -> None:
+    class ClosedMeanwhile:
+        """What the application's thread sees when the I/O thread closes the batch between two of its looks."""
+
+        looks = 0
+
+        def __init__(self, builder: Any) -> None:
+            self.builder = builder
+
+        @property
+        def open(self) -> Any:
+            self.looks += 1
+            return self.builder if self.looks == 1 else None
+
+    with server.producer(linger_ms=60_000) as producer:
+        producer.send("t", b"a")
+        topic = producer._topics["t"]
+        queue = topic.sticky_queue
+        assert queue is not None
+        for headers in ((), [("with", b"headers")]):  # the short way and the long one
+            topic.sticky_queue = ClosedMeanwhile(queue.open)  # type: ignore[assignment]
+            producer.send("t", b"b", headers=headers, on_delivery=lambda metadata, error: None)
+        topic.sticky_queue = queue
+    assert [record.value for record in server.records()] == [b"a", b"b", b"b"]
+
+
 def test_close_delivers_what_lingers(server: Server) -> None:
     producer = server.producer(linger_ms=60_000, delivery_timeout_ms=120_000)
     future = producer.send("t", b"v")
