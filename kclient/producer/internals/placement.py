@@ -73,7 +73,7 @@ class Placement:
             return queues, None
         check_topic(topic)
         timer = core.time.timer(core.accumulator.max_block_ms())
-        return self.await_topic(topic, partition, timer), timer
+        return self._await_topic(topic, partition, timer), timer
 
     def _choose_partition(
         self, queues: TopicQueues, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
@@ -93,7 +93,7 @@ class Placement:
                 )
         return chosen
 
-    def await_topic(self, topic: str, partition: int | None, timer: Timer) -> TopicQueues:
+    def _await_topic(self, topic: str, partition: int | None, timer: Timer) -> TopicQueues:
         """Wait until `topic` is known, and `partition` if one is given."""
         core = self._core
         metadata = core.metadata
