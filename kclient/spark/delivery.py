@@ -35,6 +35,14 @@ class Written:
         )
 
 
+def totals(parts: Iterable[tuple[TopicPartition, Written]]) -> dict[TopicPartition, Written]:
+    """What was written to each partition in all."""
+    found: dict[TopicPartition, Written] = {}
+    for tp, written in parts:
+        found[tp] = found[tp].also(written) if tp in found else written
+    return found
+
+
 def deliver(
     settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any]
 ) -> dict[TopicPartition, Written]:
@@ -43,18 +51,17 @@ def deliver(
     At least once: idempotent within this call, but a task that Spark runs again writes all its records again. Raises
     the error of the first records that failed, which names topic and partition.
     """
-    totals: dict[TopicPartition, Written] = {}
     try:
-        for found in _outcomes(settings, columns, batches):
-            last = found.base_offset + found.count - 1 if found.base_offset >= 0 else -1
-            mine = Written(found.count, found.base_offset, last)
-            tp = found.topic_partition
-            totals[tp] = totals[tp].also(mine) if tp in totals else mine
+        return totals(map(_written, _outcomes(settings, columns, batches)))
     except BaseException:
         # What it still holds belongs to a write that has failed: the next one must not wait for it.
         clients.drop_producer(settings)
         raise
-    return totals
+
+
+def _written(found: RecordRange) -> tuple[TopicPartition, Written]:
+    last = found.base_offset + found.count - 1 if found.base_offset >= 0 else -1
+    return found.topic_partition, Written(found.count, found.base_offset, last)
 
 
 def _outcomes(

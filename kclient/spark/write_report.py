@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql.datasource import WriterCommitMessage
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.spark.delivery import Written
+from kclient.spark.delivery import Written, totals
 
 
 class WriteReport(WriterCommitMessage):
@@ -20,16 +20,14 @@ class WriteReport(WriterCommitMessage):
 
 def report_json(messages: Iterable[WriterCommitMessage | None], **more: object) -> str:
     """All tasks' reports as one line of JSON: `{"records": 3, "topics": {"t": {"0": {"count": 3, ...}}}}`."""
-    totals: dict[TopicPartition, Written] = {}
-    for message in messages:
-        if isinstance(message, WriteReport):
-            for tp, written in message.written.items():
-                totals[tp] = totals[tp].also(written) if tp in totals else written
+    found = totals(
+        part for message in messages if isinstance(message, WriteReport) for part in message.written.items()
+    )
     topics: dict[str, dict[str, dict[str, int]]] = {}
-    for tp, written in sorted(totals.items()):
+    for tp, written in sorted(found.items()):
         topics.setdefault(tp.topic, {})[str(tp.partition)] = {
             "count": written.count,
             "firstOffset": written.first_offset,
             "lastOffset": written.last_offset,
         }
-    return json.dumps({**more, "records": sum(each.count for each in totals.values()), "topics": topics})
+    return json.dumps({**more, "records": sum(each.count for each in found.values()), "topics": topics})
