@@ -12,7 +12,7 @@ import pyarrow as pa
 from kclient.spark.output import OutputColumn
 
 if TYPE_CHECKING:
-    from kclient.consumer import BinaryColumn, RecordColumns
+    from kclient.consumer import RecordColumns
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _MILLIS = pa.timestamp("ms", tz="UTC")
@@ -39,84 +39,60 @@ def arrow_schema(output: Sequence[OutputColumn]) -> Any:
 class BatchMaker:
     """Makes the record batches of one partition. Used by one thread."""
 
-    def __init__(self, output: Sequence[OutputColumn], topic: str, partition: int) -> None:
+    def __init__(self, output: Sequence[OutputColumn], topic: str) -> None:
         self._schema = arrow_schema(output)
         self._make = [_MAKERS[each.column] for each in output]
         self._topic = topic
-        self._partition = partition
-        self._repeated: dict[str, Any] = {}
+        self._topics: Any = None
 
     def make(self, columns: RecordColumns, count: int) -> Any:
         """The first `count` records."""
-        arrays = [make(self, columns) for make in self._make]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        plain = columns.to_arrow()
+        batch = pa.RecordBatch.from_arrays([make(self, plain) for make in self._make], schema=self._schema)
         return batch if count == columns.count else batch.slice(0, count)
 
-    def repeated(self, name: str, value: object, count: int) -> Any:
-        """`value` as often as there are records; the longest column so far is kept and cut."""
-        known = self._repeated.get(name)
+    def topic(self, plain: Any) -> Any:
+        """The column `topic`: the longest so far is kept and cut."""
+        known, count = self._topics, len(plain)
         if known is None or len(known) < count:
-            known = self._repeated[name] = pa.repeat(pa.scalar(value, TYPES[name]), count)
+            known = self._topics = pa.repeat(pa.scalar(self._topic, TYPES["topic"]), count)
         return known.slice(0, count)
 
-    def topic(self, columns: RecordColumns) -> Any:
-        """The column `topic`."""
-        return self.repeated("topic", self._topic, columns.count)
 
-    def partition(self, columns: RecordColumns) -> Any:
-        """The column `partition`."""
-        return self.repeated("partition", self._partition, columns.count)
-
-
-def _binary(column: BinaryColumn, kind: Any) -> Any:
-    validity = None if column.validity is None else pa.py_buffer(column.validity)
-    buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
-    return pa.Array.from_buffers(kind, len(column), buffers, column.null_count)
-
-
-def _numbers(buffer: Any, kind: Any, count: int) -> Any:
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)], 0)
-
-
-def _timestamps(columns: RecordColumns) -> Any:
-    millis = _numbers(columns.timestamps_ms, pa.int64(), columns.count)
+def _timestamps(plain: Any) -> Any:
     try:
-        return millis.view(_MILLIS).cast(_MICROS)
+        return plain["timestamp"].cast(_MICROS)
     except pa.ArrowInvalid:
         import pyarrow.compute as pc
 
         # Beyond what Spark can hold: the nearest time that it can, rather than a query that fails at one record.
+        millis = plain["timestamp"].view(pa.int64())
         bounded = pc.max_element_wise(pc.min_element_wise(millis, _LARGEST_MS), -_LARGEST_MS)
         return bounded.view(_MILLIS).cast(_MICROS)
 
 
-def _headers(columns: RecordColumns) -> Any:
-    kind, count, headers = TYPES["headers"], columns.count, columns.headers
-    if headers is None:
+def _headers(plain: Any) -> Any:
+    kind, count, headers = TYPES["headers"], len(plain), plain["headers"]
+    if not len(headers.values):
         return pa.nulls(count, kind)
-    entries = pa.StructArray.from_arrays(
-        [_binary(headers.names, pa.string()), _binary(headers.values, pa.binary())], fields=list(_HEADER)
-    )
-    offsets = _numbers(headers.offsets, pa.int32(), count + 1)
+    offsets = headers.offsets
     # Not at the top: every query starts a process that only plans, and would load a thing it never uses.
     import pyarrow.compute as pc
 
     # A record without headers has null, not an empty list.
     has_some = pc.not_equal(offsets.slice(1), offsets.slice(0, count))
     return pa.Array.from_buffers(
-        kind, count, [has_some.buffers()[1], offsets.buffers()[1]], children=[entries]
+        kind, count, [has_some.buffers()[1], offsets.buffers()[1]], children=[headers.values]
     )
 
 
-_MAKERS: Mapping[str, Callable[[BatchMaker, RecordColumns], Any]] = {
-    "key": lambda _, columns: _binary(columns.keys, pa.binary()),
-    "value": lambda _, columns: _binary(columns.values, pa.binary()),
+_MAKERS: Mapping[str, Callable[[BatchMaker, Any], Any]] = {
+    "key": lambda _, plain: plain["key"],
+    "value": lambda _, plain: plain["value"],
     "topic": BatchMaker.topic,
-    "partition": BatchMaker.partition,
-    "offset": lambda _, columns: _numbers(columns.offsets, pa.int64(), columns.count),
-    "timestamp": lambda _, columns: _timestamps(columns),
-    "timestampType": lambda _, columns: _numbers(columns.timestamp_types, pa.int8(), columns.count).cast(
-        pa.int32()
-    ),
-    "headers": lambda _, columns: _headers(columns),
+    "partition": lambda _, plain: plain["partition"],
+    "offset": lambda _, plain: plain["offset"],
+    "timestamp": lambda _, plain: _timestamps(plain),
+    "timestampType": lambda _, plain: plain["timestamp_type"].cast(pa.int32()),
+    "headers": lambda _, plain: _headers(plain),
 }

@@ -49,7 +49,7 @@ class _RangeReader:
         self._tp: TopicPartition = wanted.tp
         self._position = wanted.start
         self._end = wanted.end
-        self._maker = BatchMaker(output, wanted.tp.topic, wanted.tp.partition)
+        self._maker = BatchMaker(output, wanted.tp.topic)
 
     def batches(self) -> Iterator[Any]:
         consumer, tp = self._consumer, self._tp

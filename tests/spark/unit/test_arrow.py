@@ -38,7 +38,7 @@ def columns(records: list[tuple] = RECORDS) -> RecordColumns:
 
 
 def test_every_column_has_the_records_contents() -> None:
-    batch = BatchMaker(ALL, TP.topic, TP.partition).make(columns(), 3)
+    batch = BatchMaker(ALL, TP.topic).make(columns(), 3)
     batch.validate(full=True)
     assert batch.schema.equals(arrow_schema(ALL))
     assert batch["key"].to_pylist() == [b"k0", None, b""]
@@ -61,28 +61,28 @@ def test_every_column_has_the_records_contents() -> None:
 
 def test_headers_are_null_where_no_record_has_any() -> None:
     records = [(offset, 0, 0, None, b"v", ()) for offset in range(5)]
-    batch = BatchMaker(ALL, TP.topic, TP.partition).make(columns(records), 5)
+    batch = BatchMaker(ALL, TP.topic).make(columns(records), 5)
     batch.validate(full=True)
     assert batch["headers"].null_count == 5
 
 
 def test_only_the_columns_that_are_asked_for_come_in_that_order_and_by_that_name() -> None:
     wanted = [OutputColumn("offset", "OFFSET", False), OutputColumn("value", "value", True)]
-    batch = BatchMaker(wanted, TP.topic, TP.partition).make(columns(), 3)
+    batch = BatchMaker(wanted, TP.topic).make(columns(), 3)
     assert batch.schema == pa.schema(
         [pa.field("OFFSET", pa.int64(), nullable=False), pa.field("value", pa.binary())]
     )
 
 
 def test_records_beyond_the_range_are_left_out() -> None:
-    batch = BatchMaker(ALL, TP.topic, TP.partition).make(columns(), 2)
+    batch = BatchMaker(ALL, TP.topic).make(columns(), 2)
     batch.validate(full=True)
     assert batch["offset"].to_pylist() == [10, 11]
     assert batch["headers"].to_pylist()[1] is None
 
 
-def test_topic_and_partition_are_made_once_for_many_batches() -> None:
-    maker = BatchMaker(ALL, TP.topic, TP.partition)
+def test_the_topic_is_made_once_for_many_batches() -> None:
+    maker = BatchMaker(ALL, TP.topic)
     first, second = maker.make(columns(), 3), maker.make(columns(RECORDS[:2]), 2)
     assert second["topic"].to_pylist() == ["täglich"] * 2
     assert first["topic"].buffers()[2].address == second["topic"].buffers()[2].address
@@ -90,7 +90,7 @@ def test_topic_and_partition_are_made_once_for_many_batches() -> None:
 
 @pytest.mark.parametrize("millis", [2**63 - 1, -(2**63), 2**62])
 def test_a_time_that_spark_cannot_hold_is_the_nearest_it_can(millis: int) -> None:
-    batch = BatchMaker(ALL, TP.topic, TP.partition).make(columns([(0, millis, 0, None, b"", ())]), 1)
+    batch = BatchMaker(ALL, TP.topic).make(columns([(0, millis, 0, None, b"", ())]), 1)
     micros = batch["timestamp"].view(pa.int64())[0].as_py()
     assert abs(micros) == (2**63 - 1) // 1000 * 1000
     assert (micros > 0) == (millis > 0)
@@ -98,7 +98,7 @@ def test_a_time_that_spark_cannot_hold_is_the_nearest_it_can(millis: int) -> Non
 
 def test_nothing_is_copied_that_has_arrows_layout() -> None:
     made = columns()
-    batch = BatchMaker(ALL, TP.topic, TP.partition).make(made, 3)
+    batch = BatchMaker(ALL, TP.topic).make(made, 3)
     assert batch["value"].buffers()[2].address == pa.py_buffer(made.values.data).address
     assert batch["offset"].buffers()[1].address == pa.py_buffer(made.offsets).address
     assert array("q", made.offsets).tolist() == [10, 11, 14]
