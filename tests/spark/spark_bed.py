@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 _SPARK = importlib.util.find_spec("pyspark")
-STREAMING = Path(_SPARK.origin or "").parent / "sql" / "streaming" if _SPARK else Path()
-
+_LIMITS = Path("sql", "streaming", "datasource.py")
+HAS_LIMITS = _SPARK is not None and (Path(_SPARK.origin or "").parent / _LIMITS).exists()
+"""Whether AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
 
 needs_limits = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None or not (STREAMING / "datasource.py").exists(),
-    reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch",
+    not HAS_LIMITS, reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch"
 )
 
 
