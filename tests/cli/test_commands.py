@@ -6,26 +6,12 @@ import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kclient import KafkaProducer, __version__
-from kclient.broker import EmbeddedKafka
 from kclient.cli.main import COMMANDS, main
-from scenarios import new_topic
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
-
-@pytest.fixture
-def topic(servers: str) -> str:
-    return new_topic(servers, 2)
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kclient.broker import EmbeddedKafka
 from kclient.cli.main import main
 from kclient.cli.perf_common import Latencies
 from kclient.cli.perf_produce import Throttle, sample_every
@@ -21,17 +19,6 @@ SENT = re.compile(
     re.MULTILINE,
 )
 Captured = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
-
-@pytest.fixture
-def topic(servers: str) -> str:
-    return new_topic(servers, 2)
 
 
 def produce(servers: str, topic: str, count: int, *more: str) -> int:
