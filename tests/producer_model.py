@@ -223,6 +223,16 @@ class ProducerModel:
         raise AssertionError("The producer did not come to rest")
 
 
+def ready_producer(
+    topics: dict[str, int] | None = None, *, nodes: int = 1, ids: bool = False, **settings: object
+) -> ProducerModel:
+    """One that knows its topics ({"t": 1}) and its producer id, and lingers not at all."""
+    settings.setdefault("linger_ms", 0)
+    made = ProducerModel(**settings)
+    made.know(topics or {"t": 1}, nodes=nodes, ids=ids)
+    return made.initialized() if made.core.transactions is not None else made
+
+
 def sequences(sent: SentRequest) -> list[tuple[int, int, int]]:
     """Epoch, first and last sequence of each batch in a produce request."""
     return [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -19,6 +20,27 @@ def model(topics: dict[str, int] | None = None, **settings: object) -> ProducerM
 def batches(m: ProducerModel, partition: int = 0) -> list[int]:
     """The numbers of records in a partition's batches."""
     return [batch.builder.count for batch in m.accumulator.topic("t").queue(partition).batches]
+
+
+def refused_send(m: ProducerModel) -> Callable[[], BaseException]:
+    """Let another thread send until it waits for memory; what is returned waits for the error that this ends with."""
+    errors: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            m.send(b"x" * 500)
+        except BaseException as error:
+            errors.append(error)
+
+    def refused() -> BaseException:
+        thread.join(10)
+        (error,) = errors
+        return error
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    wait_until(lambda: m.accumulator.pool.waiting == 1)
+    return refused
 
 
 def test_records_share_a_batch_until_it_is_full() -> None:
@@ -61,23 +83,13 @@ def test_a_record_larger_than_all_memory_is_refused() -> None:
 def test_memory_is_full_until_max_block_is_over_then_send_raises() -> None:
     m = model(buffer_memory=1000, batch_size=600, max_block_ms=500)
     m.send(b"x" * 500)
-    errors: list[BaseException] = []
-
-    def send() -> None:
-        try:
-            m.send(b"x" * 500)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    wait_until(lambda: m.accumulator.pool.waiting == 1)
+    refused = refused_send(m)
     m.time.advance(499)
     assert m.accumulator.pool.waiting == 1
     m.time.advance(1)
-    thread.join(10)
-    assert isinstance(errors[0], BufferExhaustedError)
-    assert "max.block.ms" in str(errors[0])
+    error = refused()
+    assert isinstance(error, BufferExhaustedError)
+    assert "max.block.ms" in str(error)
     assert m.accumulator.pool.waiting == 0
 
 
@@ -177,20 +189,9 @@ def test_nothing_is_accepted_after_close() -> None:
 def test_closing_wakes_those_who_wait_for_memory() -> None:
     m = model(buffer_memory=1000, batch_size=600, max_block_ms=60_000)
     m.send(b"x" * 500)
-    errors: list[BaseException] = []
-
-    def send() -> None:
-        try:
-            m.send(b"x" * 500)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    wait_until(lambda: m.accumulator.pool.waiting == 1)
+    refused = refused_send(m)
     m.accumulator.close()
-    thread.join(10)
-    assert isinstance(errors[0], ClientClosedError)
+    assert isinstance(refused(), ClientClosedError)
 
 
 def test_the_io_thread_is_woken_for_the_first_batch_and_not_for_each_record() -> None:

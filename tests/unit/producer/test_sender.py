@@ -1,4 +1,4 @@
-"""The sender's rounds: what is sent when, and what comes of each answer."""
+"""The sender's rounds: what is sent when, and how it ends."""
 
 from __future__ import annotations
 
@@ -7,43 +7,19 @@ import tracemalloc
 
 import pytest
 
-from kclient._accel import hooks
 from kclient.errors import (
     ClientClosedError,
-    CorruptRecordError,
     ErrorCode,
-    InvalidRecordError,
     KafkaTimeoutError,
-    NetworkError,
-    RecordTooLargeError,
-    TopicAuthorizationError,
-    UnknownServerError,
 )
 from kclient.producer.internals.producer_batch import BatchState
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.protocol.messages.metadata import MetadataRequest
-from kclient.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
-from producer_model import ProducerModel, sequences
-
-
-def model(
-    topics: dict[str, int] | None = None, *, nodes: int = 1, ids: bool = False, **settings: object
-) -> ProducerModel:
-    settings.setdefault("linger_ms", 0)
-    made = ProducerModel(**settings)
-    made.know(topics or {"t": 1}, nodes=nodes, ids=ids)
-    return made.initialized() if made.core.transactions is not None else made
+from producer_model import ProducerModel, ready_producer
 
 
 def test_a_record_is_sent_and_acknowledged_with_its_offset() -> None:
-    m = model()
+    m = ready_producer()
     future = m.send(b"a")
     m.run()
     assert not future.done()
@@ -86,7 +62,7 @@ def test_being_refused_a_producer_id_fails_all_records() -> None:
 
 
 def test_a_batch_lingers_for_more_records() -> None:
-    m = model(linger_ms=50)
+    m = ready_producer(linger_ms=50)
     m.send(b"a")
     m.run(advance_ms=40)
     assert m.waiting == []
@@ -95,7 +71,7 @@ def test_a_batch_lingers_for_more_records() -> None:
 
 
 def test_a_second_batch_makes_the_first_go_out_before_its_time() -> None:
-    m = model(linger_ms=1000, batch_size=100)
+    m = ready_producer(linger_ms=1000, batch_size=100)
     m.send(b"x" * 60)
     m.send(b"x" * 60)
     m.run()
@@ -103,7 +79,7 @@ def test_a_second_batch_makes_the_first_go_out_before_its_time() -> None:
 
 
 def test_one_request_carries_at_most_one_batch_of_a_partition_and_max_request_size() -> None:
-    m = model({"t": 3}, batch_size=300, max_request_size=700)
+    m = ready_producer({"t": 3}, batch_size=300, max_request_size=700)
     for partition in (0, 1, 2):
         m.send(b"x" * 250, partition=partition)
         m.send(b"x" * 250, partition=partition)
@@ -116,7 +92,7 @@ def test_one_request_carries_at_most_one_batch_of_a_partition_and_max_request_si
 
 
 def test_without_idempotence_one_in_flight_keeps_the_order_by_muting_the_partition() -> None:
-    m = model(enable_idempotence=False, max_in_flight_requests_per_connection=1, batch_size=100)
+    m = ready_producer(enable_idempotence=False, max_in_flight_requests_per_connection=1, batch_size=100)
     m.send(b"x" * 60)
     m.send(b"y" * 60)
     m.run(3)
@@ -129,85 +105,14 @@ def test_without_idempotence_one_in_flight_keeps_the_order_by_muting_the_partiti
 
 
 def test_acks_0_counts_as_done_when_written_and_knows_no_offset() -> None:
-    m = model(acks="0")
+    m = ready_producer(acks="0")
     future = m.send(b"a")
     m.run()
     assert future.result(0).offset == -1
-
-
-def test_a_retriable_error_is_tried_again_after_the_backoff_with_the_same_sequence() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    first = sequences(m.waiting[0])
-    m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS)
-    m.answer()
-    m.run()
-    assert m.waiting == []
-    m.run(advance_ms=15)
-    assert sequences(m.waiting[0]) == first
-    m.answer()
-    assert future.result(0).offset == 0
-
-
-def test_an_answer_that_was_lost_does_not_make_a_second_copy() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    m.take_but_lose_answer()
-    m.run(advance_ms=20)
-    m.answer()
-    assert m.broker.log("t").values == [b"a"]
-    assert future.result(0).offset == 0
-
-
-def test_a_duplicate_that_the_broker_no_longer_remembers_is_a_success_without_offset() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    m.broker.fail("t", ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-    m.answer()
-    assert future.result(0).offset == -1
-
-
-def test_a_lost_leader_asks_for_metadata_at_once() -> None:
-    m = model()
-    m.send(b"a")
-    m.run()
-    assert not m.core.metadata.update_requested
-    m.broker.fail("t", ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    m.answer()
-    assert m.core.metadata.update_requested
-
-
-def test_a_leader_named_in_the_answer_is_tried_without_backoff() -> None:
-    m = model({"t": 1}, retry_backoff_ms=5000, retry_backoff_max_ms=5000)
-    m.send(b"a")
-    m.run()
-    sent = m.waiting[0]
-    answer = ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name="t",
-                partition_responses=[
-                    PartitionProduceResponse(
-                        index=0,
-                        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                        base_offset=-1,
-                        current_leader=LeaderIdAndEpoch(leader_id=5, leader_epoch=9),
-                    )
-                ],
-            )
-        ],
-        node_endpoints=[NodeEndpoint(node_id=5, host="other", port=1)],
-    )
-    m.client.respond(answer, matcher=lambda message: message is sent.message)
-    m.run(2)
-    assert [sent.request.node_id for sent in m.waiting] == [5]
 
 
 def test_topics_are_named_by_id_when_all_have_one() -> None:
-    m = model(ids=True)
+    m = ready_producer(ids=True)
     future = m.send(b"a")
     m.run()
     assert m.waiting[0].version >= 13
@@ -217,106 +122,16 @@ def test_topics_are_named_by_id_when_all_have_one() -> None:
 
 
 def test_topics_without_id_are_named_by_name() -> None:
-    m = model()
+    m = ready_producer()
     m.send(b"a")
     m.run()
     assert m.waiting[0].version == 12
     assert m.waiting[0].message.topic_data[0].name == "t"
 
 
-def test_a_final_error_fails_the_records_and_names_the_partition() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    m.broker.fail("t", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    m.answer()
-    error = future.exception(0)
-    assert isinstance(error, TopicAuthorizationError)
-    assert error.topics == {"t"}
-
-
-def test_an_unknown_code_fails_the_records_and_keeps_its_number() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    m.broker.fail("t", 32000)
-    m.answer()
-    error = future.exception(0)
-    assert isinstance(error, UnknownServerError)
-    assert error.code == 32000
-    assert "32000" in str(error)
-
-
-def test_only_the_records_that_are_named_get_their_own_error() -> None:
-    m = model()
-    futures = [m.send(value) for value in (b"a", b"b", b"c")]
-    m.run()
-    m.broker.fail(
-        "t",
-        ErrorCode.INVALID_RECORD,
-        record_errors=[BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")],
-    )
-    m.answer()
-    errors = [future.exception(0) for future in futures]
-    assert all(isinstance(error, InvalidRecordError) for error in errors)
-    assert ["no key" in str(error) for error in errors] == [False, True, False]
-    assert "dropped with its batch" in str(errors[0])
-
-
-def test_a_batch_too_large_is_split_and_its_records_keep_futures_and_order() -> None:
-    told: list[int] = []
-    m = model()
-    futures = [m.send(b"%d" % i * 50, callback=lambda md, e: told.append(md.offset)) for i in range(8)]
-    m.run()
-    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
-    m.answer()
-    m.settle()
-    assert [future.result(0).offset for future in futures] == list(range(8))
-    assert m.broker.log("t").values == [b"%d" % i * 50 for i in range(8)]
-    assert told == list(range(8))
-    assert m.accumulator.pool.available == m.accumulator.pool.total
-
-
-def test_a_compressed_batch_too_large_is_split_from_its_compressed_form_and_sent_again() -> None:
-    m = model(compression_type="zstd")
-    futures = [m.send(b"%d" % i * 50) for i in range(8)]
-    m.run()
-    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
-    m.answer()
-    m.settle()
-    assert [future.result(0).offset for future in futures] == list(range(8))
-    assert m.broker.log("t").values == [b"%d" % i * 50 for i in range(8)]
-    assert m.accumulator.pool.available == m.accumulator.pool.total
-
-
-def test_records_that_cannot_be_decompressed_for_a_split_fail_with_the_refusal_and_give_memory_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    m = model(compression_type="gzip")
-    futures = [m.send(b"%d" % i * 50) for i in range(8)]
-    m.run()
-    damage = CorruptRecordError("not what was written")
-    monkeypatch.setattr(hooks, "decompress", lambda codec, data, most: (b"", damage))
-    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE)
-    m.answer()
-    m.settle()
-    for future in futures:
-        error = future.exception(0)
-        assert isinstance(error, RecordTooLargeError)
-        assert error.__cause__ is damage
-    assert m.accumulator.pool.available == m.accumulator.pool.total
-    assert not len(m.accumulator.incomplete)
-    assert "cannot be split" in caplog.text
-    # The partition goes on.
-    after = m.send(b"after")
-    m.run()
-    m.settle()
-    assert after.exception(0) is None
-
-
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 def test_batches_in_flight_hold_no_more_memory_than_they_are_charged_for(codec: str) -> None:
-    m = model(compression_type=codec, batch_size=100_000)
+    m = ready_producer(compression_type=codec, batch_size=100_000)
     pool = m.accumulator.pool
     values = [random.Random(seed).randbytes(99_000) for seed in range(6)]
     m.send(values.pop())
@@ -336,44 +151,8 @@ def test_batches_in_flight_hold_no_more_memory_than_they_are_charged_for(codec: 
     assert held < pool.total - pool.available + 50_000
 
 
-def test_splitting_ends_with_single_records_that_fail() -> None:
-    m = model()
-    futures = [m.send(b"x" * 100) for _ in range(5)]
-    m.broker.fail("t", ErrorCode.MESSAGE_TOO_LARGE, times=50)
-    m.run()
-    m.settle()
-    assert all(isinstance(future.exception(0), RecordTooLargeError) for future in futures)
-    assert m.accumulator.pool.available == m.accumulator.pool.total
-
-
-def test_a_partition_the_answer_leaves_out_is_tried_again() -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    m.client.respond(ProduceResponse(responses=[]))
-    m.run()
-    m.run(advance_ms=20)
-    m.answer()
-    assert future.result(0).offset == 0
-
-
-def test_a_partition_answered_twice_or_never_asked_for_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
-    m = model()
-    future = m.send(b"a")
-    m.run()
-    ok = PartitionProduceResponse(index=0, base_offset=4)
-    again = PartitionProduceResponse(index=0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, base_offset=9)
-    stray = PartitionProduceResponse(index=3, base_offset=1)
-    m.client.respond(
-        ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[ok, again, stray])])
-    )
-    m.run()
-    assert future.result(0).offset == 4
-    assert "not what was asked" in caplog.text
-
-
 def test_records_expire_by_delivery_timeout_and_say_why() -> None:
-    m = model(delivery_timeout_ms=5000, request_timeout_ms=1000)
+    m = ready_producer(delivery_timeout_ms=5000, request_timeout_ms=1000)
     future = m.send(b"a")
     m.run()
     m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS, times=1000)
@@ -403,7 +182,9 @@ def test_records_for_an_unknown_leader_expire_and_ask_for_metadata_meanwhile() -
 
 
 def test_a_batch_that_expires_in_flight_keeps_its_memory_until_the_request_ends() -> None:
-    m = model(delivery_timeout_ms=2000, request_timeout_ms=1500, max_in_flight_requests_per_connection=5)
+    m = ready_producer(
+        delivery_timeout_ms=2000, request_timeout_ms=1500, max_in_flight_requests_per_connection=5
+    )
     future = m.send(b"a")
     m.run()
     sent = m.waiting[0]
@@ -418,32 +199,10 @@ def test_a_batch_that_expires_in_flight_keeps_its_memory_until_the_request_ends(
     assert m.broker.log("t").values == [b"a"]
 
 
-def test_retries_are_counted() -> None:
-    m = model(retries=2)
-    future = m.send(b"a")
-    m.broker.fail("t", ErrorCode.NOT_ENOUGH_REPLICAS, times=10)
-    m.run()
-    for _ in range(3):
-        assert not future.done()
-        m.answer()
-        m.run(advance_ms=20)
-    assert future.exception(0).code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert len(m.broker.errors["t", 0]) == 7
-
-
-def test_a_broken_connection_is_a_network_error_when_there_are_no_retries() -> None:
-    m = model(enable_idempotence=False, retries=0)
-    future = m.send(b"a")
-    m.run()
-    m.client.respond(None, disconnected=True)
-    m.run()
-    assert isinstance(future.exception(0), NetworkError)
-
-
 def test_a_callback_that_raises_does_not_keep_others_from_being_called(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    m = model()
+    m = ready_producer()
     told: list[str] = []
 
     def bad(metadata: object, error: object) -> None:
@@ -458,7 +217,9 @@ def test_a_callback_that_raises_does_not_keep_others_from_being_called(
 
 
 def test_a_full_buffer_sends_what_lingers() -> None:
-    m = model(linger_ms=60_000, buffer_memory=1000, batch_size=900, max_request_size=900, max_block_ms=0)
+    m = ready_producer(
+        linger_ms=60_000, buffer_memory=1000, batch_size=900, max_request_size=900, max_block_ms=0
+    )
     m.send(b"x" * 500)
     m.run()
     assert m.waiting == []
@@ -469,7 +230,7 @@ def test_a_full_buffer_sends_what_lingers() -> None:
 
 
 def test_aborting_fails_everything_once_and_closes_the_client() -> None:
-    m = model()
+    m = ready_producer()
     told: list[BaseException | None] = []
     m.send(b"a", callback=lambda metadata, error: told.append(error))
     m.run()
@@ -485,7 +246,7 @@ def test_aborting_fails_everything_once_and_closes_the_client() -> None:
 def test_an_unexpected_fault_in_a_round_does_not_end_the_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    m = model()
+    m = ready_producer()
     future = m.send(b"a")
     whole = m.sender.run_once
     faults = iter([RuntimeError("odd")])
@@ -507,7 +268,7 @@ def test_an_unexpected_fault_in_a_round_does_not_end_the_thread(
 def test_a_batch_that_cannot_be_compressed_fails_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    m = model({"t": 2}, compression_type="gzip")
+    m = ready_producer({"t": 2}, compression_type="gzip")
     whole = type(m.accumulator.compressor).compress
     broken = iter([RuntimeError("no codec")])
 
@@ -526,7 +287,7 @@ def test_a_batch_that_cannot_be_compressed_fails_and_the_others_go_on(
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_arrives(codec: str) -> None:
-    m = model(compression_type=codec)
+    m = ready_producer(compression_type=codec)
     futures = [m.send(b"value %d" % i) for i in range(100)]
     m.run()
     m.settle()
@@ -535,7 +296,7 @@ def test_every_codec_arrives(codec: str) -> None:
 
 
 def test_a_topic_that_was_used_lately_stays_in_the_metadata_request() -> None:
-    m = model(metadata_max_idle_ms=5000)
+    m = ready_producer(metadata_max_idle_ms=5000)
     m.send(b"a")
     m.time.advance(4000)
     m.run()
@@ -548,7 +309,7 @@ def test_a_topic_that_was_used_lately_stays_in_the_metadata_request() -> None:
 
 
 def test_batches_end_in_the_state_that_tells_what_became_of_them() -> None:
-    m = model()
+    m = ready_producer()
     m.send(b"a")
     (batch,) = m.accumulator.incomplete.snapshot()
     assert batch.state is BatchState.QUEUED

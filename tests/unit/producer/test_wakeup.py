@@ -30,10 +30,15 @@ def wakeup(counting: Counting) -> SenderWakeup:
     return SenderWakeup(counting)
 
 
+def fall_asleep(wakeup: SenderWakeup, until_ms: int = 1000, busy: int | None = None) -> None:
+    """What the I/O thread does before a poll; the broker `busy` takes no more."""
+    wakeup.announce()
+    wakeup.sleep(until_ms, frozenset() if busy is None else frozenset({busy}))
+
+
 def test_a_thread_at_work_is_not_woken(wakeup: SenderWakeup, counting: Counting) -> None:
     wakeup.batch_added(BROKER, 0)
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset())
+    fall_asleep(wakeup)
     wakeup.awake()
     wakeup.batch_added(BROKER, 0)
     assert counting.wakeups == 0
@@ -48,15 +53,13 @@ def test_between_its_look_at_the_queues_and_its_poll_every_batch_wakes_it(
 
 
 def test_a_batch_wakes_a_sleeping_thread_once(wakeup: SenderWakeup, counting: Counting) -> None:
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset())
+    fall_asleep(wakeup)
     for _ in range(3):
         wakeup.batch_added(BROKER, 999)
     wakeup.wake()
     assert counting.wakeups == 1
     wakeup.awake()
-    wakeup.announce()
-    wakeup.sleep(2000, frozenset())
+    fall_asleep(wakeup, 2000)
     wakeup.batch_added(BROKER, 999)
     assert counting.wakeups == 2
 
@@ -64,8 +67,7 @@ def test_a_batch_wakes_a_sleeping_thread_once(wakeup: SenderWakeup, counting: Co
 def test_a_batch_that_can_wait_until_the_poll_ends_by_itself_does_not_wake(
     wakeup: SenderWakeup, counting: Counting
 ) -> None:
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset())
+    fall_asleep(wakeup)
     wakeup.batch_added(BROKER, 1000)
     assert counting.wakeups == 0
 
@@ -73,8 +75,7 @@ def test_a_batch_that_can_wait_until_the_poll_ends_by_itself_does_not_wake(
 def test_a_batch_for_a_broker_that_takes_no_more_before_it_answers_does_not_wake(
     wakeup: SenderWakeup, counting: Counting
 ) -> None:
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset({BROKER}))
+    fall_asleep(wakeup, busy=BROKER)
     wakeup.batch_added(BROKER, 0)
     assert counting.wakeups == 0
     wakeup.batch_added(BROKER + 1, 0)
@@ -82,8 +83,7 @@ def test_a_batch_for_a_broker_that_takes_no_more_before_it_answers_does_not_wake
 
 
 def test_what_must_be_seen_wakes_in_any_case(wakeup: SenderWakeup, counting: Counting) -> None:
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset({BROKER}))
+    fall_asleep(wakeup, busy=BROKER)
     wakeup.wake()
     assert counting.wakeups == 1
 
@@ -91,8 +91,7 @@ def test_what_must_be_seen_wakes_in_any_case(wakeup: SenderWakeup, counting: Cou
 def test_a_wakeup_that_was_interrupted_is_done_by_the_next_one(
     wakeup: SenderWakeup, counting: Counting
 ) -> None:
-    wakeup.announce()
-    wakeup.sleep(1000, frozenset())
+    fall_asleep(wakeup)
     counting.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         wakeup.wake()
