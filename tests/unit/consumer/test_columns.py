@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fetched_batches import TIME_MS, batch, marker, transactional
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerInterceptor, RecordColumns
 from kclient.errors import (
@@ -21,17 +22,9 @@ from kclient.errors import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import fetch
 from kclient.record import MemoryRecordsBuilder
-from kclient.record.control import ControlRecordType, EndTransactionMarker
+from kclient.record.control import ControlRecordType
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-TIME_MS = 1_700_000_000_000
-
-
-def batch(base_offset: int, count: int, **settings: Any) -> bytes:
-    builder = MemoryRecordsBuilder(base_offset=base_offset, partition_leader_epoch=5, **settings)
-    for number in range(base_offset, base_offset + count):
-        builder.append(TIME_MS + number, None, b"%d" % number)
-    return builder.close()
 
 
 def serve(rig: Any, *answers: bytes, **fields: Any) -> None:
@@ -294,21 +287,13 @@ class TestContents:
     ) -> None:
         rig = make_rig(isolation_level="read_committed")
 
-        def of(producer: int, base: int, count: int) -> bytes:
-            return batch(
-                base, count, producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True
-            )
-
-        def marker(producer: int, base: int, kind: ControlRecordType) -> bytes:
-            return EndTransactionMarker(kind, 0).batch(base, TIME_MS, 5, producer, 0)
-
         log = b"".join(
             (
-                of(1, 0, 2),
-                of(2, 2, 2),
+                transactional(1, 0, 2),
+                transactional(2, 2, 2),
                 batch(4, 1),
                 marker(1, 5, ControlRecordType.ABORT),
-                of(1, 6, 1),
+                transactional(1, 6, 1),
                 marker(2, 7, ControlRecordType.ABORT),
                 marker(1, 8, ControlRecordType.COMMIT),
                 MemoryRecordsBuilder(base_offset=9).empty_batch(14, -1),
@@ -322,7 +307,7 @@ class TestContents:
         found = rig.consumer.poll_columns(1000)
         assert (offsets(found), found[T0].next_offset) == ([4, 6], 15)
         assert rig.consumer.position(T0) == 15
-        serve(rig, of(1, 0, 3), batch(3, 2), aborted_transactions=aborted[1:])
+        serve(rig, transactional(1, 0, 3), batch(3, 2), aborted_transactions=aborted[1:])
         assert offsets(rig.consumer.poll_columns(1000)) == [3, 4]
 
 

@@ -8,22 +8,16 @@ from typing import Any
 
 import pytest
 
+from fetched_batches import batch, marker, transactional
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import CorruptRecordError, KafkaError, LogTruncationError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import fetch, offset_for_leader_epoch
 from kclient.record import MemoryRecordsBuilder
-from kclient.record.control import ControlRecordType, EndTransactionMarker
+from kclient.record.control import ControlRecordType
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-def batch(base_offset: int, count: int, **settings: Any) -> bytes:
-    builder = MemoryRecordsBuilder(base_offset=base_offset, partition_leader_epoch=5, **settings)
-    for number in range(count):
-        builder.append(1_700_000_000_000, None, b"%d" % (base_offset + number))
-    return builder.close()
 
 
 def data(records: bytes, **fields: Any) -> Any:
@@ -262,22 +256,14 @@ class TestContents:
     ) -> None:
         rig = make_rig(isolation_level="read_committed")
 
-        def of(producer: int, base: int, count: int) -> bytes:
-            return batch(
-                base, count, producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True
-            )
-
-        def marker(producer: int, base: int, kind: ControlRecordType) -> bytes:
-            return EndTransactionMarker(kind, 0).batch(base, 1_700_000_000_000, 5, producer, 0)
-
         log = b"".join(
             (
-                of(1, 0, 2),
-                of(2, 2, 2),
+                transactional(1, 0, 2),
+                transactional(2, 2, 2),
                 batch(4, 1),
                 marker(1, 5, ControlRecordType.ABORT),
                 marker(1, 6, ControlRecordType.ABORT),
-                of(1, 7, 1),
+                transactional(1, 7, 1),
                 marker(2, 8, ControlRecordType.ABORT),
                 marker(1, 9, ControlRecordType.COMMIT),
             )
