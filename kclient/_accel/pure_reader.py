@@ -5,13 +5,18 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import Any
 
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_columns import LARGEST_COLUMN, ColumnBuilder, Columns
 from kclient._accel.pure_hash import Buffer, crc32c
-from kclient._accel.pure_records import Headers, RawRecord, decode_records
+from kclient._accel.pure_records import Headers, Portion, RawRecord, decode_portions, records_of
+from kclient._accel.pure_runs import Run
+from kclient._accel.pure_shells import RECORD_FIELDS, is_plain, shell_of
+from kclient._accel.varint import wrapped
+
+__all__ = ["RECORD_FIELDS", "RecordReader", "is_plain"]
 
 Deserializer = Callable[[str, Headers, bytes], Any]
 
@@ -22,64 +27,6 @@ _SMALLEST_LENGTH = 14
 _LARGEST_LENGTH = 2**31 - 1 - 12
 _NO_TIMESTAMP_TYPE = -1
 _LARGEST = 2**63 - 1
-
-RECORD_FIELDS = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp_ms",
-    "timestamp_type",
-    "key",
-    "value",
-    "headers",
-    "leader_epoch",
-    "serialized_key_size",
-    "serialized_value_size",
-)
-
-
-def _wrapped(number: int) -> int:
-    """`number` as 64 bits hold it: times add up as they do in Java."""
-    return (number + 2**63 & 2**64 - 1) - 2**63
-
-
-_shells: dict[type, type | None] = {}
-
-
-def is_plain(record_type: type) -> bool:
-    """Whether an instance is no more than the fields of a record in slots, so that nothing is missed by filling them
-    without the constructor.
-    """
-    fields = getattr(record_type, "__attrs_attrs__", ())
-    new: object = record_type.__new__
-    return (
-        tuple(field.name for field in fields) == RECORD_FIELDS
-        and not any(field.converter or field.validator for field in fields)
-        and "__slots__" in record_type.__dict__
-        and new is object.__new__
-        # attrs gives this name to its own constructor where the class has another.
-        and not any(
-            hasattr(record_type, name)
-            for name in ("__attrs_init__", "__attrs_pre_init__", "__attrs_post_init__")
-        )
-    )
-
-
-def _shell_of(record_type: type) -> type | None:
-    """A class whose instances can be filled plainly and then be made one of `record_type`; None if there is none.
-
-    The constructor of a frozen class is slow: it goes through object.__setattr__ for every field. An instance of a
-    subclass that adds no slots has the same layout; setting its fields where it is made and then its class takes 100
-    ns instead of 500. Only for slotted attrs classes of just these fields: others may do more in their constructor.
-    """
-    if record_type in _shells:
-        return _shells[record_type]
-    shell = None
-    if is_plain(record_type):
-        # Setting and deleting both, or Python would still call the slower ones: they share a slot of the type.
-        plain = {name: getattr(object, name) for name in ("__init__", "__setattr__", "__delattr__")}
-        shell = type(f"_{record_type.__name__}Shell", (record_type,), {"__slots__": (), **plain})
-    return _shells.setdefault(record_type, shell)
 
 
 class RecordReader:
@@ -124,7 +71,8 @@ class RecordReader:
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
         self._record_type = record_type
-        self._shell: Any = _shell_of(record_type)
+        self._shell: Any = shell_of(record_type)
+        self._deserializes = key_deserializer is not None or value_deserializer is not None
         self._error: BaseException | None = None
         self._ended = False
         self._reading = False
@@ -132,8 +80,9 @@ class RecordReader:
         self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1])
         self._aborted_met = 0
         self._aborted_producers: frozenset[int] = frozenset()
-        # The batch being read.
-        self._records: Iterator[RawRecord] | None = None
+        # The batch being read: its records from the next portion on, and what is left of the one before.
+        self._portions: Iterator[Portion] | None = None
+        self._portion: Portion | None = None
         self._base_offset = 0
         self._base_ts = 0
         self._log_append_ts: int | None = None
@@ -152,7 +101,7 @@ class RecordReader:
     @property
     def exhausted(self) -> bool:
         """Whether nothing is left to return or to raise, as far as it is known without reading on."""
-        pending = self._records is not None or self._error is not None
+        pending = self._portions is not None or self._error is not None
         return not pending and (self._ended or self._pos == len(self._view))
 
     def read(self, max_records: int) -> list[Any]:
@@ -189,12 +138,12 @@ class RecordReader:
             self._aborted_producers,
             self._opened_before,
             self._pos,
-            None if self._records is None else self._batch_pos,
+            None if self._portions is None else self._batch_pos,
         )
         try:
             self._reading = True
             while len(out) < max_records:
-                if self._records is None and not self._next_batch():
+                if self._portions is None and not self._next_batch():
                     self._ended = True
                     break
                 if not read_batch(out, max_records):
@@ -207,7 +156,7 @@ class RecordReader:
             # A batch may be half way through a record: it is opened again, and read on from the next offset.
             self.next_offset, self.leader_epoch, self._ended = before[:3]
             self._aborted_met, self._aborted_producers, self._opened_before, self._pos, half_read = before[3:]
-            self._records = None
+            self._portions = self._portion = None
             if half_read is not None:
                 self._pos = half_read
                 self._opened_before = True
@@ -216,8 +165,83 @@ class RecordReader:
             self._reading = False
 
     def _read_batch(self, out: list[Any], max_records: int) -> bool:
-        records = self._records
-        assert records is not None
+        while self._portion is not None or self._next_portion():
+            portion = self._portion
+            if isinstance(portion, Run):
+                if self._shell is None or self._deserializes:
+                    self._portion = portion.records()
+                    continue
+                self._read_run(portion, out, max_records)
+            else:
+                assert portion is not None
+                self._read_records(portion, out, max_records)
+            if len(out) == max_records:
+                return True
+            self._portion = None
+        return True
+
+    def _next_portion(self) -> bool:
+        """Go to the next records of the batch; False at its end."""
+        assert self._portions is not None
+        try:
+            portion = next(self._portions, None)
+        except ValueError as error:
+            raise self._invalid(f"{error}", self.next_offset) from error
+        if portion is None:
+            self._portions = None
+            self.next_offset = max(self.next_offset, self._batch_next)
+            return False
+        if isinstance(portion, Run) and self._base_offset + portion.offset + portion.count > _LARGEST:
+            portion = portion.records()  # one of them is to be found out of range
+        self._portion = portion
+        return True
+
+    def _begin_run(self, run: Run, room: int) -> tuple[range, Iterator[int]]:
+        """Offsets and timestamps of the records to read now."""
+        offset = self._base_offset + run.offset
+        if offset < self.next_offset:
+            run.skip(min(self.next_offset - offset, run.count))
+            offset = self._base_offset + run.offset
+        append_ts = self._log_append_ts
+        timestamps = run.timestamps(self._base_ts) if append_ts is None else repeat(append_ts)
+        return range(offset, offset + min(run.count, room)), timestamps
+
+    def _end_run(self, run: Run, offsets: range) -> None:
+        """The records of `offsets` were read."""
+        run.taken(len(offsets))
+        if offsets:
+            self.next_offset = offsets.stop
+
+    def _read_run(self, run: Run, out: list[Any], max_records: int) -> None:
+        offsets, timestamps = self._begin_run(run, max_records - len(out))
+        topic = self.topic
+        partition = self.partition
+        timestamp_type = self._timestamp_type
+        epoch = self.leader_epoch
+        record_type = self._record_type
+        key_size = run.key_size
+        value_size = run.value_size
+        records: list[Any] = list(map(object.__new__, repeat(self._shell, len(offsets))))
+        # Hot: nothing here is a call.
+        for record, offset, timestamp_ms, key, value in zip(
+            records, offsets, timestamps, run.keys, run.values, strict=False
+        ):
+            record.topic = topic
+            record.partition = partition
+            record.offset = offset
+            record.timestamp_ms = timestamp_ms
+            record.timestamp_type = timestamp_type
+            record.key = key
+            record.value = value
+            record.headers = ()
+            record.leader_epoch = epoch
+            record.serialized_key_size = key_size
+            record.serialized_value_size = value_size
+            record.__class__ = record_type
+        self._end_run(run, offsets)
+        out += records
+
+    def _read_records(self, records: Iterator[RawRecord], out: list[Any], max_records: int) -> None:
         # Hot, hence the locals and the loop without calls.
         topic = self.topic
         partition = self.partition
@@ -231,7 +255,7 @@ class RecordReader:
         epoch = self.leader_epoch
         record_type = self._record_type
         shell = self._shell
-        deserialize = self._key_deserializer is not None or self._value_deserializer is not None
+        deserialize = self._deserializes
         room = max_records - len(out)
         try:
             for _, delta, offset, key, value, headers in records:
@@ -242,7 +266,7 @@ class RecordReader:
                     raise ValueError(f"offset {offset} is out of range")
                 timestamp_ms = base_ts + delta if append_ts is None else append_ts
                 if not lowest <= timestamp_ms <= largest:
-                    timestamp_ms = _wrapped(timestamp_ms)
+                    timestamp_ms = wrapped(timestamp_ms)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
                 if deserialize:
@@ -280,18 +304,49 @@ class RecordReader:
                 out.append(record)
                 room -= 1
                 if not room:
-                    return True
-            self._records = None
-            wanted = max(wanted, self._batch_next)
+                    break
         except ValueError as error:
             raise self._invalid(f"{error}", wanted) from error
         finally:
             self.next_offset = wanted
-        return True
 
     def _read_batch_columns(self, out: ColumnBuilder, max_records: int) -> bool:
-        records = self._records
-        assert records is not None
+        fits = out.fits(self._body_bytes)
+        try:
+            while self._portion is not None or self._next_portion():
+                portion = self._portion
+                if isinstance(portion, Run):
+                    if not fits:
+                        self._portion = portion.records()
+                        continue
+                    self._read_run_columns(portion, out, max_records)
+                else:
+                    assert portion is not None
+                    if not self._read_record_columns(portion, out, max_records, fits):
+                        return False
+                if len(out) == max_records:
+                    return True
+                self._portion = None
+        finally:
+            out.timestamp_types += [self._timestamp_type] * (len(out) - len(out.timestamp_types))
+        out.end_batch(self._inflated)
+        return not len(out) or out.inflated <= self._decompress_max
+
+    def _read_run_columns(self, run: Run, out: ColumnBuilder, max_records: int) -> None:
+        offsets, timestamps = self._begin_run(run, max_records - len(out))
+        count = len(offsets)
+        new = list(islice(timestamps, count)), list(islice(run.keys, count)), list(islice(run.values, count))
+        self._end_run(run, offsets)
+        # Without a call, so that no interrupt leaves columns of different lengths.
+        out.offsets += offsets
+        out.timestamps += new[0]
+        out.keys += new[1]
+        out.values += new[2]
+        out.headers += [()] * count
+
+    def _read_record_columns(
+        self, records: Iterator[RawRecord], out: ColumnBuilder, max_records: int, fits: bool
+    ) -> bool:
         offsets, timestamps, keys, values, all_headers = (
             out.offsets,
             out.timestamps,
@@ -306,7 +361,6 @@ class RecordReader:
         lowest, largest = -_LARGEST, _LARGEST
         near_end = base_offset > _LARGEST - 2**32
         room = max_records - len(out)
-        fits = out.fits(self._body_bytes)
         try:
             for record in records:
                 _, delta, offset, key, value, headers = record
@@ -316,11 +370,11 @@ class RecordReader:
                 if near_end and offset >= _LARGEST:
                     raise ValueError(f"offset {offset} is out of range")
                 if not fits and not out.has_room(key, value, headers):
-                    self._records = chain((record,), records)
+                    self._portion = chain((record,), records)
                     return False
                 timestamp_ms = base_ts + delta if append_ts is None else append_ts
                 if not lowest <= timestamp_ms <= largest:
-                    timestamp_ms = _wrapped(timestamp_ms)
+                    timestamp_ms = wrapped(timestamp_ms)
                 timestamps.append(timestamp_ms)
                 offsets.append(offset)
                 keys.append(key)
@@ -329,16 +383,12 @@ class RecordReader:
                 wanted = offset + 1
                 room -= 1
                 if not room:
-                    return True
-            self._records = None
-            wanted = max(wanted, self._batch_next)
+                    break
         except ValueError as error:
             raise self._invalid(f"{error}", wanted) from error
         finally:
             self.next_offset = wanted
-            out.timestamp_types += [self._timestamp_type] * (len(out) - len(out.timestamp_types))
-        out.end_batch(self._inflated)
-        return not len(out) or out.inflated <= self._decompress_max
+        return True
 
     def _deserialized(
         self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -408,18 +458,18 @@ class RecordReader:
         self._base_ts = base_ts
         self._timestamp_type = (attributes >> 3) & 1
         self._log_append_ts = max_ts if self._timestamp_type else None
-        self._records = self._decode(batch, attributes, count)
+        self._portions = self._decode(batch, attributes, count)
         return True
 
-    def _decode(self, batch: memoryview, attributes: int, count: int) -> Iterator[RawRecord]:
+    def _decode(self, batch: memoryview, attributes: int, count: int) -> Iterator[Portion]:
         payload = batch[_HEADER.size :]
         self._inflated = 0
         self._body_bytes = len(payload)
         if not attributes & 7:
-            return decode_records(bytes(payload), count)
+            return decode_portions(bytes(payload), count)
         data, error = hooks.decompress(attributes & 7, payload, self._decompress_max)
         self._inflated = self._body_bytes = len(data)
-        return decode_records(data, count, error)
+        return decode_portions(data, count, error)
 
     def _left_out(self, batch: memoryview, header: tuple[int, ...], control: bool) -> bool:
         """Keep track of aborted transactions; True for a batch that belongs to one."""
@@ -434,7 +484,7 @@ class RecordReader:
         if not control:
             return bool(attributes & 0x10)
         try:
-            record = next(self._decode(batch, attributes, count), None)
+            record = next(records_of(self._decode(batch, attributes, count)), None)
         except ValueError as error:
             raise self._invalid(f"{error}", self.next_offset) from error
         if record is None:
@@ -465,9 +515,10 @@ class RecordReader:
         self._base_ts = 0
         self._log_append_ts = None
         self._timestamp_type = records[0][2] if magic else _NO_TIMESTAMP_TYPE
-        self._records = iter(
+        portion: Iterator[RawRecord] = iter(
             [(0, timestamp, offset, key, value, ()) for offset, timestamp, _, key, value in records]
         )
+        self._portions = iter((portion,))
         return True
 
     def _corrupt(self, what: str) -> BaseException:

@@ -21,6 +21,11 @@ def zigzag_size(value: int) -> int:
     return max(1, (((value << 1) ^ (value >> 63)).bit_length() + 6) // 7)
 
 
+def wrapped(number: int) -> int:
+    """`number` as 64 bits hold it: times add up as they do in Java."""
+    return (number + 2**63 & 2**64 - 1) - 2**63
+
+
 def read_varint(data: bytes, pos: int, raw: int, shift: int) -> tuple[int, int]:
     """The rest of an unsigned 32-bit varint whose first groups are in `raw` already: value and position after it.
 

@@ -390,6 +390,82 @@ def test_garbage_ends_alike(data: bytes, calls: list[Call]) -> None:
     both(data, calls, check_crc=False)
 
 
+# Records that are written alike: the pure body reads them together.
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> bytes:
+    """A batch of stretches of records of the same sizes."""
+    base = draw(st.sampled_from([0, 100, 2**63 - 100]))
+    codec = CompressionType(draw(st.sampled_from([0, 0, 1])))
+    builder = MemoryRecordsBuilder(base_offset=base, compression=codec)
+    time_ms = 1000
+    for _ in range(draw(st.integers(1, 3))):
+        key, value = draw(SMALL), draw(SMALL)
+        headers = draw(st.sampled_from([(), (), (("a", b"1"),)]))
+        step = draw(st.sampled_from([0, 0, 1, 40, -1]))
+        for _ in range(draw(st.integers(1, 100))):
+            if builder.next_offset - base >= 98:
+                break
+            time_ms += step
+            builder.append(time_ms, key, value, headers)
+        if draw(st.booleans()) and builder.next_offset - base < 90:
+            builder.append(time_ms, key, value, headers, offset=builder.next_offset + 2)
+    return builder.close()
+
+
+MANY = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(1, 60)),
+        st.tuples(st.just("columns"), st.one_of(st.none(), st.integers(1, 60)), st.booleans()),
+        st.tuples(st.just("columns"), st.just(None), st.booleans(), st.integers(0, 3000)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@QUICK
+@given(alike(), MANY, st.integers(-3, 200), st.data())
+def test_records_that_are_alike_are_read_alike(
+    data: bytes, calls: list[Call], from_offset: int, draw: st.DataObject
+) -> None:
+    both(data, calls)
+    both(data, calls, from_offset)
+    changed = bytearray(data)
+    at = draw.draw(st.integers(0, len(changed) - 1))
+    changed[at] = draw.draw(st.one_of(st.integers(0, 255), st.sampled_from([0x80, 0xFF, 0, 1, 0x7F])))
+    both(changed, calls, check_crc=False)
+    agree(changed, check_crc=False)
+    late = bytearray(data)
+    struct.pack_into(">q", late, 27, 2**63 - 100)
+    both(late, calls, check_crc=False)
+
+
+def test_every_byte_of_records_that_are_alike_can_be_any_other() -> None:
+    builder = MemoryRecordsBuilder(base_offset=3)
+    for index in range(20):
+        builder.append(1000 + index // 9, b"k%02d" % index, b"value %03d" % index)
+    data = builder.close()
+    chance = random.Random(5)
+    for at in range(len(data)):
+        for value in {data[at] ^ 1, data[at] ^ 2, 0x80, 0xFF, chance.randrange(256)}:
+            changed = bytearray(data)
+            changed[at] = value
+            both(changed, PLANS[1], check_crc=False)
+            both(changed, [("read", 7), ("columns", 3, False)], 5, check_crc=False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 500])
+def test_a_batch_of_many_records_is_read_alike(size: int) -> None:
+    builder = MemoryRecordsBuilder(base_offset=5)
+    for index in range(17_000 if size < 500 else 300):
+        builder.append(1000 + index // 100, None, bytes(size))
+    data = builder.close()
+    for plan in ([("read", 500)], [("read", 7000)], [("columns", None, False)], [("columns", 5000, True)]):
+        both(data, plan, 70, decompress_max=1 << 26)
+
+
 def test_every_byte_of_a_batch_can_be_any_other() -> None:
     builder = MemoryRecordsBuilder(base_offset=3)
     builder.append(1000, b"k", b"value", [("name", b"x" * 13), ("n", None)])
