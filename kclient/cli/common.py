@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kclient.config.properties import load_properties
@@ -19,6 +20,11 @@ DEFAULT_SERVER = "localhost:9092"
 def error_console() -> Console:
     """Where messages and progress go: standard error, so that standard output stays data."""
     return Console(stderr=True, soft_wrap=True)
+
+
+def complain(what: str, message: object) -> None:
+    """`what` in red on standard error, then `message` as it is: what is in its brackets is no markup."""
+    error_console().print(f"[bold red]{what}:[/] {escape(str(message))}", highlight=False)
 
 
 def output_console() -> Console:
@@ -114,7 +120,7 @@ def table(
         name, justify = (column, "left") if isinstance(column, str) else column
         made.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in rows:
-        made.add_row(*("-" if cell is None else str(cell) for cell in row))
+        made.add_row(*("-" if cell is None else escape(str(cell)) for cell in row))
     return made
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import attrs
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -266,7 +267,7 @@ class Demo:
         if committed != ends:
             problems.append("committed offsets are not the end offsets")
         if problems:
-            self._console.print(f"[bold red]NOT verified:[/] {'; '.join(problems)}", highlight=False)
+            self._console.print(f"[bold red]NOT verified:[/] {escape('; '.join(problems))}", highlight=False)
             return False
         self._console.print(
             f"[bold green]verified:[/] {self._records:,} records, each exactly once and in order per key, "

@@ -12,11 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from kclient._accel import IMPL
 from kclient._version import __version__
-from kclient.cli.common import error_console
+from kclient.cli.common import complain
 from kclient.errors import ConfigError, KafkaError
 
 # Imported when asked for: `kclient --help` should not wait for code that it does not run.
@@ -68,14 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = importlib.import_module(f"kclient.cli.{options.command}").run(options)
     except ConfigError as error:
-        error_console().print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        complain("error", error)
         return 2
     except BrokenPipeError:
         # The reader of our output is gone (`kclient consume | head`): nothing more to say, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KafkaError, OSError) as error:
-        error_console().print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, markup=True)
+        complain("error", error)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from kclient.cli.common import add_client_arguments, client_settings, error_console
+from kclient.cli.common import add_client_arguments, client_settings, complain
 from kclient.cli.perf_common import (
     MIB,
     PROGRESS_EVERY_S,
@@ -123,10 +123,9 @@ def run(options: argparse.Namespace) -> int:
     if metrics is not None:
         print_metrics(metrics)
     if reading.records < options.num_records:
-        error_console().print(
-            f"[bold red]error:[/] {reading.records} of {options.num_records} records came: none for "
-            f"{options.timeout} ms (--timeout)",
-            highlight=False,
+        complain(
+            "error",
+            f"{reading.records} of {options.num_records} records came: none for {options.timeout} ms (--timeout)",
         )
         return 1
     return 0

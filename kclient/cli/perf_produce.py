@@ -16,7 +16,7 @@ from rich.progress import Progress, TaskID
 from kclient.cli.common import (
     add_client_arguments,
     client_settings,
-    error_console,
+    complain,
     key_value,
     natural,
     unescape,
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if options.warmup_records:
         print(load.steady.line("steady state records"))
     for message, count in load.errors.most_common(_SHOWN_ERRORS):
-        error_console().print(f"[bold red]failed:[/] {message} ({count} records)")
+        complain("failed", f"{message} ({count} records)")
     if metrics is not None:
         print_metrics(metrics)
     return 1 if load.errors else 0

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from kclient.cli.common import (
     add_client_arguments,
     client_settings,
+    complain,
     error_console,
     key_value,
     natural,
@@ -89,9 +90,7 @@ def run(options: argparse.Namespace) -> int:
             progress.update(task, advance=len(line))
         producer.flush()
     for message, count in tally.errors.most_common(_SHOWN_ERRORS):
-        error_console().print(
-            f"[bold red]failed:[/] {message}" + (f" ({count} records)" if count > 1 else "")
-        )
+        complain("failed", message + (f" ({count} records)" if count > 1 else ""))
     error_console().print(f"{tally.delivered} delivered, {tally.failed} failed", highlight=False)
     return 1 if tally.failed or tally.delivered < tally.sent else 0
 

@@ -6,11 +6,14 @@ import json
 import subprocess
 import sys
 import uuid
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kclient import KafkaProducer, __version__
+from kclient.cli.common import table
 from kclient.cli.main import COMMANDS, main
 
 
@@ -86,6 +89,23 @@ def test_a_line_without_the_key_it_should_have_is_a_failure(
     assert code == 1
     assert "line 2" in said
     assert "1 delivered, 1 failed" in said
+
+
+def test_what_is_in_brackets_is_said_and_shown_as_it_is(
+    servers: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lines_file(tmp_path, "bad")
+    code = main(
+        [
+            *("produce", "--bootstrap-server", servers, "--topic", topic, "--file", file),
+            *("--property", "parse.key=true", "--property", "key.separator=[/red]"),
+        ]
+    )
+    assert code == 1
+    assert "[/red]" in capsys.readouterr().err
+    console = Console(file=StringIO(), width=80)
+    console.print(table(["GROUP"], [["[red]g[/]"]]))
+    assert "[red]g[/]" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_text_formats_fill_in_their_marks(
