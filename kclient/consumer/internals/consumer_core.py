@@ -216,7 +216,7 @@ class ConsumerCore:
             return None
         if self._interceptors:
             self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))
-        if self.collector.freed:
+        if self.buffer.room_made:
             self._refill()
         return record
 
@@ -229,10 +229,11 @@ class ConsumerCore:
         self.network.wakeup()
 
     def _refill(self) -> None:
-        """Have the I/O thread fetch again if there is room in the buffer."""
-        if self.collector.freed:
-            self.collector.freed = False
+        """Have the I/O thread fetch again if it waits for room in the buffer and there is some."""
+        if self.buffer.room_made:
+            # In this order: after a Ctrl-C in between it is told twice.
             self.network.wakeup()
+            self.buffer.room_made = False
 
     def _intercept(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
         for interceptor in self._interceptors:

@@ -33,6 +33,9 @@ class FetchBuffer:
         self._turns: deque[TopicPartition] = deque()
         self._signals = 0
         self._torn = False
+        self._refused = False
+        self.room_made = False
+        """Set when there is room again that the I/O thread did not find; for the application, who tells it."""
 
     def _mend(self) -> None:
         """Make chains, turns and bytes agree again, if a Ctrl-C ended a change of them halfway.
@@ -70,9 +73,12 @@ class FetchBuffer:
             if not chain:
                 return position
             if len(chain) >= MAX_FETCHES_PER_PARTITION or self._bytes >= self._max_bytes_ahead:
-                return None
-            # None too behind data whose end is not known: it will fail when it is read.
-            return chain[-1].end_offset
+                offset = None
+            else:
+                # None too behind data whose end is not known: it will fail when it is read.
+                offset = chain[-1].end_offset
+            self._refused |= offset is None
+            return offset
 
     # The application's side.
 
@@ -91,6 +97,9 @@ class FetchBuffer:
     def pop(self, fetch: CompletedFetch) -> None:
         """`fetch` is used up; its partition goes behind the others. Nothing happens if it was discarded already."""
         with self._lock:
+            if self._refused:
+                self.room_made = True
+                self._refused = False
             chain = self._chains.get(fetch.tp)
             if not chain or chain[0] is not fetch:
                 return
@@ -104,17 +113,17 @@ class FetchBuffer:
                 del self._chains[fetch.tp]
             self._torn = False
 
-    def discard(self, tp: TopicPartition) -> bool:
-        """Drop all data of `tp`; returns whether there was any."""
+    def discard(self, tp: TopicPartition) -> None:
+        """Drop all data of `tp`."""
         with self._lock:
             self._mend()
             if tp not in self._chains:
-                return False
+                return
+            self.room_made = True
             self._torn = True
             self._bytes -= sum(fetch.size for fetch in self._chains.pop(tp))
             self._turns.remove(tp)
             self._torn = False
-            return True
 
     def retain(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the data of all but `partitions`."""

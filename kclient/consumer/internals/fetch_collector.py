@@ -61,8 +61,6 @@ class FetchCollector:
         self._buffer = buffer
         self._subscriptions = subscriptions
         self._log = log_context.logger(__name__)
-        self.freed = False
-        """Set when a buffered fetch was used up or dropped, so that there is room to fetch more."""
 
     def collect(self, max_records: int) -> list[Portion]:
         """What can be handed out now, at most `max_records`.
@@ -134,7 +132,7 @@ class FetchCollector:
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
         self._subscriptions.take_back(tp, before)
-        self.freed |= self._buffer.discard(tp)
+        self._buffer.discard(tp)
 
     def advance(
         self,
@@ -159,14 +157,13 @@ class FetchCollector:
                 self._log.debug(
                     "Dropping fetched data of %s at %d: it is not wanted any more", tp, fetch.position
                 )
-                self.freed |= self._buffer.discard(tp)
+                self._buffer.discard(tp)
                 return None
             if not readable:
                 return None
             chunk = decode(fetch)
             if chunk is None:
                 self._buffer.pop(fetch)
-                self.freed = True
             elif len(chunk):
                 return chunk
             elif not self.advance(chunk, 0, *chunk.peek(0)[1:]):
@@ -179,7 +176,6 @@ class FetchCollector:
         if fetch.end_offset is not None and chunk.end >= fetch.end_offset and fetch.error is None:
             # Not left to the next call, so that the I/O thread can refill while the application works.
             self._buffer.pop(fetch)
-            self.freed = True
 
     def _set_aside(self, tp: TopicPartition, error: KafkaError) -> None:
         if isinstance(error, RecordDeserializationError):
@@ -187,4 +183,4 @@ class FetchCollector:
             self._buffer.put_last(tp)
         else:
             # Damaged on the way, or refused by a broker: ask again before the next poll looks at it.
-            self.freed |= self._buffer.discard(tp)
+            self._buffer.discard(tp)

@@ -111,7 +111,7 @@ class NetworkThread:
         now_ms = self._time.monotonic_ms()
         self._fetcher.close(now_ms)
         while self._sender.has_unsent() and now_ms < self._close_deadline_ms:
-            self._sender.poll(self._close_deadline_ms - now_ms, now_ms)
+            self._sender.poll(self._close_deadline_ms - now_ms, now_ms, return_after_send=True)
             now_ms = self._time.monotonic_ms()
         self._sender.poll(0, now_ms)
         self._sender.fail_all(ClientClosedError("The consumer is closed"), now_ms)

@@ -193,6 +193,8 @@ class OffsetFetcher:
 
     def _reset(self, now_ms: int) -> None:
         needing = self._subscriptions.needing_reset(now_ms)
+        if not needing:
+            return
         wall_ms = self._time.wall_ms()
         wanted = {tp: reset.timestamp(wall_ms) for tp, reset in needing.items() if tp not in self._busy}
 

@@ -79,10 +79,13 @@ class RequestSender:
         deadline_ms = now_ms + self._request_timeout_ms
         self._unsent.append(_Unsent(node, api_key, build, on_reply, deadline_ms, timeout_ms, max_version))
 
-    def poll(self, timeout_ms: int, now_ms: int) -> None:
-        """Send what can be sent, then do I/O, waiting at most `timeout_ms` and no longer than anything here can."""
+    def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = False) -> None:
+        """Send what can be sent, then do I/O, waiting at most `timeout_ms` and no longer than anything here can.
+
+        That requests were written ends the wait only with `return_after_send`: nobody has anything to do then.
+        """
         wait_ms = min(timeout_ms, self._send_waiting(now_ms))
-        self.client.poll(max(wait_ms, 0), now_ms)
+        self.client.poll(max(wait_ms, 0), now_ms, return_after_send=return_after_send)
 
     def fail_all(self, error: KafkaError, now_ms: int) -> None:
         """Answer everything that was not sent with `error`."""

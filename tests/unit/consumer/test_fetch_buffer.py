@@ -71,6 +71,30 @@ def test_partitions_that_were_given_up_are_dropped(buffer: FetchBuffer) -> None:
     assert buffer.first(A) is None
 
 
+def test_there_is_word_of_room_only_where_the_io_thread_found_none(buffer: FetchBuffer) -> None:
+    buffer.add([fetched(A, 0)])
+    first = buffer.first(A)
+    assert first is not None
+    assert buffer.next_fetch_offset(A, 0) is not None  # the next one is asked for already
+    buffer.pop(first)
+    assert not buffer.room_made
+
+    buffer.add([fetched(A, 5), fetched(A, 10)])
+    second = buffer.first(A)
+    assert second is not None
+    assert buffer.next_fetch_offset(A, 5) is None
+    buffer.pop(second)
+    assert buffer.room_made
+
+
+def test_there_is_word_of_room_after_data_was_dropped(buffer: FetchBuffer) -> None:
+    buffer.discard(A)
+    assert not buffer.room_made
+    buffer.add([fetched(A, 0)])
+    buffer.discard(A)
+    assert buffer.room_made
+
+
 def test_a_wait_ends_with_a_signal_given_since_the_last_look_and_not_with_old_data(
     buffer: FetchBuffer,
 ) -> None:
