@@ -124,7 +124,8 @@ def find_run(data: bytes, pos: int, most: int) -> Run | None:
     )
     for at in uniform:
         column = data[at : pos + count * stride : stride]
-        count -= len(column.lstrip(column[:1]))
+        if column != column[:1] * count:
+            count -= len(column.lstrip(column[:1]))
     phase = offset % _PERIOD
     for at, expected in enumerate(counting, offsets_at):
         while data[at : pos + count * stride : stride] != expected[phase : phase + count]:
