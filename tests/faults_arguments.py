@@ -424,13 +424,19 @@ ADMIN: list[Case] = [
 
 VALUES: list[Case] = [
     ("OffsetAndMetadata", lambda b, x: OffsetAndMetadata(x), "offset", _WRONG, [-1, "1", 1.5, None, True]),
-    ("OffsetAndMetadata", lambda b, x: OffsetAndMetadata(1, x), "metadata", TypeError, [None, b"m", 5]),
+    (
+        "OffsetAndMetadata",
+        lambda b, x: OffsetAndMetadata(1, x),
+        "metadata",
+        _WRONG,
+        [None, b"m", 5, "\ud800"],
+    ),
     (
         "OffsetAndMetadata",
         lambda b, x: OffsetAndMetadata(1, "", x),
         "leader_epoch",
         _WRONG,
-        [-1, "1", 1.5, True],
+        [-1, 2**31, "1", 1.5, True],
     ),
 ]
 

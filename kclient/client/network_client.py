@@ -182,7 +182,7 @@ class NetworkClient:
         try:
             message = request.build(version)
             self._transmit(request, message, version, now_ms)
-        except UnsupportedVersionError as error:
+        except (UnsupportedVersionError, SchemaError) as error:
             self._refuse(request, version, error, now_ms)
 
     def send_metadata_request(self, node: Node, plan: MetadataRequestPlan, now_ms: int) -> None:
@@ -292,7 +292,9 @@ class NetworkClient:
         self._check_by(deadline_ms)
 
     def _refuse(self, request: ClientRequest, version: int, error: KafkaError, now_ms: int) -> None:
-        """Nothing was sent: the version does not exist on both sides. The next poll completes the request."""
+        """Nothing was sent: both sides have no version of it in common, or a value does not fit. The next poll
+        completes the request.
+        """
         self._done.append(
             ClientResponse(
                 request,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+_MAX_INT32 = 2**31 - 1
+
 
 def _not_negative(_: object, attribute: attrs.Attribute[int], value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
@@ -12,9 +14,21 @@ def _not_negative(_: object, attribute: attrs.Attribute[int], value: object) -> 
         raise ValueError(f"{attribute.name} must not be negative, not {value}")
 
 
+def _epoch(instance: object, attribute: attrs.Attribute[int], value: object) -> None:
+    if value is None:
+        return
+    _not_negative(instance, attribute, value)
+    if isinstance(value, int) and value > _MAX_INT32:
+        raise ValueError(f"{attribute.name} must not be above {_MAX_INT32}, not {value}")
+
+
 def _text(_: object, attribute: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{attribute.name} must be a str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{attribute.name} cannot be written in UTF-8: {error}") from error
 
 
 @attrs.frozen
@@ -23,7 +37,7 @@ class OffsetAndMetadata:
 
     offset: int = attrs.field(validator=_not_negative)
     metadata: str = attrs.field(default="", validator=_text)
-    leader_epoch: int | None = attrs.field(default=None, validator=attrs.validators.optional(_not_negative))
+    leader_epoch: int | None = attrs.field(default=None, validator=_epoch)
 
 
 @attrs.frozen

@@ -121,6 +121,16 @@ def test_a_request_the_broker_has_no_version_for_fails_alone_and_by_name() -> No
         assert broker.accepted == 2  # by its bootstrap address and by its id: nothing was closed
 
 
+def test_a_request_with_a_value_that_cannot_be_written_fails_alone() -> None:
+    with ScriptedBroker() as broker, DrivenClient(broker.bootstrap) as driven:
+        broker.on(ApiKeys.HEARTBEAT, beats)
+        response = driven.call(HeartbeatRequest(group_id="\ud800"))
+        assert isinstance(response.error, SchemaError)
+        assert not response.disconnected
+        assert driven.call(BEAT).error is None
+        assert broker.accepted == 2  # by its bootstrap address and by its id: nothing was closed
+
+
 def test_an_error_in_a_callback_is_logged_and_hurts_no_other_one(caplog: pytest.LogCaptureFixture) -> None:
     done: list[ClientResponse] = []
 
