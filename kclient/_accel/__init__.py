@@ -49,6 +49,7 @@ RecordReader = _body.RecordReader
 crc32c = _body.crc32c
 decode_records = _body.decode_records
 encode_record = _body.encode_record
+end_of_batches = _body.end_of_batches
 hand_over = _body.hand_over
 key_partitions = _body.key_partitions
 murmur2 = _body.murmur2
@@ -64,6 +65,7 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "end_of_batches",
     "hand_over",
     "hooks",
     "key_partitions",

@@ -11,7 +11,7 @@ from kclient._accel.poller import FrameMemory
 from kclient._accel.pure_batch import encode_record
 from kclient._accel.pure_future import BatchResult
 from kclient._accel.pure_records import decode_records
-from kclient._accel.reader import RecordReader
+from kclient._accel.reader import RecordReader, end_of_batches
 
 if poller.AVAILABLE:
     from kclient._accel.batch import hand_over
@@ -33,6 +33,7 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "end_of_batches",
     "hand_over",
     "key_partitions",
     "murmur2",

@@ -3,6 +3,7 @@ from typing import Any, Self, TypeAlias, final
 
 from kclient._accel.pure_batch import encode_record as encode_record
 from kclient._accel.pure_batch_input import Column
+from kclient._accel.pure_ends import end_of_batches as end_of_batches
 from kclient._accel.pure_future import BatchResult as BatchResult
 from kclient._accel.pure_hash import Buffer
 from kclient._accel.pure_poller import FrameMemory as FrameMemory
@@ -20,6 +21,7 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "end_of_batches",
     "hand_over",
     "key_partitions",
     "murmur2",

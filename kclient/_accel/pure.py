@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient._accel.pure_batch import BatchBuilder, encode_record
+from kclient._accel.pure_ends import end_of_batches
 from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
@@ -21,6 +22,7 @@ __all__ = [
     "crc32c",
     "decode_records",
     "encode_record",
+    "end_of_batches",
     "hand_over",
     "key_partitions",
     "murmur2",

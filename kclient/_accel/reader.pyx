@@ -5,7 +5,7 @@ What it does, in which order and with which errors, is that of `pure_reader.py`.
 """
 
 cimport cython
-from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
+from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -32,6 +32,11 @@ from kclient._accel.wire cimport crc32c_of, crc32c_setup, get_32, get_64
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_columns import BinaryColumn, Columns, HeaderColumns
 from kclient._accel.pure_reader import RECORD_FIELDS, is_plain
+
+cdef enum:
+    LENGTH_PREFIX = 12
+    SMALLEST_BATCH = 14
+    BATCH_FACTS = 27  # up to the last offset delta
 
 cdef extern from *:
     """
@@ -429,3 +434,30 @@ cdef tuple headers_of(const uint8_t* data, const Found* found):
     header = tuple(made)
     kclient_unwatch(header)
     return header
+
+
+def end_of_batches(data):
+    cdef Py_buffer view
+    cdef const uint8_t* at
+    cdef int64_t pos = 0
+    cdef int64_t base = 0
+    cdef int32_t length, delta
+    cdef int32_t last_delta = 0
+    cdef bint found = False
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    while view.len - pos >= BATCH_FACTS:
+        at = <const uint8_t*>view.buf + pos
+        length = <int32_t>get_32(at + 8)
+        delta = <int32_t>get_32(at + 23) if at[16] < 128 and at[16] >= 2 else 0
+        if length < SMALLEST_BATCH or delta < 0:
+            found = False
+            break
+        pos += LENGTH_PREFIX + <int64_t>length
+        if pos > view.len:
+            break
+        base = <int64_t>get_64(at)
+        last_delta = delta
+        found = True
+    PyBuffer_Release(&view)
+    # In Python's numbers, which have no largest one.
+    return (<object>base) + 1 + last_delta if found else None

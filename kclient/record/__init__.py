@@ -6,7 +6,7 @@ types from here has them complete.
 
 from __future__ import annotations
 
-from kclient._accel import BatchBuilder, BatchResult, RecordReader
+from kclient._accel import BatchBuilder, BatchResult, RecordReader, end_of_batches
 from kclient.record.batch import Batch, RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, EndTransactionMarker
@@ -35,6 +35,7 @@ __all__ = [
     "RecordReader",
     "TimestampType",
     "batch_headers",
+    "end_of_batches",
     "increment_sequence",
     "iter_batches",
 ]
