@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Generic, TypeVar
 
 import attrs
@@ -66,8 +67,8 @@ class ConsumerRecords(Generic[K, V]):
         return self._count
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        for records in self._by_partition.values():
-            yield from records
+        # Not a generator: resuming one for each record costs as much as a third of making it.
+        return chain.from_iterable(self._by_partition.values())
 
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions that have records here."""
