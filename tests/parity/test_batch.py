@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers import golden_lines, wait_until
+import kclient.record  # noqa: F401 - plugs in the codecs
+from helpers import golden_lines
 from kclient._accel import pure
 from kclient.compress import CompressionType, compress
 from kclient.errors import KafkaError
@@ -417,43 +418,6 @@ def test_without_timestamps_all_have_that_of_now() -> None:
             assert before <= batch.max_timestamp_ms <= time.time_ns() // 1_000_000
 
 
-@pytest.fixture
-def nobody_is_made_to_give_way() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(30)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.skipif(not native.poller.AVAILABLE, reason="the pure Poller is given way to by time")
-@pytest.mark.parametrize("how", ["append", "append_many", "append_columns"])
-@pytest.mark.usefixtures("nobody_is_made_to_give_way")
-def test_a_thread_that_appends_all_the_time_lets_an_io_thread_run(how: str) -> None:
-    poller = native.Poller()
-    ran = []
-
-    def work() -> None:
-        poller.poll(20_000)
-        ran.append(time.monotonic())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    wait_until(lambda: poller.polling, what="the thread in its poll")
-    batch = Driver(native, 1 << 30).batch
-    step: Callable[[], object] = {
-        "append": lambda: batch.append(None, None, b"v", None),
-        "append_many": lambda: batch.append_many(None, None, [b"v"], 0, 1),
-        "append_columns": lambda: batch.append_columns(None, None, None, 0, 1),
-    }[how]
-    poller.wake()
-    woken = time.monotonic()
-    while not ran and time.monotonic() < woken + 10:
-        step()
-    thread.join()
-    poller.close()
-    assert ran[0] < woken + 5
-
-
 class _Liar(list[Any]):
     def __len__(self) -> int:
         return 1000
@@ -537,16 +501,3 @@ def test_keys_go_to_the_same_partitions(keys: Any, count: int, start: int, stop:
             outcome(lambda body=body: list(body.key_partitions(keys, start, stop, count))) for body in BODIES
         ]
         assert found[0] == found[1]
-
-
-@given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
-def test_both_hashes_agree(data: bytes, before: int) -> None:
-    assert native.crc32c(data, before) == pure.crc32c(data, before)
-    assert native.crc32c(memoryview(data)[1:]) == pure.crc32c(memoryview(data)[1:])
-    assert native.murmur2(data) == pure.murmur2(data)
-
-
-def test_long_data_has_the_same_checksum() -> None:
-    data = bytes(range(256)) * 300
-    for size in (767, 768, 769, 12287, 12288, 12289, 50_001, len(data)):
-        assert native.crc32c(data[:size]) == pure.crc32c(data[:size])

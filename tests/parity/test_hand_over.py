@@ -1,14 +1,20 @@
-"""Where there is no native Poller, native appends give way to the pure one."""
+"""Appends give way to the I/O thread: to the native Poller by its own word, where there is none to the pure one."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from helpers import wait_until
+
 pytest.importorskip("kclient._accel.batch", reason="the native body is not built")
+native_poller = pytest.importorskip("kclient._accel.poller", reason="the native body is not built")
 
 
 def run(program: str) -> None:
@@ -75,3 +81,42 @@ builder.append(None, None, b"x", None)
 assert calls == before
 """
     )
+
+
+@pytest.fixture
+def nobody_is_made_to_give_way() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(30)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(not native_poller.AVAILABLE, reason="the pure Poller is given way to by time")
+@pytest.mark.parametrize("how", ["append", "append_many", "append_columns"])
+@pytest.mark.usefixtures("nobody_is_made_to_give_way")
+def test_a_thread_that_appends_all_the_time_lets_an_io_thread_run(how: str) -> None:
+    from kclient._accel import native
+
+    poller = native.Poller()
+    ran = []
+
+    def work() -> None:
+        poller.poll(20_000)
+        ran.append(time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: poller.polling, what="the thread in its poll")
+    batch = native.BatchBuilder("t", 0, 1 << 30, native.BatchResult("t", 0), 0)
+    step: Callable[[], object] = {
+        "append": lambda: batch.append(None, None, b"v", None),
+        "append_many": lambda: batch.append_many(None, None, [b"v"], 0, 1),
+        "append_columns": lambda: batch.append_columns(None, None, None, 0, 1),
+    }[how]
+    poller.wake()
+    woken = time.monotonic()
+    while not ran and time.monotonic() < woken + 10:
+        step()
+    thread.join()
+    poller.close()
+    assert ran[0] < woken + 5
