@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from faults import ScriptedBroker
 from kclient.common.uuid import Uuid
 from kclient.errors import ErrorCode
+from kclient.producer import KafkaProducer
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.assembly import build_producer
+from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kclient.protocol.messages.metadata import (
     MetadataResponse,
@@ -241,3 +244,30 @@ def sequences(sent: SentRequest) -> list[tuple[int, int, int]]:
         for data in topic.partition_data
         for batch in iter_batches(memoryview(data.records))
     ]
+
+
+class Server:
+    """A scripted broker that keeps what is produced."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.broker = broker
+        self.logs = FakeBroker()
+        broker.on(
+            ApiKeys.INIT_PRODUCER_ID, lambda h, m: InitProducerIdResponse(producer_id=1, producer_epoch=0)
+        )
+        broker.on(ApiKeys.PRODUCE, lambda h, m: self.logs.produce(m))
+
+    def producer(self, **settings: Any) -> KafkaProducer[Any, Any]:
+        return KafkaProducer(bootstrap_servers=self.broker.bootstrap, **settings)
+
+    def records(self, topic: str = "t") -> list[Any]:
+        """All records of the topic as they came, batch by batch."""
+        return [
+            record
+            for request in self.broker.received(ApiKeys.PRODUCE)
+            for data in request.topic_data
+            for partition in data.partition_data
+            for batch in iter_batches(memoryview(partition.records))
+            for record in batch.records()
+            if data.name == topic
+        ]

@@ -30,38 +30,9 @@ from kclient.errors import (
 )
 from kclient.producer import KafkaProducer, ProducerRecord, RecordMetadata, RoundRobinPartitioner
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from kclient.record import iter_batches
 from kclient.serialization import StringSerializer
 from kclient.utils.futures import KafkaFuture
-from producer_model import FakeBroker
-
-
-class Server:
-    """A scripted broker that keeps what is produced."""
-
-    def __init__(self, broker: ScriptedBroker) -> None:
-        self.broker = broker
-        self.logs = FakeBroker()
-        broker.on(
-            ApiKeys.INIT_PRODUCER_ID, lambda h, m: InitProducerIdResponse(producer_id=1, producer_epoch=0)
-        )
-        broker.on(ApiKeys.PRODUCE, lambda h, m: self.logs.produce(m))
-
-    def producer(self, **settings: Any) -> KafkaProducer[Any, Any]:
-        return KafkaProducer(bootstrap_servers=self.broker.bootstrap, **settings)
-
-    def records(self, topic: str = "t") -> list[Any]:
-        """All records of the topic as they came, batch by batch."""
-        return [
-            record
-            for request in self.broker.received(ApiKeys.PRODUCE)
-            for data in request.topic_data
-            for partition in data.partition_data
-            for batch in iter_batches(memoryview(partition.records))
-            for record in batch.records()
-            if data.name == topic
-        ]
+from producer_model import Server
 
 
 @pytest.fixture
