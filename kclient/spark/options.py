@@ -38,7 +38,7 @@ _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 
 @attrs.frozen
 class Subscription:
-    """What is read: exactly these partitions, these topics, or topics whose whole name matches. One of them is set."""
+    """What is read: exactly these partitions, these topics, or topics in whose name the pattern is. One is set."""
 
     partitions: frozenset[TopicPartition] = frozenset()
     topics: tuple[str, ...] = ()

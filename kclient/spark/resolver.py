@@ -166,7 +166,8 @@ class OffsetResolver:
         """The partitions that are there, and the topics or partitions that were named and are not."""
         subscription = self._options.subscription
         if subscription.pattern is not None:
-            matches = re.compile(subscription.pattern).fullmatch
+            # Anywhere in the name, as in Spark's own connector.
+            matches = re.compile(subscription.pattern).search
             listed = self._ask("listing topics", lambda admin: admin.list_topics())
             # One of them may be deleted before it is described: nobody has named it.
             return self._describe([topic for topic in listed if matches(topic)]), []

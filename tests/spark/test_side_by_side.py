@@ -25,8 +25,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(300),
-    # PySpark 4.0 leaves sockets to the collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 VERSION = "4.0.0"
@@ -163,6 +161,48 @@ def test_what_one_writes_the_other_reads(spark: Any, servers: str) -> None:
     )
     assert ours == theirs
     assert ours.total() == 500
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"includeHeaders": "true"},
+        {"subscribePattern": "t.?"},
+        {"assign": '{"t":[0,2]}'},
+        {"minPartitions": "7"},
+        {"maxOffsetsPerTrigger": "50"},
+        {"minOffsetsPerTrigger": "10", "maxTriggerDelay": "1s"},
+        {"startingOffsets": '{"t":{"0":10,"1":-2,"2":-1}}'},
+        {"startingTimestamp": str(FIRST_MS + 100_500), "startingOffsetsByTimestampStrategy": "latest"},
+    ],
+    ids=str,
+)
+def test_a_streams_rows_are_the_same(
+    spark: Any, servers: str, tmp_path: Path, options: dict[str, str]
+) -> None:
+    found = {}
+    for kind in BOTH:
+        given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **options}
+        if not {"assign", "subscribePattern"} & set(options):
+            given["subscribe"] = "t"
+        query = (
+            spark.readStream.format(kind)
+            .options(**given)
+            .load()
+            .writeStream.format("memory")
+            .queryName(f"by_{kind}")
+            .option("checkpointLocation", str(tmp_path / kind))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+            ends = [json.loads(each["sources"][0]["endOffset"]) for each in query.recentProgress]
+        finally:
+            query.stop()
+        found[kind] = (spark_bed.rows(spark.table(f"by_{kind}")), ends[-1])
+    assert found["kclient"] == found["kafka"]
+    assert found["kafka"][0].total() > 10
 
 
 def test_a_checkpoint_goes_on_under_the_other_name(spark: Any, servers: str, tmp_path: Path) -> None:
