@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from kclient.cli.common import error_console
-from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options
+from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options, with_flags
+from kclient.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         spark = session(f"kclient pipeline {options.pipeline}", dict(options.conf), quiet=not options.verbose)
         try:
             return _run(spark, options.pipeline, chosen)
+        except ConfigError as error:
+            raise with_flags(error, options.pipeline) from None
         finally:
             spark.stop()
     except PySparkException as error:

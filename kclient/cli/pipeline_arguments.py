@@ -303,13 +303,14 @@ def pipeline_options(options: argparse.Namespace) -> Any:
             **given,
         )
     except ConfigError as error:
-        raise ConfigError(_with_flags(str(error), error.name, pipeline.arguments), name=error.name) from None
+        raise with_flags(error, options.pipeline) from None
 
 
-def _with_flags(text: str, wrong: str | None, arguments: Sequence[Argument]) -> str:
-    """The text with the flags that were given instead of the options object's names."""
-    for argument in arguments:
+def with_flags(error: ConfigError, pipeline: str) -> ConfigError:
+    """The error with the flags that were given, instead of the names that the options object has for them."""
+    text = str(error)
+    for argument in PIPELINES[pipeline].arguments:
         # Other names are also plain words: a window, the topic.
-        if argument.name == wrong or "_" in argument.name:
-            text = re.sub(rf"\b{argument.name}\b", argument.flag, text)
-    return text
+        if argument.name == error.name or "_" in argument.name:
+            text = re.sub(rf"\b{argument.name}\b", argument.flag, text, count=1)
+    return ConfigError(text, name=error.name)

@@ -8,9 +8,11 @@ rows come into a folder that must be new, or is replaced as a whole: a run that 
 from __future__ import annotations
 
 import attrs
+from pyspark.errors import AnalysisException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
 
+from kclient.errors import ConfigError
 from kclient.spark.pipelines.options import BackfillOptions
 from kclient.spark.pipelines.parsing import dated, good, parse
 from kclient.spark.pipelines.source import COLUMNS
@@ -25,7 +27,7 @@ class Backfilled:
 
 
 def run_backfill(spark: SparkSession, options: BackfillOptions) -> Backfilled:
-    """Read the range and write it; returns when everything is written."""
+    """Read the range and write it; returns when everything is written. Raises ConfigError if `output` is there."""
     chosen = {
         **options.source_settings,
         "subscribe": options.topic,
@@ -44,5 +46,12 @@ def run_backfill(spark: SparkSession, options: BackfillOptions) -> Backfilled:
         counted, F.count("*").alias("records"), F.count("error").alias("bad")
     )
     writer = dated(good(parsed), options).write.partitionBy("date")
-    writer.mode("overwrite" if options.overwrite else "errorifexists").parquet(options.output)
+    try:
+        writer.mode("overwrite" if options.overwrite else "errorifexists").parquet(options.output)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise ConfigError(
+            f"output is {options.output!r}, which is there already; overwrite replaces it.", name="output"
+        ) from None
     return Backfilled(counted.get["records"], counted.get["bad"])

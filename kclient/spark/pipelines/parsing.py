@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
 from pyspark.sql.types import StructType
@@ -15,13 +16,21 @@ _CORRUPT = "_corrupt_record"
 
 def parse(records: DataFrame, options: JsonTopic) -> DataFrame:
     """The records with two columns more: `event`, and `error`, which is null where the event is good."""
-    parsed = F.from_json(
-        F.col("value").cast("string"),
-        f"{options.schema}, {_CORRUPT} string",
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT},
-    )
-    frame = records.withColumn("event", parsed)
-    fields = frame.select("event.*").drop(_CORRUPT).schema
+    try:
+        parsed = F.from_json(
+            F.col("value").cast("string"),
+            f"{options.schema}, {_CORRUPT} string",
+            {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT},
+        )
+        frame = records.withColumn("event", parsed)
+        fields = frame.select("event.*").drop(_CORRUPT).schema
+    except AnalysisException as error:
+        said = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"schema is {options.schema!r}, which Spark cannot read; it should be like "
+            f"'order_id string, time timestamp' ({said})",
+            name="schema",
+        ) from None
     _check(fields, options)
     frame = frame.withColumn("error", _error(fields, options))
     return frame.withColumn("event", F.col("event").dropFields(_CORRUPT))

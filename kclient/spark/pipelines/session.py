@@ -60,9 +60,10 @@ def check_spark() -> None:
 def session(name: str, settings: Mapping[str, str] | None = None, quiet: bool = False) -> SparkSession:
     """The session of this process, made if there is none, in which `format("kclient")` is known.
 
-    Under plain `python` it runs on all cores of this machine, with this interpreter; under spark-submit what that was
-    told holds. Dates and times are in UTC unless `settings` say otherwise. With `quiet` the log of plain `python` is
-    left out: what stops a query is raised by it anyway. Raises SparkMissingError.
+    Under plain `python` it runs on all cores of this machine, with this interpreter and as many shuffle partitions as
+    there are cores; under spark-submit what that was told holds. Dates and times are in UTC unless `settings` say
+    otherwise. With `quiet` the log of plain `python` is left out: what stops a query is raised by it anyway. Raises
+    SparkMissingError.
     """
     check_spark()
     from pyspark.sql import SparkSession
@@ -82,6 +83,8 @@ def session(name: str, settings: Mapping[str, str] | None = None, quiet: bool = 
         if given.get("spark.master", "local").startswith("local"):
             # Nobody else needs to reach the driver; Spark would listen to the network otherwise.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            # Spark's 200 are for clusters: here each is a state to keep and a task in every micro-batch.
+            chosen["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="kclient-spark-") as folder:
         if quiet and "PYSPARK_GATEWAY_PORT" not in os.environ:
             # Read when the JVM starts. PySpark's own logger has no level in the session.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 import spark_bed
 from pipeline_bed import PipelineProcess
 
+import real_kafka
 from broker_process import BrokerProcess
 from helpers import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
@@ -37,8 +39,24 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
+@pytest.fixture(scope="module")
+def real_servers() -> Iterator[str]:
+    spark_bed.need()
+    reason = real_kafka.missing()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    with real_kafka.RealKafka() as kafka:
+        yield kafka.bootstrap_servers
+
+
 @pytest.fixture
 def options(servers: str, tmp_path: Path) -> EventsOptions:
+    return order_options(servers, tmp_path)
+
+
+def order_options(servers: str, tmp_path: Path) -> EventsOptions:
     topic = f"orders-{next(_numbers)}"
     made = orders.order_options(
         bootstrap_servers=servers,
@@ -131,6 +149,13 @@ def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
     with program(options) as second:
         second.finish(80)
     assert_exact(options, expected)
+
+
+@pytest.mark.kafka
+def test_with_a_real_kafka_the_results_are_exact_too(real_servers: str, tmp_path: Path) -> None:
+    test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
+        order_options(real_servers, tmp_path), windows_written_and_not_committed
+    )
 
 
 def test_a_stream_without_an_end_ends_in_order_when_it_is_told_to_and_goes_on_later(

@@ -21,6 +21,7 @@ from pipeline_bed import SPARK
 
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
+from kclient.errors import ConfigError
 from kclient.spark.pipelines import BackfillOptions, orders, trial
 from kclient.spark.pipelines.options import EventsOptions
 from kclient.spark.pipelines.orders import Sent
@@ -185,8 +186,6 @@ def test_orders_get_the_columns_of_the_table_and_keep_key_time_and_source(bed: B
 
 
 def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(bed: Bed) -> None:
-    from pyspark.errors import AnalysisException
-
     from kclient.spark.pipelines.backfill import run_backfill
 
     output = bed.folder / "output"
@@ -196,7 +195,7 @@ def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(b
     iso = [datetime.fromtimestamp(each / 1000, UTC).isoformat() for each in (start_ms, end_ms)]
     bed.run("spark_backfill.py", output, *iso)
     assert ids(parquet(output)) == wanted
-    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+    with pytest.raises(ConfigError, match=r"output is .* which is there already; overwrite replaces it"):
         bed.run("spark_backfill.py", output, *iso)
 
     options = BackfillOptions(

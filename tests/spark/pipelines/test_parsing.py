@@ -127,6 +127,7 @@ def test_a_dead_letter_keeps_what_came_and_adds_headers(spark: Any) -> None:
         ({"required": ("customer",)}, "no column 'customer'; there is order_id"),
         ({"time_column": "when"}, "no column 'when'"),
         ({"time_column": "product"}, "has to be a timestamp"),
+        ({"schema": "order_id strin, time"}, "schema is 'order_id strin, time', which Spark cannot read"),
     ],
 )
 def test_a_schema_that_does_not_go_with_the_options_is_refused(
