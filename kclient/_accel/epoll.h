@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Memory that a socket is received into by polls, and what came of it. */
-typedef struct { int fd; char *at; size_t left, got; int error; } kclient_fill;
+/* Memory that a socket is received into by polls, and what came of it. Of a whole frame first come the `head` bytes
+   that are left of its length; a frame for which there is no room ends there. */
+typedef struct { int fd; char *at; size_t left, head, got; int error; } kclient_fill;
 
 #if defined(__linux__)
 #include <limits.h>
@@ -53,12 +54,22 @@ static int kclient_received(const kclient_event *event, kclient_fill *fills, int
     for (; fill_count; ++fills, --fill_count)
         if (fills->fd == event->data.fd) break;
     if (!fill_count || event->events != EPOLLIN || !fills->left || fills->error) return 0;
-    count = recv(fills->fd, fills->at, fills->left, MSG_DONTWAIT);
-    if (count > 0) {
+    for (;;) {
+        count = recv(fills->fd, fills->at, fills->head ? fills->head : fills->left, MSG_DONTWAIT);
+        if (count <= 0) break;
         fills->at += count;
-        fills->left -= (size_t)count;
         fills->got += (size_t)count;
-        return fills->left != 0;
+        if (!fills->head) {
+            fills->left -= (size_t)count;
+            return fills->left != 0;
+        }
+        fills->head -= (size_t)count;
+        if (!fills->head) {
+            const unsigned char *end = (const unsigned char *)fills->at;
+            size_t size = (size_t)end[-4] << 24 | (size_t)end[-3] << 16 | (size_t)end[-2] << 8 | end[-1];
+            fills->left = size <= fills->left ? size : 0;
+            if (!fills->left) return 0;
+        }
     }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
     if (count < 0) fills->error = errno;

@@ -30,7 +30,7 @@ cdef extern from "epoll.h":
     ctypedef struct kclient_fill:
         int fd
         char* at
-        size_t left, got
+        size_t left, head, got
         int error
     ctypedef struct kclient_span:
         void* iov_base
@@ -65,6 +65,7 @@ cdef enum:
     FEW_BUFFERS = 32
     MAX_FILLS = 16  # more sockets than that are received from piece by piece
     MAX_WAIT_MS = 2_000_000_000
+    LENGTH_BYTES = 4
 
 
 @cython.final
@@ -80,6 +81,8 @@ cdef class Poller:
     cdef Py_buffer _held[MAX_FILLS]  # the memory of each
     cdef int _fill_count
     cdef readonly bint polling
+
+    RECEIVES = True
 
     def __cinit__(self):
         self._epoll = self._event = -1
@@ -162,7 +165,7 @@ cdef class Poller:
                 self._rung = True
                 kclient_ring(self._event)
 
-    def expect(self, sock, buffer):
+    def expect(self, sock, buffer, bint framed=False):
         cdef int fd = self._checked(sock, BOTH)
         cdef kclient_fill* fill
         if self._fill_of(fd) >= 0:
@@ -170,10 +173,17 @@ cdef class Poller:
         if self._fill_count == MAX_FILLS:
             return
         PyObject_GetBuffer(buffer, &self._held[self._fill_count], PyBUF_WRITABLE)
+        if framed and self._held[self._fill_count].len <= LENGTH_BYTES:
+            PyBuffer_Release(&self._held[self._fill_count])
+            raise ValueError("there is no room for a frame")
         fill = &self._fills[self._fill_count]
         fill.fd = fd
         fill.at = <char*>self._held[self._fill_count].buf
         fill.left = <size_t>self._held[self._fill_count].len
+        fill.head = 0
+        if framed:
+            fill.head = LENGTH_BYTES
+            fill.left -= LENGTH_BYTES
         fill.got = 0
         fill.error = 0
         self._fill_count += 1

@@ -159,12 +159,17 @@ class Poller:
             self._woken = False  # a Ctrl-C: the next wake must not think that this one has done it
             raise
 
-    def expect(self, sock: socket.socket, buffer: bytearray | memoryview) -> None:
+    RECEIVES = False
+    """Whether `expect` does anything."""
+
+    def expect(self, sock: socket.socket, buffer: bytearray | memoryview, framed: bool = False) -> None:
         """Receive into `buffer` from `sock`, which is watched, while polls wait anyway.
 
         A body that can do this beside other threads reports EVENT_READ when the buffer is full, when there is something
         else to see, or with what has come when the poll ends; one that cannot, as this one, does nothing and reports
-        every piece. ValueError if another buffer was given for the socket and `taken` not called since.
+        every piece. What is `framed` is full when a whole frame is there, of which the first four bytes are the length
+        of the others, or, if the buffer has no room for it, these four. ValueError if another buffer was given for the
+        socket and `taken` not called since.
         """
 
     def taken(self, sock: socket.socket) -> int:  # noqa: ARG002 - the signature is the contract

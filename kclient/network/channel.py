@@ -23,6 +23,7 @@ class ChannelState(enum.Enum):
     LOCAL_CLOSE = enum.auto()
 
 
+_LARGE_BYTES = 64 * 1024  # from here on a frame comes in pieces
 _ENDS = frozenset({ChannelState.EXPIRED, ChannelState.FAILED, ChannelState.LOCAL_CLOSE})
 VALID_TRANSITIONS: dict[ChannelState, frozenset[ChannelState]] = {
     ChannelState.NOT_CONNECTED: _ENDS | {ChannelState.AUTHENTICATE},
@@ -62,6 +63,7 @@ class KafkaChannel:
 
     __slots__ = (
         "_authenticator",
+        "_last_bytes",
         "_max_receive_bytes",
         "_muted",
         "_receive",
@@ -89,6 +91,7 @@ class KafkaChannel:
         """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
         self.peer = "an unconnected peer"
         """Address of the other side, for messages."""
+        self._last_bytes = 0  # of the frame that came last
         self._authenticator = authenticator
         self._max_receive_bytes = max_receive_bytes
         self._muted = False
@@ -190,6 +193,7 @@ class KafkaChannel:
         if not receive.completed:
             return None
         self._receive = None
+        self._last_bytes = receive.size
         return receive
 
     def expected(self) -> memoryview | None:
@@ -198,8 +202,16 @@ class KafkaChannel:
             return None
         return self._receive.rest()
 
+    def expected_ahead(self) -> memoryview | None:
+        """Memory to receive the whole next frame into, length and all, if it is likely to be a large one."""
+        if self._last_bytes < _LARGE_BYTES or self._receive is not None or not self.transport.receives_as_is:
+            return None
+        self._receive = NetworkReceive(self.id, self._max_receive_bytes)
+        # With some room to spare: frames of records are of about the same size, and not quite.
+        return self._receive.ahead(self._last_bytes + self._last_bytes // 8)
+
     def received(self, count: int) -> None:
-        """`count` bytes were received into `expected()`."""
+        """`count` bytes were received into `expected()` or `expected_ahead()`."""
         if self._receive is not None:
             self._receive.advance(count)
 

@@ -6,6 +6,7 @@ from kclient._accel import FrameMemory
 from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
 
+_LENGTH_BYTES = 4
 _GROWTH = 4
 _MUCH_BYTES = 32 * 1024
 _STRANGERS = {
@@ -24,16 +25,29 @@ class NetworkReceive:
     `payload` belongs to whoever takes the receive; nothing here keeps or reuses it.
     """
 
-    __slots__ = ("_buffer", "_filled", "_max_bytes", "_size", "_size_filled", "_size_view", "source")
+    __slots__ = (
+        "_ahead",
+        "_buffer",
+        "_filled",
+        "_max_bytes",
+        "_size",
+        "_size_filled",
+        "_size_view",
+        "_start",
+        "source",
+    )
 
     def __init__(self, source: str, max_bytes: int) -> None:
         self.source = source
         self._max_bytes = max_bytes
-        self._size_view = memoryview(bytearray(4))
+        self._size_view = memoryview(bytearray(_LENGTH_BYTES))
         self._size_filled = 0
         self._size = -1
         self._buffer = FrameMemory(0)
+        # Where the frame begins in there: behind its length, if they came together.
+        self._start = 0
         self._filled = 0
+        self._ahead: FrameMemory | None = None
 
     @property
     def started(self) -> bool:
@@ -53,7 +67,7 @@ class NetworkReceive:
     @property
     def payload(self) -> memoryview:
         """The frame without its length, read-only."""
-        return memoryview(self._buffer).toreadonly()
+        return memoryview(self._buffer).toreadonly()[self._start : self._start + self._filled]
 
     def read_from(self, transport: Transport) -> int:
         """Read what is there; returns how many bytes that was.
@@ -64,14 +78,14 @@ class NetworkReceive:
         if self._size < 0:
             total = transport.recv_into(self._size_view[self._size_filled :])
             self._size_filled += total
-            if self._size_filled < 4:
+            if self._size_filled < _LENGTH_BYTES:
                 return total
             self._start_body()
         while self._filled < self._size:
-            if self._filled == len(self._buffer):
+            if self._filled == self._room:
                 self._buffer.grow(min(self._size, len(self._buffer) * _GROWTH))
             # The view must be gone before the buffer can grow again.
-            with memoryview(self._buffer) as view, view[self._filled :] as rest:
+            with self._unfilled() as rest:
                 asked = len(rest)
                 count = transport.recv_into(rest)
             self._filled += count
@@ -82,13 +96,41 @@ class NetworkReceive:
 
     def rest(self) -> memoryview | None:
         """The memory that is to be filled next, if there is much of it; to be released before reading on."""
-        if self._size < 0 or len(self._buffer) - self._filled < _MUCH_BYTES:
+        if self._size < 0 or self._room - self._filled < _MUCH_BYTES:
             return None
-        return memoryview(self._buffer)[self._filled :]
+        return self._unfilled()
+
+    def ahead(self, size: int) -> memoryview:
+        """Memory for the whole frame with its length, if it has no more than `size` bytes and nothing came yet."""
+        self._ahead = FrameMemory(_LENGTH_BYTES + size)
+        return memoryview(self._ahead)
 
     def advance(self, count: int) -> None:
-        """`count` bytes were received into `rest()`."""
-        self._filled += count
+        """`count` bytes were received into `rest()` or `ahead()`, whichever was asked for last.
+
+        Raises InvalidReceiveError for an impossible length.
+        """
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            self._filled += count
+            return
+        with memoryview(ahead) as view:
+            self._size_filled = min(count, _LENGTH_BYTES)
+            self._size_view[: self._size_filled] = view[: self._size_filled]
+        if self._size_filled == _LENGTH_BYTES:
+            self._start_body()
+            if count > _LENGTH_BYTES:
+                self._buffer, self._start = ahead, _LENGTH_BYTES
+                self._filled = count - _LENGTH_BYTES
+
+    @property
+    def _room(self) -> int:
+        """How much of the frame the buffer can have; what comes behind it must stay in the socket."""
+        return min(len(self._buffer) - self._start, self._size)
+
+    def _unfilled(self) -> memoryview:
+        with memoryview(self._buffer) as view:
+            return view[self._start + self._filled : self._start + self._room]
 
     def _start_body(self) -> None:
         head = bytes(self._size_view)

@@ -351,6 +351,15 @@ class Selector:
         send = channel.write()
         if send is not None:
             self.completed_sends[channel.id] = send
+            self._expect_answer(channel)
+
+    def _expect_answer(self, channel: KafkaChannel) -> None:
+        """Have polls receive what comes next as a whole, if the last frame was large: fetches follow each other."""
+        if self._poller.RECEIVES and channel.ready and not channel.muted and not channel.expecting:
+            memory = channel.expected_ahead()
+            if memory is not None:
+                channel.expecting = True
+                self._poller.expect(channel.transport.sock, memory, framed=True)
 
     def _handle_buffered(self, now_ms: int) -> None:
         waiting, self._buffered = self._buffered, {}
@@ -388,7 +397,7 @@ class Selector:
         # A poll that a signal ended has told of nothing; what it received belongs to the frame that goes on later.
         try:
             self._take_received(channel)
-        except OSError as error:
+        except (OSError, KafkaError) as error:
             self._failed[channel.id] = _reason(channel, error)
 
     def _take_received(self, channel: KafkaChannel) -> None:

@@ -78,6 +78,45 @@ def test_a_socket_is_received_into_one_memory_at_a_time_and_lets_go_of_it(
     assert len(memory) == 200
 
 
+def test_of_a_frame_no_more_is_taken_than_its_length_says(
+    poller: Any, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    ours, theirs = ends
+    memory = native.FrameMemory(100)
+    poller.expect(ours, memory, framed=True)
+    whole = b"\0\0\0\5" + b"frame"
+    thread = threading.Thread(target=lambda: [theirs.sendall(bytes((each,))) for each in whole + b"next"])
+    thread.start()
+    assert poller.poll(60_000) == [("x", EVENT_READ)]
+    thread.join()
+    assert poller.taken(ours) == 9
+    assert bytes(memory)[:9] == whole
+    assert poller.recv_into(ours, bytearray(10)) == 4
+
+
+@pytest.mark.parametrize("size", [b"\0\0\0\x61", b"\xff\xff\xff\xff", b"\0\0\0\0"])
+def test_of_a_frame_without_room_or_contents_only_the_length_is_taken(
+    poller: Any, ends: tuple[socket.socket, socket.socket], size: bytes
+) -> None:
+    ours, theirs = ends
+    memory = native.FrameMemory(100)
+    poller.expect(ours, memory, framed=True)
+    theirs.sendall(size + b"x" * 97)
+    assert poller.poll(60_000) == [("x", EVENT_READ)]
+    assert poller.taken(ours) == 4
+    assert bytes(memory)[:4] == size
+    assert poller.recv_into(ours, bytearray(100)) == 97
+
+
+def test_a_frame_needs_room_for_more_than_its_length(
+    poller: Any, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    memory = native.FrameMemory(4)
+    with pytest.raises(ValueError, match="room"):
+        poller.expect(ends[0], memory, framed=True)
+    memory.grow(100_000)  # nobody holds it
+
+
 def test_read_only_memory_is_refused(poller: Any, ends: tuple[socket.socket, socket.socket]) -> None:
     with pytest.raises(BufferError):
         poller.expect(ends[0], b"read-only")

@@ -13,9 +13,10 @@ from contextlib import ExitStack
 import pytest
 
 from faults import reset
-from kclient.errors import DisconnectError
+from kclient.errors import DisconnectError, InvalidReceiveError
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector
+from kclient.network.send import NetworkSend
 
 SIZE = 5_000_000
 
@@ -58,6 +59,11 @@ class Peers:
         self.selector.poll(timeout_ms)
         for name, receive in self.selector.completed_receives.items():
             self.received[name] = bytes(receive.payload)
+
+    def ask(self, name: str) -> None:
+        """Have a request written, after which an answer is expected."""
+        self.selector.send(name, NetworkSend([b"ask"]))
+        self.poll_until(lambda: name in self.selector.completed_sends, 0)
 
     def poll_until(self, condition: Callable[[], object], timeout_ms: int = 20) -> None:
         for _ in range(3000):
@@ -205,3 +211,46 @@ def test_closing_the_channel_in_the_middle_leaves_nothing_for_the_next_socket_of
     peers.write(peers.connect("new"), *cut(framed(expected), 11))
     peers.poll_until(lambda: "new" in peers.received)
     assert peers.received == {"new": expected}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_of_any_size_arrive_after_a_large_one(peers: Peers, seed: int) -> None:
+    sock = peers.connect("a")
+    chance = random.Random(seed)
+    for _ in range(12):
+        sizes = [chance.choice([0, 1, 3, 70_000, 100_000, 105_000, 120_000, 500_000, 2_500_000])]
+        if chance.random() < 0.3:
+            sizes.append(chance.choice([0, 5, 100_000]))  # behind it, and not to be taken with it
+        answers = [contents(seed, size) for size in sizes]
+        peers.ask("a")
+        peers.write(sock, *cut(b"".join(map(framed, answers)), chance.random()))
+        for expected in answers:
+            peers.received.clear()
+            while "a" not in peers.received:
+                peers.poll(chance.choice([0, 1, 1000]))
+                if chance.random() < 0.05 and "a" not in peers.received:
+                    peers.selector.mute("a")
+                    peers.poll(0)
+                    peers.selector.unmute("a")
+            assert peers.received["a"] == expected
+
+
+@pytest.mark.parametrize("muted", [False, True])
+def test_an_impossible_length_after_a_large_answer_ends_the_connection(peers: Peers, muted: bool) -> None:
+    sock = peers.connect("a")
+    peers.write(sock, framed(contents(1, 100_000)))
+    peers.poll_until(lambda: "a" in peers.received)
+    peers.ask("a")
+    timer = threading.Timer(0.05, peers.selector.wakeup)
+    timer.start()
+    sock.sendall(b"\xff\xff\xff")
+    peers.poll(60_000)  # the length is not known yet when it ends
+    timer.join()
+    sock.sendall(b"\xff")
+    if muted:
+        peers.selector.mute("a")
+        peers.poll(0)
+        peers.selector.unmute("a")
+    found: list[object] = []
+    peers.poll_until(lambda: found.extend(peers.selector.disconnected.values()) or found)
+    assert isinstance(found[0], InvalidReceiveError)
