@@ -272,7 +272,7 @@ def test_a_handler_that_raises_ends_a_poll_and_loses_no_record(net: Net) -> None
             consumer.assign([tp])
             count = consumer.end_offsets([tp])[tp]
             deadline = time.monotonic() + 40
-            while len(records) < count:
+            while len(records) < count or not alarms:  # all of it may come before the first alarm
                 assert time.monotonic() < deadline
                 try:
                     if alarms < 150:  # on a busy machine every poll could be ended before it has anything
@@ -287,5 +287,4 @@ def test_a_handler_that_raises_ends_a_poll_and_loses_no_record(net: Net) -> None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert alarms > 0
     assert_in_order(records)
