@@ -5,7 +5,7 @@ cdef struct Block:
     Py_ssize_t room
 
 cdef enum:
-    KEPT_BLOCKS = 4
+    KEPT_BLOCKS = 2  # one is filled and one is read; these are what is between the two
     SMALLEST_KEPT = 65536
     LARGEST_KEPT = 5242880
 
