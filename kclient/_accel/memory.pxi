@@ -12,20 +12,12 @@ cdef enum:
 # Memory of frames that were read, for the next ones: what comes fresh from the system is zeroed page by page as it is
 # written to, which costs more than receiving into it.
 cdef Block kept[KEPT_BLOCKS]
-cdef bint allocator_told = False
 
-
-cdef void tell_allocator() noexcept:
-    """Let the C library see that blocks of this size come and go.
-
-    glibc gives what is free at the end of the heap back to the system above a threshold of 128 KiB, which is less than
-    the values of one poll(): their pages would come fresh, and zeroed, each time. It raises the threshold to twice the
-    size of the largest block that was mapped for itself and is freed. Programs that free large blocks have it so by
-    themselves; here the blocks are kept. Never written to, it costs two system calls.
-    """
-    global allocator_told
-    allocator_told = True
-    PyMem_RawFree(PyMem_RawMalloc(LARGEST_KEPT))
+# Lets the C library see that blocks of this size come and go. glibc gives what is free at the end of the heap back to
+# the system above a threshold of 128 KiB, which is less than the values of one poll() or the batches of one request:
+# their pages would come fresh, and zeroed, each time. It raises the threshold to twice the size of the largest block
+# that was mapped for itself and is freed. Never written to, the block costs two system calls.
+PyMem_RawFree(PyMem_RawMalloc(LARGEST_KEPT))
 
 
 cdef Block block_of(Py_ssize_t size) noexcept:
@@ -34,8 +26,6 @@ cdef Block block_of(Py_ssize_t size) noexcept:
     cdef Py_ssize_t step = SMALLEST_KEPT
     cdef int i, best = -1
     if size >= SMALLEST_KEPT:
-        if not allocator_told:
-            tell_allocator()
         for i in range(KEPT_BLOCKS):
             if size <= kept[i].room <= 4 * size and (best < 0 or kept[i].room < kept[best].room):
                 best = i
