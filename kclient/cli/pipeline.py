@@ -12,9 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
-from kclient.cli.common import error_console
+from kclient.cli.common import complain, error_console
 from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options, with_flags
 from kclient.errors import ConfigError
 
@@ -56,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         finally:
             spark.stop()
     except PySparkException as error:
-        error_console().print(f"[bold red]error:[/] {escape(_said(error))}", highlight=False)
+        complain("error", _said(error))
         return 1
 
 
@@ -72,7 +70,7 @@ def _run(spark: SparkSession, name: str, options: Any) -> int:
     console = error_console()
 
     def show(progress: Progress) -> None:
-        console.print(str(progress), highlight=False)
+        console.print(str(progress), highlight=False, markup=False)
 
     spark.streams.addListener(ProgressListener(show))
     stopped = _wait(spark, PIPELINES[name].start()(spark, options))
