@@ -90,11 +90,13 @@ class Fetcher:
         self._in_flight: set[int] = set()
         self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
         self._retry_ms: dict[TopicPartition, int] = {}
+        self._held_since_ms: dict[int, int] = {}  # by node id
 
     def poll(self, now_ms: int) -> int:
         """Send a fetch to each broker that can take one and has something to give."""
         wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
         nodes: dict[int, Node] = {}
+        full: set[int] = set()
         wait_ms = NEVER
         for tp, position in self._subscriptions.fetchable():
             retry_ms = self._retry_ms.get(tp, 0)
@@ -102,18 +104,32 @@ class Fetcher:
                 wait_ms = min(wait_ms, retry_ms - now_ms)
                 continue
             offset = self._buffer.next_fetch_offset(tp, position.offset)
-            if offset is None:
-                continue
             node = self._node_for(tp, position, now_ms)
             if node is None:
                 self._metadata.request_update()
-                continue
-            if node.id not in self._in_flight:
+            elif offset is None:
+                full.add(node.id)
+            elif node.id not in self._in_flight:
                 nodes[node.id] = node
                 wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
+        for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
+            del self._held_since_ms[node_id]
         for node_id, partitions in wanted.items():
-            wait_ms = min(wait_ms, self._try_send(nodes[node_id], partitions, now_ms))
+            held_ms = self._hold_back(node_id, now_ms) if node_id in full else 0
+            wait_ms = min(wait_ms, held_ms or self._try_send(nodes[node_id], partitions, now_ms))
         return wait_ms
+
+    def _hold_back(self, node_id: int, now_ms: int) -> int:
+        """How long not to fetch from a broker, some of whose partitions are not to be fetched for now.
+
+        The others may have nothing new, and the broker would keep the fetch for fetch.max.wait.ms. What is buffered is
+        used up meanwhile, and nothing could be fetched behind it. An application that takes its time is not waited
+        for, though: those partitions would get no turn.
+        """
+        left_ms = self._held_since_ms.setdefault(node_id, now_ms) + self._settings.max_wait_ms - now_ms
+        if left_ms <= 0:
+            del self._held_since_ms[node_id]
+        return max(left_ms, 0)
 
     def close(self, now_ms: int) -> None:
         """Tell the brokers that the sessions are over; they would keep them in memory for a while otherwise."""

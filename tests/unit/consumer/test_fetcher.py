@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from fetched_batches import batch, marker, transactional
@@ -187,6 +188,37 @@ class TestReplicas:
         assert offsets(rig, 20) == [0, 1, 2, 3, 4]
         assert served_by[:3] == [0, 1, 0]
         assert rig.sent(ApiKeys.FETCH)[0].rack_id == "here"
+
+
+class TestRoom:
+    @pytest.fixture(autouse=True)
+    def endless(self, rig: Any) -> None:
+        """t-0 always has more, t-1 nothing."""
+
+        def partition_data(tp: TopicPartition, offset: int) -> Any:
+            return attrs.evolve(data(batch(offset, 5) if tp == T0 else b""), partition_index=tp.partition)
+
+        rig.partition_data = partition_data
+        rig.consumer.assign([T0, T1])
+
+    def test_a_broker_does_not_wait_for_one_partition_while_others_are_about_to_be_used_up(
+        self, rig: Any
+    ) -> None:
+        rig.rounds(10)
+        before = len(rig.sent(ApiKeys.FETCH))
+        rig.rounds(30)  # of 10 ms
+        assert len(rig.sent(ApiKeys.FETCH)) == before
+        assert [record.offset for record in rig.consumer.poll(0)] == [0, 1, 2, 3, 4]
+        rig.pump()
+        assert len(rig.sent(ApiKeys.FETCH)) > before
+
+    def test_it_is_asked_for_the_others_all_the_same_if_the_application_takes_its_time(
+        self, rig: Any
+    ) -> None:
+        rig.rounds(10)
+        before = len(rig.sent(ApiKeys.FETCH))
+        rig.rounds(100)
+        assert before < len(rig.sent(ApiKeys.FETCH)) <= before + 3  # fetch.max.wait.ms is 500
 
 
 class TestContents:
