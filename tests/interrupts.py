@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 import kclient
 
 R = TypeVar("R")
 _CHECKED = frozenset({"CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD", "RESUME"})
+# The callback of a weak reference: what is raised there Python only reports, and nobody is interrupted.
+_UNHEARD: CodeType = WeakSet()._remove.__code__  # type: ignore[attr-defined]  # it is private
 _PACKAGE = str(Path(kclient.__file__).parent)
 
 
@@ -37,6 +40,8 @@ class Storm:
 
     def _handle(self, _number: int, frame: FrameType | None) -> None:
         while frame is not None:
+            if frame.f_code is _UNHEARD:
+                return
             if frame.f_code in self._codes:
                 self.raised += 1
                 raise KeyboardInterrupt
