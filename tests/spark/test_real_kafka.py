@@ -69,7 +69,9 @@ def servers() -> Iterator[str]:
 
 def write_transactions(confluent_kafka: Any, servers: str) -> Any:
     """100 committed, 50 aborted, 30 committed, 50 aborted, and 20 that stay open; then 5 of no transaction."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": "x"})
+    # Open until the end of these tests: the broker ends one after a minute otherwise.
+    settings = {"bootstrap.servers": servers, "transactional.id": "x", "transaction.timeout.ms": 900_000}
+    producer = confluent_kafka.Producer(settings)
     producer.init_transactions(30)
     for kind, count in (
         ("committed", 100),
