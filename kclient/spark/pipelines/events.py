@@ -33,7 +33,7 @@ from kclient.spark.pipelines.windows import as_records, windowed
 
 
 def start_events(spark: SparkSession, options: EventsOptions) -> list[StreamingQuery]:
-    """Start both queries, `events` and `windows`; `source.wait` waits for them."""
+    """Start both queries, one after the other, `events` and `windows`; `source.wait` waits for them."""
     if options.starting_offsets == "latest":
         raise ConfigError(
             "starting_offsets=latest would be looked up for each of the two queries; give offsets as JSON.",

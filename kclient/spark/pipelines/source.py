@@ -6,11 +6,12 @@ import importlib.util
 import threading
 from collections.abc import Sequence
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from kclient.spark.pipelines.options import Stream
+from kclient.utils.time import SYSTEM_TIME
 
 # Came together with sources in Python that can do it.
 _HAS_AVAILABLE_NOW = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
@@ -19,6 +20,12 @@ COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key: string, value: binary>>"
 )
+# How Spark's words for what a query does begin, from its start until its sources are there.
+_INITIALIZING = "Initializing"
+_LOOK_AGAIN_S = 0.05
+# Python has to start, and import PySpark and kclient. What must not happen at once is over before that, so that a query
+# which needs longer holds up nobody.
+_SOURCE_WITHIN_MS = 30_000
 
 
 def records(spark: SparkSession, options: Stream) -> DataFrame:
@@ -39,15 +46,39 @@ def records(spark: SparkSession, options: Stream) -> DataFrame:
 def start(
     writer: DataStreamWriter, options: Stream, name: str, checkpoint: str | None = None
 ) -> StreamingQuery:
-    """Start a query with the stream's trigger and checkpoint."""
+    """Start a query with the stream's trigger and checkpoint; returns when its source is there.
+
+    A query that fails until then is returned too, and its error comes from waiting for it. Queries of one session have
+    to be started by one thread: see `wait_for_source`.
+    """
     writer = writer.queryName(name).option("checkpointLocation", checkpoint or options.checkpoint)
     if options.every is not None:
-        return writer.trigger(processingTime=options.every).start()
-    if _HAS_AVAILABLE_NOW:
-        return writer.trigger(availableNow=True).start()
-    query = writer.trigger(processingTime="0 seconds").start()
-    threading.Thread(target=_end_when_done, args=(query,), name=f"end-{name}", daemon=True).start()
+        query = writer.trigger(processingTime=options.every).start()
+    elif _HAS_AVAILABLE_NOW:
+        query = writer.trigger(availableNow=True).start()
+    else:
+        query = writer.trigger(processingTime="0 seconds").start()
+        threading.Thread(target=_end_when_done, args=(query,), name=f"end-{name}", daemon=True).start()
+    wait_for_source(query)
     return query
+
+
+def wait_for_source(query: StreamingQuery) -> None:
+    """Wait until the query has its source or has ended, for half a minute at most; only then start the next one.
+
+    All queries that read the same format in Python share one map, the environment of their Python processes. The first
+    to make its source adds entries to it, without a lock. When two do so at once, the map may count an entry twice, and
+    from then on every query of the session fails with "Task not serializable" and "Illegal size 5 of collection,
+    expected 6". Once the entries are there they are only replaced, which breaks nothing.
+    """
+    timer = SYSTEM_TIME.timer(_SOURCE_WITHIN_MS)
+    try:
+        while query.status["message"].startswith(_INITIALIZING) and not timer.is_expired():
+            if query.awaitTermination(_LOOK_AGAIN_S):
+                return
+    except StreamingQueryException:
+        # Told to who waits for the query, together with the others.
+        return
 
 
 def _end_when_done(query: StreamingQuery) -> None:

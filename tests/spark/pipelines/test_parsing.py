@@ -1,8 +1,9 @@
-"""What makes a row bad, and what becomes of it."""
+"""What makes a row bad, what becomes of it, and how queries start and end."""
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import spark_bed
 from pipeline_bed import SPARK
 
+from helpers import wait_until
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders
 from kclient.spark.pipelines.options import EventsOptions
@@ -211,6 +213,78 @@ def test_a_batch_that_is_run_again_replaces_its_folder_and_an_empty_one_makes_no
     # The first of a run may be one that was cut off: also with nothing in it, it replaces what is there.
     BatchFolders(str(tmp_path)).write(spark.range(0), 8)
     assert numbers() == [0, 1, 2]
+
+
+def start_slowly(spark: Any, folder: Path) -> Any:
+    """Start a query whose source is made when there is a file `go`, and fails if that is not empty."""
+    from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+    from kclient.spark.pipelines.source import start
+
+    class Slow(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "slow"
+
+        def schema(self) -> str:
+            return "n int"
+
+        def simpleStreamReader(self, schema: Any) -> Any:
+            import time
+            from pathlib import Path
+
+            class Reader(SimpleDataSourceStreamReader):
+                def initialOffset(self) -> dict[str, int]:
+                    return {"offset": 0}
+
+                def read(self, start: dict[str, int]) -> Any:
+                    return iter([]), start
+
+                def readBetweenOffsets(self, start: Any, end: Any) -> Any:
+                    return iter([])
+
+            folder = Path(self.options["folder"])
+            (folder / "asked").touch()
+            deadline = time.monotonic() + 20
+            while not (folder / "go").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            if reason := (folder / "go").read_text():
+                raise RuntimeError(reason)
+            return Reader()
+
+    spark.dataSource.register(Slow)
+    options = attrs.evolve(OPTIONS, every="1 second", checkpoint=str(folder / "checkpoint"))
+    frame = spark.readStream.format("slow").option("folder", str(folder)).load()
+    return start(frame.writeStream.format("noop"), options, "slow")
+
+
+def test_a_query_is_started_when_it_has_its_source(spark: Any, tmp_path: Path) -> None:
+    queries: list[Any] = []
+    starting = threading.Thread(target=lambda: queries.append(start_slowly(spark, tmp_path)))
+    starting.start()
+    try:
+        wait_until((tmp_path / "asked").exists, 60, "the source's being made")
+        assert not queries
+    finally:
+        (tmp_path / "go").touch()
+        starting.join(60)
+    (query,) = queries
+    assert query.isActive
+    query.stop()
+
+
+def test_a_query_that_fails_to_make_its_source_says_so_to_who_waits_for_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    from kclient.spark.pipelines.source import wait
+
+    (tmp_path / "go").write_text("there is no source")
+    query = start_slowly(spark, tmp_path)
+    with pytest.raises(StreamingQueryException, match="there is no source"):
+        wait(spark, [query])
 
 
 def test_when_a_query_fails_the_others_are_stopped_and_its_error_is_raised(
