@@ -28,3 +28,14 @@ def test_partitions_for_which_a_fetch_has_no_room_left_are_read_later(
             producer.send(topic, b"%04d" % number + bytes(1000), partition=number % 4)
     records = read_all(servers, topic, **{"fetch.max.bytes": fetch_max_bytes})
     assert Counter(int((record.value or b"")[:4]) for record in records) == Counter(range(80))
+
+
+def test_partitions_without_anything_new_do_not_keep_the_others_waiting(servers: str) -> None:
+    topic = new_topic(servers, 3)
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=0, batch_size=0) as producer:
+        for number in range(200):
+            producer.send(topic, b"%04d" % number + bytes(1000), partition=1)
+    # A single wait for the two that are empty would outlast the deadline of the reading.
+    wait = {"fetch.max.wait.ms": 100_000, "request.timeout.ms": 200_000, "max.poll.records": 3}
+    records = read_all(servers, topic, **wait, **{"max.partition.fetch.bytes": 5000})
+    assert [int((record.value or b"")[:4]) for record in records] == list(range(200))
