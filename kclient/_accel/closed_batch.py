@@ -33,13 +33,8 @@ def records_of(batch: BatchBuilder, base_ts: int, future: type[Future]) -> Itera
         timestamp_ms = base_ts + delta
         key_size = -1 if key is None else len(key)
         value_size = -1 if value is None else len(value)
-        yield (
-            timestamp_ms,
-            key,
-            value,
-            headers,
-            future(batch.result, index, timestamp_ms, key_size, value_size),
-        )
+        about = (timestamp_ms, key_size, value_size)
+        yield timestamp_ms, key, value, headers, future(batch.result, index, about)
 
 
 def spread(batch: BatchBuilder, limit: int, new_result: Callable[[], BatchResult]) -> list[BatchBuilder]:

@@ -15,12 +15,10 @@ cdef class Future:
     cdef int64_t _timestamp_ms
     cdef int32_t _index, _key_size, _value_size
 
-    def __init__(self, result, int index, int64_t timestamp_ms, int key_size, int value_size):
+    def __init__(self, result, int index, about):
         self._result = result
         self._index = index
-        self._timestamp_ms = timestamp_ms
-        self._key_size = key_size
-        self._value_size = value_size
+        self._timestamp_ms, self._key_size, self._value_size = about
 
     def done(self):
         """Whether the record was acknowledged or has failed."""

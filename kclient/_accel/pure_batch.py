@@ -42,6 +42,7 @@ _SHORT = tuple(zigzag(n) for n in range(8192))
 _FIRST_TWO_BYTES = 64
 _FIRST_THREE_BYTES = 8192
 _CODEC_BITS = 0x07
+_join = b"".join
 # What a record has besides key, value and headers, each part at its longest.
 _LARGEST_FRAME = 32
 
@@ -65,6 +66,7 @@ class BatchBuilder:
     """
 
     __slots__ = (
+        "_about",
         "_attributes",
         "_base_ts",
         "_buf",
@@ -105,6 +107,7 @@ class BatchBuilder:
         # Records often come with the same timestamp and size, and then differ in their offset alone.
         self._cached_ts = self._cached_length = self._cached_end = -1
         self._prefix = self._suffix = b""
+        self._about = (-1, -1, -1)
         self._lock = threading.Lock()
 
     def append(
@@ -131,7 +134,6 @@ class BatchBuilder:
             index = self.count
             base_ts = self._base_ts if index else timestamp_ms
             if key is None and type(value) is bytes and not headers:
-                key_size = -1
                 value_size = len(value)
                 if (
                     timestamp_ms != self._cached_ts
@@ -140,7 +142,8 @@ class BatchBuilder:
                 ):
                     self._cache_frame(timestamp_ms, base_ts, value_size, index)
                 offset = _SHORT[index] if index < _FIRST_THREE_BYTES else zigzag(index)
-                record = self._prefix + offset + self._suffix + value + b"\0"
+                record = _join((self._prefix, offset, self._suffix, value, b"\0"))
+                about = self._about
             else:
                 check_content(key, "key")
                 check_content(value, "value")
@@ -148,6 +151,7 @@ class BatchBuilder:
                     check_headers(headers)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
+                about = (timestamp_ms, key_size, value_size)
                 record = _checked_record(timestamp_ms, base_ts, index, key, value, headers)
             if index and len(self._buf) + len(record) > self.limit:
                 return None
@@ -157,7 +161,7 @@ class BatchBuilder:
             elif timestamp_ms > self._max_ts:
                 self._max_ts = timestamp_ms
             self.count = index + 1
-            future = Future(self.result, index, timestamp_ms, key_size, value_size)
+            future = Future(self.result, index, about)
             # Under the lock: the batch cannot be closed, sent and complete before the callback is known.
             if callback is not None:
                 self.result.add_callback(future, callback, True)
@@ -174,6 +178,7 @@ class BatchBuilder:
         # Attributes, key and count of headers have one byte each.
         self._prefix = _varint(3 + len(delta) + offset_bytes + len(size) + value_size) + b"\0" + delta
         self._suffix = _NULL + size
+        self._about = (timestamp_ms, -1, value_size)
         self._cached_ts = timestamp_ms
         self._cached_length = value_size
         self._cached_end = 1 << (7 * offset_bytes - 1)

@@ -250,18 +250,18 @@ class BatchResult:
 
 
 class Future:
-    """The result of one record: a handle on its batch's result and the record's index in it. Thread-safe."""
+    """The result of one record: a handle on its batch's result and the record's index in it. Thread-safe.
 
-    __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
+    `about` is the record's timestamp and the sizes of its key and value: a tuple, since records that are alike can
+    share it. What a future holds itself is looked at by every round of the cyclic collector.
+    """
 
-    def __init__(
-        self, result: BatchResult, index: int, timestamp_ms: int, key_size: int, value_size: int
-    ) -> None:
+    __slots__ = ("_about", "_index", "_result")
+
+    def __init__(self, result: BatchResult, index: int, about: tuple[int, int, int]) -> None:
         self._result = result
         self._index = index
-        self._timestamp_ms = timestamp_ms
-        self._key_size = key_size
-        self._value_size = value_size
+        self._about = about
 
     def done(self) -> bool:
         """Whether the record was acknowledged or has failed."""
@@ -293,7 +293,7 @@ class Future:
     def metadata(self) -> Any:
         """The record's metadata as far as it is known now; never waits and never raises."""
         result, index = self.resolve()
-        return result.metadata_factory(result, index, self._timestamp_ms, self._key_size, self._value_size)
+        return result.metadata_factory(result, index, *self._about)
 
     def resolve(self) -> tuple[BatchResult, int]:
         """The result that stands for the record now, and the record's index in it."""

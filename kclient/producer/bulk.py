@@ -16,6 +16,9 @@ from kclient.utils.futures import KafkaFuture
 
 log = logging.getLogger(__name__)
 
+# Timestamp and sizes of a record that nobody asks about.
+_UNKNOWN = (-1, -1, -1)
+
 
 @attrs.frozen
 class RecordRange:
@@ -113,7 +116,7 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
         found = self._first_open(number)
         if found is not None:
             number, result, index = found
-            Future(result, index, -1, -1, -1).add_done_callback(lambda _: self._watch(number, callback))
+            Future(result, index, _UNKNOWN).add_done_callback(lambda _: self._watch(number, callback))
             return
         try:
             callback(self)

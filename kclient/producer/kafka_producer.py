@@ -28,6 +28,7 @@ from kclient.producer.internals.send_many import send_many
 from kclient.producer.partitioner import partition_for_key
 from kclient.producer.types import Headers, ProducerRecord, RecordMetadata
 from kclient.serialization import Serializer
+from kclient.utils import fork
 from kclient.utils.futures import KafkaFuture
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class KafkaProducer(Generic[K, V]):
     def _begin(self, core: ProducerCore) -> None:
         self._core = core
         self._guard = core.guard
+        self._generation = fork.generation
         self._closed = False
         self._parts_closed = False
         # What every record would ask for is looked up here once.
@@ -164,7 +166,7 @@ class KafkaProducer(Generic[K, V]):
             and partition is None
             and timestamp_ms is None
             and not headers
-            and not self._guard.forked
+            and fork.generation == self._generation
         ):
             plain_key: Any = key
             told: Any = on_delivery

@@ -15,7 +15,7 @@ from kclient.record import BatchBuilder
 
 
 def future(result: BatchResult, index: int = 0) -> Future:
-    return Future(result, index, 1000, -1, 3)
+    return Future(result, index, (1000, -1, 3))
 
 
 def in_thread(function: Any) -> threading.Thread:
