@@ -42,7 +42,7 @@ class Case:
 
 @attrs.frozen
 class Job:
-    """What a child process does: `operation` with `records` records of `case`."""
+    """What a child process does: `operation` with `records` records of `case`, after `warm_up` that do not count."""
 
     operation: str
     bootstrap_servers: str
@@ -50,6 +50,7 @@ class Job:
     records: int
     case: Case
     poll_records: int = POLL_RECORDS
+    warm_up: int = 0
 
 
 @attrs.frozen

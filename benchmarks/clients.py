@@ -33,7 +33,8 @@ CLIENTS: Mapping[str, Client] = {
     "kclient_pure": Client("kclient", OPERATIONS, {"KCLIENT_IMPL": "python"}),
     "confluent": Client("confluent", ("produce", "consume", *LATENCY)),
     "confluent_defaults": Client("confluent_defaults", ("consume",), share=0.5),
-    "java": Client("java", ("produce", "consume"), warm_up=1.0),
+    "java": Client("java", ("produce", "consume")),
+    "java_warm": Client("java", ("produce", "consume"), warm_up=1.0),
     "aiokafka": Client("aiokafka", ("produce", "consume", "round_trip"), share=0.2),
     "kafka_python": Client("kafka_python", ("produce", "consume", "round_trip"), share=0.2),
 }

@@ -128,7 +128,9 @@ class Comparison:
         records = records_for(operation, case, self.records, self.part * times)
         topic = source or self._create(admin, case)
         try:
-            return measure(client, Job(operation, self.servers, topic, records, case, self.poll_records))
+            warm_up = int(records * client.warm_up)
+            job = Job(operation, self.servers, topic, records, case, self.poll_records, warm_up)
+            return measure(client, job)
         except UnavailableError as error:
             self.absent[operation, name] = str(error)
             self.tell(f"{name} {operation} is left out: {error}")

@@ -1,7 +1,8 @@
 """The Java client, by Kafka's own ProducerPerformance and ConsumerPerformance.
 
-A JVM is slow until it has compiled what runs often. Both tools therefore do as many records more, before those that
-count. Where these begin is seen in the counts that the tools print as they go; the JVM's CPU is read at that moment.
+A JVM is slow until it has compiled what runs often. As they come the tools count that, too; with `Job.warm_up` they do
+so many records more, before those that count. Where these begin is seen in the counts that the tools print as they go;
+the JVM's CPU is read at that moment.
 The tools offer nothing for the latency of one record that is finer than a millisecond.
 """
 
@@ -20,7 +21,6 @@ import psutil  # type: ignore[import-untyped]
 
 from benchmarks.broker import real_kafka
 from benchmarks.case import FETCH_BYTES, IN_FLIGHT, LINGER_MS, PARTITION_FETCH_BYTES, Job, Measured
-from benchmarks.clients import CLIENTS
 from benchmarks.watch import peak_rss_bytes
 
 _TOOLS = "org.apache.kafka.tools."
@@ -44,7 +44,6 @@ class _Moment:
 
 def produce(job: Job) -> Measured:
     """Send everything and wait until it is acknowledged."""
-    warm_up = _warm_up(job)
     with tempfile.TemporaryDirectory() as folder:
         payloads = Path(folder) / "payloads"
         payloads.write_bytes(b"\n".join(job.case.values()))
@@ -52,7 +51,7 @@ def produce(job: Job) -> Measured:
         count = 0
         arguments = [
             *("--bootstrap-server", job.bootstrap_servers, "--topic", job.topic, "--throughput", "-1"),
-            *("--num-records", str(job.records + warm_up), "--payload-file", str(payloads)),
+            *("--num-records", str(job.records + job.warm_up), "--payload-file", str(payloads)),
             *("--reporting-interval", str(_REPORT_MS), "--command-property"),
             *("acks=all", "enable.idempotence=true", f"batch.size={job.case.batch_bytes}"),
             *(f"linger.ms={LINGER_MS}", f"compression.type={job.case.codec}"),
@@ -64,14 +63,13 @@ def produce(job: Job) -> Measured:
                 # The last line counts all of them, those before it what came since the one before.
                 count = int(found[1]) if found[2] else count + int(found[1])
                 moments.append(_moment(count, jvm))
-    if count != job.records + warm_up:
-        raise RuntimeError(f"Java sent {count} of {job.records + warm_up} records")
-    return _between(moments, warm_up)
+    if count != job.records + job.warm_up:
+        raise RuntimeError(f"Java sent {count} of {job.records + job.warm_up} records")
+    return _between(moments, job.warm_up)
 
 
 def consume(job: Job) -> Measured:
     """Read everything as the only member of a new group. The tool always leaves the checksums unchecked."""
-    warm_up = _warm_up(job)
     moments: list[_Moment] = []
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as config:
         config.write(
@@ -80,7 +78,7 @@ def consume(job: Job) -> Measured:
         config.flush()
         arguments = [
             *("--bootstrap-server", job.bootstrap_servers, "--topic", job.topic),
-            *("--group", f"{job.topic}-java", "--num-records", str(job.records + warm_up)),
+            *("--group", f"{job.topic}-java", "--num-records", str(job.records + job.warm_up)),
             *("--fetch-size", str(PARTITION_FETCH_BYTES), "--command-config", config.name),
             *("--show-detailed-stats", "--reporting-interval", str(_REPORT_MS)),
         ]
@@ -93,11 +91,7 @@ def consume(job: Job) -> Measured:
             if abs(float(found[1]) * _MIB - count * job.case.size) > 100:
                 raise ValueError(f"Java read {count} records of {found[1]} MiB")
             moments.append(_moment(count, jvm))
-    return _between(moments, warm_up)
-
-
-def _warm_up(job: Job) -> int:
-    return int(job.records * CLIENTS["java"].warm_up)
+    return _between(moments, job.warm_up)
 
 
 def _lines(tool: str, arguments: list[str]) -> Iterator[tuple[str, psutil.Process]]:

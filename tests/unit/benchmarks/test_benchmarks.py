@@ -166,6 +166,32 @@ def test_the_peak_of_this_process_is_at_least_what_it_has_now() -> None:
     assert watch.peak_rss_bytes() > len(kept)
 
 
+class _Admin:
+    def __init__(self, **_: object) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+    def create_topics(self, _topics: object) -> None: ...
+    def delete_topics(self, _names: object) -> None: ...
+
+
+def test_a_client_that_warms_up_does_so_before_the_records_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def measure(_client: object, job: Job) -> Measured:
+        asked.append((job.records, job.warm_up))
+        return Measured(job.records, 1.0, 1.0)
+
+    monkeypatch.setattr(comparison, "measure", measure)
+    monkeypatch.setattr(comparison, "KafkaAdminClient", _Admin)
+    compared = Comparison("", ["java", "java_warm"], 1, lambda _text: None, 10)
+    assert [line.client for line in compared.of(Stage(Case(), ("produce",)))] == ["java", "java_warm"]
+    assert asked == [(10, 0), (10, 10)]
+
+
 def test_clients_take_turns_and_one_that_is_not_there_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -178,17 +204,8 @@ def test_clients_take_turns_and_one_that_is_not_there_is_asked_once(monkeypatch:
             raise RuntimeError("broke")
         return Measured(job.records, 1.0, 1.0)
 
-    class Admin:
-        def __init__(self, **_: object) -> None: ...
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-        def create_topics(self, _topics: object) -> None: ...
-        def delete_topics(self, _names: object) -> None: ...
-
     monkeypatch.setattr(comparison, "measure", measure)
-    monkeypatch.setattr(comparison, "KafkaAdminClient", Admin)
+    monkeypatch.setattr(comparison, "KafkaAdminClient", _Admin)
     compared = Comparison("", ["confluent", "java", "aiokafka"], 3, lambda _text: None, 10)
     lines = list(compared.of(Stage(Case(), ("produce",))))
     assert asked == ["confluent", "java", "aiokafka", "java", "confluent", "confluent", "java"]
