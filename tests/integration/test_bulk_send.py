@@ -247,6 +247,7 @@ def test_contents_may_have_any_type_of_bytes_and_text(servers: str, kind: str) -
         ({"value": [1]}, TypeError, "'value'"),
         ({"value": ["a"], "partition": ["x"]}, TypeError, "'partition'"),
         ({"value": ["a", "b"], "partition": [0, -2]}, ValueError, "row 1"),
+        ({"value": ["a"], "partition": [1 << 40]}, ValueError, "'partition'.*1099511627776"),
         ({"value": ["a"], "partition": [7]}, UnknownTopicOrPartitionError, "number 7"),
         ({"value": ["a", "b"], "timestamp": [5, -5]}, ValueError, "row 1"),
         ({"value": ["a"], "headers": [5]}, TypeError, "'headers'"),

@@ -149,6 +149,10 @@ def _cast(values: Any, kind: Any, name: str) -> Any:
     try:
         return values.cast(kind)
     except Exception as error:
+        pa = pyarrow()
+        if isinstance(error, pa.ArrowInvalid) and pa.types.is_integer(values.type):
+            # The type is right, a value is not; Arrow names it.
+            raise ValueError(f"not all of column {name!r} can be {kind}: {error}") from error
         raise TypeError(f"column {name!r} has type {values.type}, which cannot be {kind}") from error
 
 
