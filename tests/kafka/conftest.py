@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import real_kafka
+from helpers import skip_if
 
 HERE = Path(__file__).parent
 
@@ -25,10 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[real_kafka.RealKafka]:
-    reason = real_kafka.missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+    skip_if(real_kafka.missing())
     with real_kafka.RealKafka() as running:
         yield running

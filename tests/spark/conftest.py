@@ -5,20 +5,32 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "kafka"))
 
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "kafka"))
+import real_kafka
+from helpers import skip_if
+
+HERE = Path(__file__).parent
 
 # Those in api import PySpark; the ones beside it say that it is missing, and fail for it in CI.
 collect_ignore = ["api"] if importlib.util.find_spec("pyspark") is None else []
 
 # PySpark 4.0 and 4.1 leave sockets to the collector.
 LEAKS = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="session")
+def real_servers() -> Iterator[str]:
+    """A real Kafka for all who need nothing special of it."""
+    skip_if(real_kafka.missing())
+    with real_kafka.RealKafka() as kafka:
+        yield kafka.bootstrap_servers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

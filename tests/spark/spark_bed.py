@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from helpers import skip_if
+
 _SPARK = importlib.util.find_spec("pyspark")
 _LIMITS = Path("sql", "streaming", "datasource.py")
 HAS_LIMITS = _SPARK is not None and (Path(_SPARK.origin or "").parent / _LIMITS).exists()
@@ -36,11 +38,7 @@ def missing() -> str | None:
 
 def need() -> None:
     """Skip the test where Spark cannot run; in CI that is a failure."""
-    reason = missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+    skip_if(missing())
 
 
 @contextmanager

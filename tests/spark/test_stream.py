@@ -1,4 +1,7 @@
-"""`spark.readStream.format("kclient")` on the embedded broker: every record once, whatever happens on the way."""
+"""`spark.readStream.format("kclient")`: every record once, whatever happens on the way.
+
+On the embedded broker; what a restart goes on with, on a real Kafka as well.
+"""
 
 from __future__ import annotations
 
@@ -116,8 +119,17 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def bed(spark: Any, servers: str, tmp_path: Path) -> Bed:
+def bed(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Bed:
+    servers = request.getfixturevalue(getattr(request, "param", "servers"))
     return Bed(spark, servers, f"stream-{next(_topics)}", tmp_path)
+
+
+on_both_brokers = pytest.mark.parametrize(
+    "bed",
+    ["servers", pytest.param("real_servers", marks=pytest.mark.kafka)],
+    indirect=True,
+    ids=["embedded", "kafka"],
+)
 
 
 @spark_bed.needs_limits
@@ -132,6 +144,7 @@ def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ende
     assert bed.seen() == bed.sent
 
 
+@on_both_brokers
 @pytest.mark.parametrize("lost", ["commit of the first", "commit of a later", "offsets of a later"])
 def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(bed: Bed, lost: str) -> None:
     bed.send(30)
@@ -154,6 +167,7 @@ def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(
     assert bed.seen() == bed.sent
 
 
+@on_both_brokers
 def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed: Bed) -> None:
     bed.send(30)
     bed.run()
@@ -168,6 +182,7 @@ def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed
     assert bed.seen() == bed.sent
 
 
+@on_both_brokers
 def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(bed: Bed) -> None:
     bed.send(10)
     bed.sent.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import pytest
 import spark_bed
 from pipeline_bed import PipelineProcess
 
-import real_kafka
 from broker_process import BrokerProcess
 from helpers import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
@@ -37,18 +35,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     spark_bed.need()
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
         yield broker.bootstrap_servers
-
-
-@pytest.fixture(scope="module")
-def real_servers() -> Iterator[str]:
-    spark_bed.need()
-    reason = real_kafka.missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    with real_kafka.RealKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 @pytest.fixture
@@ -152,9 +138,16 @@ def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
 
 
 @pytest.mark.kafka
-def test_with_a_real_kafka_the_results_are_exact_too(real_servers: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "moment",
+    [wal_of_the_first_batch, folder_of_a_batch_half_written, windows_written_and_not_committed],
+    ids=lambda moment: moment.__name__,
+)
+def test_with_a_real_kafka_the_results_are_exact_too(
+    real_servers: str, tmp_path: Path, moment: Callable[[EventsOptions], bool]
+) -> None:
     test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
-        order_options(real_servers, tmp_path), windows_written_and_not_committed
+        order_options(real_servers, tmp_path), moment
     )
 
 
