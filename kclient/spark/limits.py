@@ -21,9 +21,9 @@ class TriggerLimits:
     max_bytes: int | None = None
 
     @property
-    def bounded(self) -> bool:
-        """Whether a micro-batch can be smaller than all there is."""
-        return self.max_offsets is not None or self.max_bytes is not None
+    def any(self) -> bool:
+        """Whether a micro-batch can be other than all there is at once."""
+        return not (self.max_offsets is self.min_offsets is self.max_bytes is None)
 
 
 def limit_offsets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from kclient.spark.stream_planner import StreamPlanner
 
+_log = logging.getLogger(__name__)
+
 _NO_LIMIT = 2**63 - 1
 
 
@@ -22,7 +25,8 @@ class KafkaStreamReader(DataSourceStreamReader):
     """Plans in one process of the driver's, and is pickled into the tasks, which only read.
 
     The one class serves PySpark 4.0 and 4.1 as well, which call `latestOffset()` without arguments and know no
-    limits: AvailableNow is one batch there. Planning and reading each import what they need alone.
+    limits: AvailableNow is one batch there, and nothing tells it from any other. Planning and reading each import
+    what they need alone.
     """
 
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
@@ -42,6 +46,12 @@ class KafkaStreamReader(DataSourceStreamReader):
             from kclient.spark.watcher import RecordWatcher
 
             options = self._options
+            if options.limits.any and not _SPARK_HAS_LIMITS:
+                _log.warning(
+                    "Before PySpark 4.2 the limits of a micro-batch leave records unread with the triggers "
+                    "availableNow and once: these are a single micro-batch there, within the limits, and the rest "
+                    "waits for the next run."
+                )
             group_id = options.commit_group_id
             self._made = StreamPlanner(
                 options,
@@ -68,7 +78,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
         limits = self._options.limits
-        if not limits.bounded and limits.min_offsets is None:
+        if not limits.any:
             return ReadAllAvailable()
         return ReadMaxRows(limits.max_offsets or _NO_LIMIT)
 
@@ -99,6 +109,7 @@ class KafkaStreamReader(DataSourceStreamReader):
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 except ImportError:
-    pass  # PySpark 4.0 and 4.1
+    _SPARK_HAS_LIMITS = False  # PySpark 4.0 and 4.1
 else:
+    _SPARK_HAS_LIMITS = True
     SupportsTriggerAvailableNow.register(KafkaStreamReader)

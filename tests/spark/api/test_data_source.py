@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, MapType, StringType, StructField, Stru
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
-from kclient.spark import KafkaLagListener, sink
+from kclient.spark import KafkaLagListener, sink, stream_reader
 from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.data_source import KafkaDataSource
 from kclient.spark.delivery import Written
@@ -112,6 +112,19 @@ def test_the_default_limit_lets_trigger_once_be_told_apart() -> None:
     assert default(minOffsetsPerTrigger="7") == limits.ReadMaxRows(2**63 - 1)
     assert default(maxBytesPerTrigger="7") == limits.ReadMaxRows(2**63 - 1)
     assert issubclass(KafkaStreamReader, limits.SupportsTriggerAvailableNow)
+
+
+@pytest.mark.parametrize(
+    ("limit", "warned"),
+    [({}, False), ({"maxOffsetsPerTrigger": "7"}, True), ({"minOffsetsPerTrigger": "7"}, True)],
+)
+def test_limits_are_warned_of_where_spark_cannot_set_them_aside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, limit: dict[str, str], warned: bool
+) -> None:
+    monkeypatch.setattr(stream_reader, "_SPARK_HAS_LIMITS", False)
+    reader = source(**limit).streamReader(source_schema(False))
+    assert reader.reportLatestOffset() is None
+    assert ("leave records unread" in caplog.text) is warned
 
 
 def test_a_users_schema_chooses_columns() -> None:
