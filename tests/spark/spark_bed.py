@@ -17,6 +17,7 @@ import pytest
 from helpers import skip_if
 
 _SPARK = importlib.util.find_spec("pyspark")
+_FILTERS = Path("sql", "datasource.py")
 _LIMITS = Path("sql", "streaming", "datasource.py")
 HAS_LIMITS = _SPARK is not None and (Path(_SPARK.origin or "").parent / _LIMITS).exists()
 """Whether AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
@@ -24,6 +25,11 @@ HAS_LIMITS = _SPARK is not None and (Path(_SPARK.origin or "").parent / _LIMITS)
 needs_limits = pytest.mark.skipif(
     not HAS_LIMITS, reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch"
 )
+
+HAS_FILTERS = (
+    _SPARK is not None and "class Filter" in (Path(_SPARK.origin or "").parent / _FILTERS).read_text()
+)
+needs_filters = pytest.mark.skipif(not HAS_FILTERS, reason="filters came with PySpark 4.1")
 
 
 def missing() -> str | None:

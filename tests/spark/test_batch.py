@@ -171,6 +171,7 @@ def test_ranges_are_cut_into_more_tasks(read: Any) -> None:
     assert spark_bed.rows(cut) == spark_bed.rows(whole)
 
 
+@spark_bed.needs_filters
 @pytest.mark.parametrize(
     ("condition", "tasks"),
     [
