@@ -13,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "kafka"))
 
+import spark_bed
+
 import real_kafka
 from helpers import skip_if
 
@@ -28,6 +30,7 @@ LEAKS = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWar
 @pytest.fixture(scope="session")
 def real_servers() -> Iterator[str]:
     """A real Kafka for all who need nothing special of it."""
+    spark_bed.need()
     skip_if(real_kafka.missing())
     with real_kafka.RealKafka() as kafka:
         yield kafka.bootstrap_servers

@@ -16,6 +16,7 @@ import pytest
 import spark_bed
 
 import real_kafka
+from helpers import skip_if
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.producer import KafkaProducer
 
@@ -40,8 +41,7 @@ def spark() -> Iterator[Any]:
 
     if pyspark.__version__ != VERSION:
         pytest.skip(f"PySpark is {pyspark.__version__}, the connector {VERSION}")
-    if real_kafka.missing() is not None:
-        pytest.skip(str(real_kafka.missing()))
+    skip_if(real_kafka.missing())
     with spark_bed.session(spark__jars=real_kafka.classpath(POM).replace(os.pathsep, ",")) as made:
         yield made
 
