@@ -42,7 +42,6 @@ _SHORT = tuple(zigzag(n) for n in range(8192))
 _FIRST_TWO_BYTES = 64
 _FIRST_THREE_BYTES = 8192
 _CODEC_BITS = 0x07
-_join = b"".join
 # What a record has besides key, value and headers, each part at its longest.
 _LARGEST_FRAME = 32
 
@@ -142,7 +141,7 @@ class BatchBuilder:
                 ):
                     self._cache_frame(timestamp_ms, base_ts, value_size, index)
                 offset = _SHORT[index] if index < _FIRST_THREE_BYTES else zigzag(index)
-                record = _join((self._prefix, offset, self._suffix, value, b"\0"))
+                record = b"".join((self._prefix, offset, self._suffix, value, b"\0"))
                 about = self._about
             else:
                 check_content(key, "key")

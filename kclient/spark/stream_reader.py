@@ -46,7 +46,7 @@ class KafkaStreamReader(DataSourceStreamReader):
             from kclient.spark.watcher import RecordWatcher
 
             options = self._options
-            if options.limits.any and not _SPARK_HAS_LIMITS:
+            if options.limits.any and not SPARK_HAS_LIMITS:
                 _log.warning(
                     "Before PySpark 4.2 the limits of a micro-batch leave records unread with the triggers "
                     "availableNow and once: these are a single micro-batch there, within the limits, and the rest "
@@ -109,7 +109,7 @@ class KafkaStreamReader(DataSourceStreamReader):
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 except ImportError:
-    _SPARK_HAS_LIMITS = False  # PySpark 4.0 and 4.1
+    SPARK_HAS_LIMITS = False  # PySpark 4.0 and 4.1
 else:
-    _SPARK_HAS_LIMITS = True
+    SPARK_HAS_LIMITS = True
     SupportsTriggerAvailableNow.register(KafkaStreamReader)

@@ -17,19 +17,16 @@ import pytest
 from helpers import skip_if
 
 _SPARK = importlib.util.find_spec("pyspark")
-_FILTERS = Path("sql", "datasource.py")
-_LIMITS = Path("sql", "streaming", "datasource.py")
-HAS_LIMITS = _SPARK is not None and (Path(_SPARK.origin or "").parent / _LIMITS).exists()
+_SQL = None if _SPARK is None else Path(_SPARK.origin or "").parent / "sql"
+HAS_LIMITS = _SQL is not None and (_SQL / "streaming" / "datasource.py").exists()
 """Whether AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
 
 needs_limits = pytest.mark.skipif(
     not HAS_LIMITS, reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch"
 )
 
-HAS_FILTERS = (
-    _SPARK is not None and "class Filter" in (Path(_SPARK.origin or "").parent / _FILTERS).read_text()
-)
-needs_filters = pytest.mark.skipif(not HAS_FILTERS, reason="filters came with PySpark 4.1")
+_HAS_FILTERS = _SQL is not None and "class Filter" in (_SQL / "datasource.py").read_text()
+needs_filters = pytest.mark.skipif(not _HAS_FILTERS, reason="filters came with PySpark 4.1")
 
 
 def missing() -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Sequence
 
@@ -11,10 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from kclient.spark.pipelines.options import Stream
+from kclient.spark.stream_reader import SPARK_HAS_LIMITS
 from kclient.utils.time import SYSTEM_TIME
 
-# Came together with sources in Python that can do it.
-_HAS_AVAILABLE_NOW = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 # What a dead letter tells of its source, and nothing else: columns that are not named are not made.
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -54,7 +52,7 @@ def start(
     writer = writer.queryName(name).option("checkpointLocation", checkpoint or options.checkpoint)
     if options.every is not None:
         query = writer.trigger(processingTime=options.every).start()
-    elif _HAS_AVAILABLE_NOW:
+    elif SPARK_HAS_LIMITS:
         query = writer.trigger(availableNow=True).start()
     else:
         query = writer.trigger(processingTime="0 seconds").start()

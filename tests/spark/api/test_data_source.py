@@ -121,7 +121,7 @@ def test_the_default_limit_lets_trigger_once_be_told_apart() -> None:
 def test_limits_are_warned_of_where_spark_cannot_set_them_aside(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, limit: dict[str, str], warned: bool
 ) -> None:
-    monkeypatch.setattr(stream_reader, "_SPARK_HAS_LIMITS", False)
+    monkeypatch.setattr(stream_reader, "SPARK_HAS_LIMITS", False)
     reader = source(**limit).streamReader(source_schema(False))
     assert reader.reportLatestOffset() is None
     assert ("leave records unread" in caplog.text) is warned

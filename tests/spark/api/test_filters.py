@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+import spark_bed
 from pyspark.sql import datasource
 
 from kclient.spark.condition import Condition
 
-pytestmark = pytest.mark.skipif(not hasattr(datasource, "Filter"), reason="filters came with PySpark 4.1")
+pytestmark = spark_bed.needs_filters
 
 AT = datetime(1970, 1, 1, 0, 0, 5, 1500, UTC)
 
