@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 
 from kclient.common.node import Node
 
 
-@attrs.frozen(order=True, cache_hash=True)
-class TopicPartition:
-    """One partition of a topic. Immutable; sorts by topic, then partition."""
+class TopicPartition(NamedTuple):
+    """One partition of a topic. Immutable; sorts by topic, then partition.
+
+    A tuple: every batch and every fetch is looked up by it many times, and hash and equality of a tuple are C's.
+    """
 
     topic: str
     partition: int

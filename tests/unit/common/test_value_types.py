@@ -31,7 +31,14 @@ def test_topic_partitions_sort_by_topic_then_number() -> None:
         TopicPartition("a", 10),
         TopicPartition("b", 0),
     ]
-    assert str(TopicPartition("a", 2)) == "a-2"
+    assert str(TopicPartition("a", 2)) == f"{TopicPartition('a', 2)}" == "a-2"
+
+
+def test_a_topic_partition_can_be_unpacked_and_has_the_hash_of_its_tuple() -> None:
+    topic, number = TopicPartition("a", 2)
+    assert (topic, number) == ("a", 2)
+    assert {TopicPartition("a", 2): 1}["a", 2] == 1
+    assert repr(TopicPartition("a", 2)) == "TopicPartition(topic='a', partition=2)"
 
 
 def test_uuid_reads_what_it_writes_and_refuses_other_lengths() -> None:
