@@ -15,6 +15,17 @@ from kclient._accel.hooks import hooks
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0
+# How many forks lie between this process and the one that imported this: cheaper to compare than process ids.
+_forks = 0
+
+
+def _after_fork_in_child() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
 DeliveryCallback = Callable[[Any, "BaseException | None"], object]
@@ -42,10 +53,10 @@ class BatchResult:
 
     __slots__ = (
         "_callbacks",
+        "_forks",
         "_latch",
         "_lock",
         "_notified",
-        "_pid",
         "_record_error",
         "_starts",
         "_successors",
@@ -82,7 +93,7 @@ class BatchResult:
         self._starts: Sequence[int] = ()
         self._successors: Sequence[BatchResult] = ()
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._forks = _forks
 
     def complete(
         self,
@@ -149,7 +160,7 @@ class BatchResult:
 
     def wait_here(self, timeout_s: float | None = None) -> bool:
         """As `wait`, but a result that was handed over counts as known: its successors are not waited for."""
-        if os.getpid() != self._pid:
+        if self._forks != _forks:
             # Before any lock: a thread of the parent may have held it when the process was forked.
             raise hooks.forked_error(
                 f"{self.topic}-{self.partition}: the record was sent before os.fork(); only the parent process will "

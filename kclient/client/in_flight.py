@@ -31,27 +31,6 @@ class InFlightRequest:
 
     def completed(self, message: object, now_ms: int) -> ClientResponse:
         """The response for an answer, or for the end of writing when none is expected."""
-        return self._response(now_ms, message=message)
-
-    def failed(
-        self,
-        now_ms: int,
-        *,
-        disconnected: bool = True,
-        timed_out: bool = False,
-        error: KafkaError | None = None,
-    ) -> ClientResponse:
-        """The response for a request that will not be answered."""
-        return self._response(now_ms, disconnected=disconnected, timed_out=timed_out, error=error)
-
-    def _response(
-        self,
-        now_ms: int,
-        message: object = None,
-        disconnected: bool = False,
-        timed_out: bool = False,
-        error: KafkaError | None = None,
-    ) -> ClientResponse:
         request = self.request
         return ClientResponse(
             request,
@@ -62,6 +41,27 @@ class InFlightRequest:
             now_ms,
             now_ms - self.sent_ms,
             message,
+        )
+
+    def failed(
+        self,
+        now_ms: int,
+        *,
+        disconnected: bool = True,
+        timed_out: bool = False,
+        error: KafkaError | None = None,
+    ) -> ClientResponse:
+        """The response for a request that will not be answered."""
+        request = self.request
+        return ClientResponse(
+            request,
+            request.node_id,
+            request.api_key,
+            self.version,
+            request.correlation_id,
+            now_ms,
+            now_ms - self.sent_ms,
+            None,
             disconnected,
             timed_out,
             error,

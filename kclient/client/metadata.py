@@ -171,8 +171,8 @@ class Metadata:
 
     def time_to_next_update_ms(self, now_ms: int) -> int:
         """How long until the next update is due; 0 if it is now. Backoff holds for requested updates, too."""
-        with self._lock:
-            return self._schedule.time_to_next_update_ms(now_ms)
+        # Without the lock: a request of another thread is followed by a wakeup, which leads here again.
+        return self._schedule.time_to_next_update_ms(now_ms)
 
     def plan_request(self) -> MetadataRequestPlan:
         """The request for the update that is due."""
@@ -319,6 +319,8 @@ class Metadata:
 
     def raise_any_error(self) -> None:
         """Raise a fatal error, or, once each, what refused the last update or speaks against a topic."""
+        if self._fatal is None and self._refused is None and self._topic_error is None:
+            return
         with self._lock:
             self._raise_fatal()
             refused, self._refused = self._refused, None

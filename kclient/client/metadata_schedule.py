@@ -6,7 +6,7 @@ from kclient.utils.backoff import ExponentialBackoff
 
 
 class MetadataSchedule:
-    """Requested, expired, backing off. Not thread-safe: its owner holds a lock.
+    """Requested, expired, backing off. Its owner holds a lock, but may do without to ask how long there is time.
 
     The wait between two updates grows with failures, and also with answers that bring nothing new, so that
     somebody who keeps asking for a leader that is not there does not keep the brokers busy.
@@ -63,11 +63,14 @@ class MetadataSchedule:
 
     def time_to_next_update_ms(self, now_ms: int) -> int:
         """How long until an update is due."""
-        expires_ms = 0
-        if not (self.full_requested or self.partial_requested) and self._last_success_ms is not None:
-            expires_ms = self._last_success_ms + self._max_age_ms - now_ms
-        allowed_ms = 0 if self._last_refresh_ms is None else self._last_refresh_ms + self._backoff_ms - now_ms
-        return max(expires_ms, allowed_ms, 0)
+        # Each read once: another thread may change them meanwhile.
+        last_success_ms, last_refresh_ms = self._last_success_ms, self._last_refresh_ms
+        wait_ms = 0
+        if not (self.full_requested or self.partial_requested) and last_success_ms is not None:
+            wait_ms = max(last_success_ms + self._max_age_ms - now_ms, 0)
+        if last_refresh_ms is None:
+            return wait_ms
+        return max(wait_ms, last_refresh_ms + self._backoff_ms - now_ms)
 
     def failed(self, now_ms: int) -> None:
         """An attempt failed."""

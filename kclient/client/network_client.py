@@ -26,7 +26,8 @@ from kclient.errors.codes import Errors
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.header import parse_response, peek_correlation_id, request_buffers
+from kclient.protocol.header import parse_response_body, peek_correlation_id, request_buffers
+from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
@@ -68,6 +69,7 @@ class NetworkClient:
         self._log = log_context.logger(__name__)
         self._reports = ConnectionReports(log_context)
         self._fork_guard = ForkGuard("The client")
+        self._generation = fork.generation
         self._versions: dict[int, NodeApiVersions] = {}
         self._negotiations: dict[int, ApiVersionsNegotiation] = {}
         self._to_negotiate: dict[int, ApiVersionsNegotiation] = {}
@@ -77,8 +79,9 @@ class NetworkClient:
         self._closed = False
 
     def ready(self, node: Node, now_ms: int) -> bool:
-        self._check_usable()
-        if self.is_ready(node, now_ms):
+        if self._closed or fork.generation != self._generation:
+            self._check_usable()
+        if self._can_send(node.id, now_ms):
             return True
         self.connect_if_allowed(node, now_ms)
         return False
@@ -169,7 +172,8 @@ class NetworkClient:
         )
 
     def send(self, request: ClientRequest, now_ms: int) -> None:
-        self._check_usable()
+        if self._closed or fork.generation != self._generation:
+            self._check_usable()
         if not self._can_send(request.node_id, now_ms):
             raise IllegalStateError(f"Node {request.node_id} is not ready for {request}; ask ready() first")
         try:
@@ -197,27 +201,34 @@ class NetworkClient:
             self._updater.handle_failure(now_ms, error)
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
-        self._check_usable()
+        if self._closed or fork.generation != self._generation:
+            self._check_usable()
         if self._done:
             # Somebody waits for these; they must not wait for the network first.
             responses, self._done = self._done, []
             return self._complete(responses)
         update_ms = self._updater.maybe_update(self, now_ms)
         check_ms = self._next_check_ms - now_ms
-        self._selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
+        selector = self._selector
+        selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
         now_ms = self._time.monotonic_ms()
         responses, self._done = self._done, []
-        self._handle_completed_sends(responses, now_ms)
-        self._handle_completed_receives(responses, now_ms)
-        self._handle_disconnections(responses, now_ms)
-        self._handle_connections()
-        self._handle_initiate_api_version_requests(now_ms)
+        if selector.completed_sends:
+            self._handle_completed_sends(responses, now_ms)
+        if selector.completed_receives:
+            self._handle_completed_receives(responses, now_ms)
+        if selector.disconnected:
+            self._handle_disconnections(responses, now_ms)
+        if selector.connected:
+            self._handle_connections()
+        if self._to_negotiate:
+            self._handle_initiate_api_version_requests(now_ms)
         if now_ms >= self._next_check_ms:
             self._handle_timed_out_connections(responses, now_ms)
             self._handle_timed_out_requests(responses, now_ms)
             deadlines = (self._states.next_setup_deadline_ms(), self._in_flight.next_deadline_ms())
             self._next_check_ms = min((d for d in deadlines if d is not None), default=WAIT_FOR_EVENT_MS)
-        return self._complete(responses)
+        return self._complete(responses) if responses else responses
 
     def disconnect(self, node_id: int) -> None:
         self._check_usable()
@@ -336,17 +347,18 @@ class NetworkClient:
                 detail = f"it answered request {answered} where {request} was the oldest one"
                 self._break(responses, node_id, now_ms, DisconnectError(detail))
                 return
-            if request.api_key is ApiKeys.API_VERSIONS and in_flight.internal:
+            if in_flight.internal and request.api_key is ApiKeys.API_VERSIONS:
                 message = parse_api_versions_response(in_flight.version, frame)
             else:
-                message = parse_response(request.api_key, in_flight.version, frame)[1]
+                message = parse_response_body(request.api_key, in_flight.version, frame)
         except SchemaError as error:
             self._fail_in_flight(responses, in_flight, now_ms, error=error)
             self._break(responses, node_id, now_ms, error)
             return
-        throttle_ms = client_throttle_ms(request.api_key, in_flight.version, message)
-        if throttle_ms:
-            self._throttle(node_id, throttle_ms, now_ms)
+        if getattr(message, "throttle_time_ms", 0):
+            throttle_ms = client_throttle_ms(request.api_key, in_flight.version, message)
+            if throttle_ms:
+                self._throttle(node_id, throttle_ms, now_ms)
         if not in_flight.internal:
             responses.append(in_flight.completed(message, now_ms))
         elif request.api_key is ApiKeys.METADATA:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
+from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
 from kclient.network.receive import NetworkReceive
 from kclient.network.send import NetworkSend
@@ -65,14 +66,15 @@ class KafkaChannel:
         "_authenticator",
         "_last_bytes",
         "_max_receive_bytes",
-        "_muted",
         "_receive",
         "_send",
         "_state",
         "expecting",
         "id",
         "interest",
+        "muted",
         "peer",
+        "ready",
         "transport",
     )
 
@@ -89,12 +91,15 @@ class KafkaChannel:
         """The events its Selector has registered; only the Selector changes it."""
         self.expecting = False
         """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
+        self.ready = False
+        """True while frames of the application can be exchanged. Here and below: to be read, changed by the methods."""
+        self.muted = False
+        """True while nothing is read from the channel."""
         self.peer = "an unconnected peer"
         """Address of the other side, for messages."""
         self._last_bytes = 0  # of the frame that came last
         self._authenticator = authenticator
         self._max_receive_bytes = max_receive_bytes
-        self._muted = False
         self._receive: NetworkReceive | None = None
         self._send: NetworkSend | None = None
         self._state = ChannelState.NOT_CONNECTED
@@ -105,19 +110,9 @@ class KafkaChannel:
         return self._state
 
     @property
-    def ready(self) -> bool:
-        """True while frames of the application can be exchanged."""
-        return self._state is ChannelState.READY
-
-    @property
     def connected(self) -> bool:
         """True once TCP is connected, until the channel is closed."""
         return self._state is ChannelState.READY or self._state is ChannelState.AUTHENTICATE
-
-    @property
-    def muted(self) -> bool:
-        """True while nothing is read from the channel."""
-        return self._muted
 
     @property
     def has_send(self) -> bool:
@@ -131,6 +126,14 @@ class KafkaChannel:
             return True
         return not self.ready and self._authenticator is not None and self._authenticator.wants_write
 
+    def wanted_events(self) -> int:
+        """The events that it has to hear of now."""
+        if not self.connected:
+            return EVENT_WRITE
+        # Muting is for frames of the application; handshake and authentication go on.
+        wanted = 0 if self.muted and self.ready else EVENT_READ
+        return wanted | EVENT_WRITE if self.wants_write else wanted
+
     @property
     def receiving(self) -> bool:
         """True while a frame has begun to arrive and is not complete."""
@@ -141,6 +144,7 @@ class KafkaChannel:
         if state not in VALID_TRANSITIONS[self._state]:
             raise IllegalStateError(f"Channel {self.id} cannot go from {self._state.name} to {state.name}")
         self._state = state
+        self.ready = state is ChannelState.READY
 
     def finish_connect(self) -> None:
         """TCP is through (or failed: raises OSError). Goes on with handshake and authentication."""
@@ -161,11 +165,11 @@ class KafkaChannel:
 
     def mute(self) -> None:
         """Stop reading; the Selector stops watching for input."""
-        self._muted = True
+        self.muted = True
 
     def unmute(self) -> None:
         """Read again."""
-        self._muted = False
+        self.muted = False
 
     def set_send(self, send: NetworkSend) -> None:
         """Begin `send`; raises IllegalStateError while another one is under way."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+_NEVER_MS = 1 << 62
+
 
 class IdleExpiry:
     """Least-recently-used order of connections. Used by one thread.
@@ -11,11 +13,13 @@ class IdleExpiry:
     A negative limit means that nothing expires.
     """
 
-    __slots__ = ("_last_active", "_max_idle_ms")
+    __slots__ = ("_last_active", "_max_idle_ms", "next_expiry_ms")
 
     def __init__(self, max_idle_ms: int) -> None:
         self._max_idle_ms = max_idle_ms
         self._last_active: OrderedDict[str, int] = OrderedDict()
+        self.next_expiry_ms = _NEVER_MS if max_idle_ms < 0 else 0
+        """Before this `expired` need not be asked: what a connection does only puts its end off."""
 
     def touch(self, channel_id: str, now_ms: int) -> None:
         """The connection did something now."""
@@ -31,8 +35,10 @@ class IdleExpiry:
         if self._max_idle_ms < 0:
             return []
         found = []
+        self.next_expiry_ms = now_ms + self._max_idle_ms
         for channel_id, active_ms in self._last_active.items():
             if now_ms - active_ms <= self._max_idle_ms:
+                self.next_expiry_ms = active_ms + self._max_idle_ms + 1
                 break
             found.append(channel_id)
         return found

@@ -9,6 +9,7 @@ from kclient.network.transport import Transport
 _LENGTH_BYTES = 4
 _GROWTH = 4
 _MUCH_BYTES = 32 * 1024
+_NOTHING = FrameMemory(0)  # until the size is known; never grows
 _STRANGERS = {
     b"HTTP": "the peer speaks HTTP",
     b"SSH-": "the peer speaks SSH",
@@ -43,7 +44,7 @@ class NetworkReceive:
         self._size_view = memoryview(bytearray(_LENGTH_BYTES))
         self._size_filled = 0
         self._size = -1
-        self._buffer = FrameMemory(0)
+        self._buffer = _NOTHING
         # Where the frame begins in there: behind its length, if they came together.
         self._start = 0
         self._filled = 0
@@ -76,13 +77,14 @@ class NetworkReceive:
         """
         total = 0
         if self._size < 0:
-            total = transport.recv_into(self._size_view[self._size_filled :])
+            filled = self._size_filled
+            total = transport.recv_into(self._size_view[filled:] if filled else self._size_view)
             self._size_filled += total
             if self._size_filled < _LENGTH_BYTES:
                 return total
             self._start_body()
         while self._filled < self._size:
-            if self._filled == self._room:
+            if self._filled and self._filled == self._room:
                 self._buffer.grow(min(self._size, len(self._buffer) * _GROWTH))
             # The view must be gone before the buffer can grow again.
             with self._unfilled() as rest:

@@ -17,6 +17,7 @@ from kclient.network.channel_builder import ChannelBuilder
 from kclient.network.idle import IdleExpiry
 from kclient.network.receive import NetworkReceive
 from kclient.network.send import NetworkSend
+from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
@@ -55,6 +56,7 @@ class Selector:
         self._time = time
         self._log = (log_context or LogContext()).logger(__name__)
         self._fork_guard = ForkGuard("The selector")
+        self._generation = fork.generation
         self._idle = IdleExpiry(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
         self._connected_at_once: list[KafkaChannel] = []
@@ -138,19 +140,23 @@ class Selector:
 
         Without `return_after_send` sends that are written at once, which nearly all are, do not end the wait.
         """
-        self._fork_guard.check()
-        if self._closed:
+        if self._closed or fork.generation != self._generation:
+            self._fork_guard.check()
             raise IllegalStateError("The selector is closed")
         self.completed_sends.clear()
         self.completed_receives.clear()
         self.connected.clear()
         self.disconnected.clear()
-        self._handle_immediate()
-        self._overlooked = 0 if return_after_send else len(self.completed_sends)
-        if self._has_results() or self._buffered:
+        self._overlooked = 0
+        if self._to_write or self._failed or self._connected_at_once:
+            self._handle_immediate()
+            if not return_after_send:
+                self._overlooked = len(self.completed_sends)
+            if self._has_results():
+                timeout_ms = 0
+        if self._buffered:
             timeout_ms = 0
-        now_ms = self._time.monotonic_ms()
-        deadline_ms = None if timeout_ms < 0 else now_ms + timeout_ms
+        deadline_ms = None if timeout_ms <= 0 else self._time.monotonic_ms() + timeout_ms
         while True:
             events = self._poller.poll(timeout_ms)
             now_ms = self._time.monotonic_ms()
@@ -160,13 +166,17 @@ class Selector:
                 self._handle_buffered(now_ms)
             # A large frame comes in a dozen pieces. Its owner has nothing to do before the last one, and would go
             # through everything that it looks after for each.
-            if not events or self._has_results() or self._buffered or self._woken:
+            if not events or timeout_ms == 0 or self._has_results() or self._buffered or self._woken:
                 break
             if deadline_ms is not None:
                 if now_ms >= deadline_ms:
                     break
                 timeout_ms = deadline_ms - now_ms
         self._woken = False
+        if now_ms >= self._idle.next_expiry_ms:
+            self._close_idle(now_ms)
+
+    def _close_idle(self, now_ms: int) -> None:
         for channel_id in self._idle.expired(now_ms):
             channel = self._channels[channel_id]
             self._log.debug("Closing connection %s to %s: it was idle for too long", channel_id, channel.peer)
@@ -175,7 +185,7 @@ class Selector:
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
-        if not self._fork_guard.forked:
+        if fork.generation == self._generation:
             # The flag is for a poll that goes on after events; it may be cleared meanwhile, since the next poll does
             # return at once.
             self._woken = True
@@ -335,7 +345,8 @@ class Selector:
             self.connected.append(channel.id)
 
     def _read(self, channel: KafkaChannel) -> None:
-        self._take_received(channel)
+        if channel.expecting:
+            self._take_received(channel)
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive
@@ -372,13 +383,7 @@ class Selector:
     def _update_interest(self, channel: KafkaChannel) -> None:
         if channel.id not in self._channels:
             return
-        if not channel.connected:
-            interest = EVENT_WRITE
-        else:
-            interest = EVENT_WRITE if channel.wants_write else 0
-            # Muting is for frames of the application; handshake and authentication go on.
-            if not channel.muted or not channel.ready:
-                interest |= EVENT_READ
+        interest = channel.wanted_events()
         if interest != channel.interest:
             self._watch(channel, interest)
 
@@ -396,14 +401,14 @@ class Selector:
     def _account_received(self, channel: KafkaChannel) -> None:
         # A poll that a signal ended has told of nothing; what it received belongs to the frame that goes on later.
         try:
-            self._take_received(channel)
+            if channel.expecting:
+                self._take_received(channel)
         except (OSError, KafkaError) as error:
             self._failed[channel.id] = _reason(channel, error)
 
     def _take_received(self, channel: KafkaChannel) -> None:
-        if channel.expecting:
-            channel.expecting = False
-            channel.received(self._poller.taken(channel.transport.sock))
+        channel.expecting = False
+        channel.received(self._poller.taken(channel.transport.sock))
 
     def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
         self._log.debug("Connection %s to %s ended: %s", channel.id, channel.peer, error)

@@ -88,9 +88,9 @@ def decode_prefix(cls: type[M], version: int, buf: bytes | memoryview, pos: int 
     return message, pos
 
 
-def decode(cls: type[M], version: int, buf: bytes | memoryview) -> M:
-    """The message in `buf`, which must end where the message does."""
-    message, pos = decode_prefix(cls, version, buf)
+def decode(cls: type[M], version: int, buf: bytes | memoryview, pos: int = 0) -> M:
+    """The message that begins at `pos` of `buf`, which must end where the message does."""
+    message, pos = decode_prefix(cls, version, buf, pos)
     if pos != len(buf):
         raise SchemaError(f"{cls.__name__} v{version} is followed by {len(buf) - pos} more bytes")
     return message

@@ -134,14 +134,17 @@ def parse_request(frame: bytes | memoryview) -> tuple[RequestHeader, Message]:
 
 def parse_response(api_key: ApiKeys, version: int, frame: bytes | memoryview) -> tuple[int, Message]:
     """The correlation id and the body of a response to a request of this API and version."""
+    return peek_correlation_id(frame), parse_response_body(api_key, version, frame)
+
+
+def parse_response_body(api_key: ApiKeys, version: int, frame: bytes | memoryview) -> Message:
+    """As `parse_response`, for who has looked at the correlation id."""
     header_version = api_key.response_header_version(version)
     if header_version and len(frame) > _NO_TAGS_AT and frame[_NO_TAGS_AT] == 0:
-        # As nearly always, and worth not making a message of it.
-        correlation_id, pos = peek_correlation_id(frame), _NO_TAGS_AT + 1
+        pos = _NO_TAGS_AT + 1  # as nearly always, and worth not making a message of it
     else:
-        header, pos = decode_prefix(headers.ResponseHeader, header_version, frame)
-        correlation_id = header.correlation_id
-    return correlation_id, decode(response_class(api_key), version, memoryview(frame)[pos:])
+        _, pos = decode_prefix(headers.ResponseHeader, header_version, frame)
+    return decode(response_class(api_key), version, frame, pos)
 
 
 def peek_correlation_id(frame: bytes | memoryview) -> int:
