@@ -171,19 +171,24 @@ class KafkaProducer(Generic[K, V]):
             plain_key: Any = key
             told: Any = on_delivery
             queues = self._topics.get(topic)
-            if queues is not None:
+            # Read once: the topic may be forgotten at any moment, and then it has none.
+            count = 0 if queues is None else queues.partition_count
+            if queues is not None and count and (told is None or callable(told)):
                 if key is None:
                     queue = queues.sticky_queue
-                elif self._plain_keys and type(key) is bytes and queues.partition_count:
-                    queue = queues.queues.get(partition_for_key(plain_key, queues.partition_count))
+                elif self._plain_keys and type(key) is bytes:
+                    partition = partition_for_key(plain_key, count)
+                    queue = queues.queues.get(partition)
                 else:
-                    queue = None
+                    return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
                 # Asked for once: the I/O thread may close the batch at any moment, and then there is none.
                 builder = None if queue is None else queue.open
-                if builder is not None and (told is None or callable(told)):
+                if builder is not None:
                     future: Any = builder.append(None, plain_key, value, None, told)
                     if future is not None:
                         return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
+                self._check_usable()
+                return self._core.accumulator.append(queues, partition, None, plain_key, value, (), told)
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
 
     def _send(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -25,8 +25,6 @@ from kclient.record import BatchBuilder, BatchResult
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import Time, Timer
 
-# The futures of records are registered as KafkaFutures, which a type checker cannot know.
-_MaybeFuture: TypeAlias = KafkaFuture[Any] | None
 Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 
 _BATCH_OVERHEAD = 61
@@ -139,9 +137,9 @@ class RecordAccumulator:
         """
         builder = self._open_builder(topic, partition)
         if builder is not None:
-            future = cast(_MaybeFuture, builder.append(timestamp_ms, key, value, headers, callback))
+            future: Any = builder.append(timestamp_ms, key, value, headers, callback)
             if future is not None:
-                return future
+                return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
         size = self.check_size(topic.topic, key, value, headers)
         claim = Claim()
         try:
@@ -152,12 +150,10 @@ class RecordAccumulator:
                     queue = self._sticky_queue(topic, size) if partition is None else topic.queue(partition)
                     builder = queue.open
                     if builder is not None:
-                        future = cast(
-                            _MaybeFuture, builder.append(timestamp_ms, key, value, headers, callback)
-                        )
+                        future = builder.append(timestamp_ms, key, value, headers, callback)
                         if future is not None:
-                            return future
-                    growth = self._possible_growth(queue)
+                            return future  # type: ignore[no-any-return]  # as above
+                    growth = self._possible_growth(queue) if len(queue.batches) > 1 else 0
                     needed = growth or max(self._batch_limit(topic.topic), size)
                     if claim.held >= needed or (not claim.held and self.pool.try_allocate(claim, needed)):
                         if growth:
@@ -176,7 +172,7 @@ class RecordAccumulator:
             if claim.held:
                 self.pool.give_back(claim)
         self._announce(batch)
-        return future
+        return future  # type: ignore[no-any-return]  # as above
 
     def append_many(
         self,
@@ -238,9 +234,11 @@ class RecordAccumulator:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
     ) -> int:
         """An upper bound of what the record takes as a batch of its own; raises RecordTooLargeError."""
-        size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + _sized(key) + _sized(value) + zigzag_size(len(headers))
-        for name, content in headers:
-            size += _sized(name.encode()) + _sized(content)
+        size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + _sized(key) + _sized(value) + 1
+        if headers:
+            size += zigzag_size(len(headers)) - 1
+            for name, content in headers:
+                size += _sized(name.encode()) + _sized(content)
         settings = self.settings
         if size > settings.max_request_size:
             raise RecordTooLargeError(
@@ -283,14 +281,13 @@ class RecordAccumulator:
         return queue
 
     def _possible_growth(self, queue: PartitionQueue) -> int:
-        """By how many bytes the full open batch may grow beyond batch.size, because others go out before it anyway.
+        """By how many bytes the full open batch, which is behind others that go first, may grow beyond batch.size.
 
         One large batch costs both sides far less than the queue of small ones that would form instead. Waiting for
         memory comes second, too: a full buffer must not be the reason why batches stay small.
         """
-        batches = queue.batches
         builder = queue.open
-        if builder is None or builder.closed or len(batches) < 2:
+        if builder is None or builder.closed:
             return 0
         if not queue.may_grow or not self.settings.adaptive_batching:
             return 0
@@ -319,8 +316,8 @@ class RecordAccumulator:
         result = BatchResult(tp.topic, tp.partition, record_metadata, self._log_prefix)
         builder = BatchBuilder(tp.topic, tp.partition, limit, result, now_ms)
         # The first record always fits.
-        future = cast(KafkaFuture[Any], builder.append(timestamp_ms, key, value, headers, callback))
-        batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, claim.held)
+        future: Any = builder.append(timestamp_ms, key, value, headers, callback)
+        batch = ProducerBatch(builder, queue, self.incomplete.next_number(), now_ms, claim.held, now_ms)
         if queue.open is not None:
             self._retire(queue, queue.open)
         try:
@@ -344,7 +341,7 @@ class RecordAccumulator:
         queue = batch.queue
         self._metadata.add_topic(queue.tp.topic, batch.created_ms)
         at_once = len(queue.batches) > 1 or self._flushes or batch.is_full
-        leader = self._metadata.fetch().leader_for(queue.tp)
+        leader = queue.leader(self._metadata.fetch())
         self._wakeup.batch_added(
             None if leader is None else leader.id,
             batch.created_ms if at_once else batch.created_ms + self.settings.linger_ms,
@@ -360,6 +357,8 @@ class RecordAccumulator:
 
     def active_queues(self) -> list[PartitionQueue]:
         """The queues with batches, those that waited longest for their turn first."""
+        if not self._active:
+            return []
         with self._lock:
             return list(self._active)
 
@@ -418,8 +417,7 @@ class RecordAccumulator:
                 batch.number,
                 batch.created_ms,
                 share + (rest if i == 0 else 0),
-                queued_ms=batch.queued_ms,
-                retry_at_ms=-1,
+                batch.queued_ms,
                 attempts=batch.attempts + 1,
             )
             for i, builder in enumerate(builders)
@@ -478,4 +476,7 @@ class RecordAccumulator:
 
 def _sized(content: bytes | None) -> int:
     """Bytes that `content` takes with its length in front."""
-    return 1 if content is None else zigzag_size(len(content)) + len(content)
+    if content is None:
+        return 1
+    size = len(content)
+    return size + (1 if size < 64 else 2 if size < 8192 else zigzag_size(size))

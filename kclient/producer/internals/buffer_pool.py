@@ -133,7 +133,8 @@ class BufferPool:
         """Give back `size` bytes that a batch had."""
         with self._lock:
             self._available += size
-            self._grant()
+            if self._waiters:
+                self._grant()
 
     def close(self) -> None:
         """Let nobody wait any more."""

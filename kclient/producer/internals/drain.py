@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import attrs
 
@@ -20,11 +21,14 @@ NEVER_MS = 2**62
 class ReadyCheck:
     """What a look at the queues found."""
 
-    nodes: dict[Node, list[PartitionQueue]]
+    nodes: Mapping[Node, list[PartitionQueue]]
     """The brokers with something to send, and the queues of all partitions they lead, in the order of their turn."""
     next_check_ms: int
     """In how many ms another batch will be ready."""
-    unknown_leader_topics: set[str]
+    unknown_leader_topics: AbstractSet[str]
+
+
+_NOTHING = ReadyCheck({}, NEVER_MS, frozenset())
 
 
 class Drainer:
@@ -53,18 +57,27 @@ class Drainer:
         A broker is ready when any batch for it is: full, lingered long enough, or wanted at once because somebody
         flushes, closes or waits for memory. A batch that is to be sent again waits out its backoff first.
         """
+        active = self._accumulator.active_queues()
+        if not active:
+            return _NOTHING
         cluster = self._metadata.fetch()
         at_once = self._accumulator.must_send_all
-        by_leader: dict[Node, list[PartitionQueue]] = {}
-        ready: set[Node] = set()
-        check = ReadyCheck({}, NEVER_MS, set())
-        for queue in self._accumulator.active_queues():
-            leader = cluster.leader_for(queue.tp)
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        ready: dict[int, Node] = {}
+        next_check_ms = NEVER_MS
+        unknown: set[str] = set()
+        for queue in active:
+            leader = queue.leader(cluster)
             if leader is None:
-                check.unknown_leader_topics.add(queue.tp.topic)
+                unknown.add(queue.tp.topic)
                 continue
-            by_leader.setdefault(leader, []).append(queue)
-            if leader in ready or queue.muted:
+            leader_id = leader.id
+            of_leader = by_leader.get(leader_id)
+            if of_leader is None:
+                by_leader[leader_id] = [queue]
+            else:
+                of_leader.append(queue)
+            if queue.muted or leader_id in ready:
                 continue
             batch = self._next_of(queue)
             if not self._may_drain(batch):
@@ -72,11 +85,11 @@ class Drainer:
                 continue
             wait_ms = self._wait_ms(queue, batch, at_once, now_ms)
             if wait_ms <= 0:
-                ready.add(leader)
-            else:
-                check.next_check_ms = min(check.next_check_ms, wait_ms)
-        check.nodes = {leader: queues for leader, queues in by_leader.items() if leader in ready}
-        return check
+                ready[leader_id] = leader
+            elif wait_ms < next_check_ms:
+                next_check_ms = wait_ms
+        nodes = {leader: by_leader[leader_id] for leader_id, leader in ready.items()}
+        return ReadyCheck(nodes, next_check_ms, unknown)
 
     def _wait_ms(self, queue: PartitionQueue, batch: ProducerBatch, at_once: bool, now_ms: int) -> int:
         if batch.attempts:
@@ -95,7 +108,10 @@ class Drainer:
         return wait_ms
 
     def _next_of(self, queue: PartitionQueue) -> ProducerBatch:
-        return queue.batches[0] if self._transactions is None else self._transactions.next_of(queue)
+        first = queue.batches[0]
+        if first.refused and self._transactions is not None:
+            return self._transactions.next_of(queue)
+        return first
 
     def _may_drain(self, batch: ProducerBatch) -> bool:
         return self._transactions is None or self._transactions.may_drain(batch)
@@ -115,8 +131,7 @@ class Drainer:
                 continue
             if not self._may_drain(batch):
                 continue
-            expected = self._expected_size(batch)
-            if drained and size + expected > self._max_request_size:
+            if drained and size + self._expected_size(batch) > self._max_request_size:
                 break
             if self._take(batch):
                 size += batch.builder.size
@@ -124,7 +139,7 @@ class Drainer:
         return drained
 
     def _expected_size(self, batch: ProducerBatch) -> int:
-        if batch.sealed:
+        if batch.sealed or not self._accumulator.compressor.attributes:
             return batch.builder.size
         return int(batch.builder.uncompressed_size * self._accumulator.compressor.ratio(batch.tp.topic))
 

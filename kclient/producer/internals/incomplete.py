@@ -12,7 +12,7 @@ from kclient.utils.time import Time, Timer
 class IncompleteBatches:
     """What flush waits for and what expires. Thread-safe."""
 
-    __slots__ = ("_batches", "_condition", "_last_number", "_lock", "_time")
+    __slots__ = ("_batches", "_condition", "_last_number", "_lock", "_time", "_waiting")
 
     def __init__(self, time: Time) -> None:
         self._time = time
@@ -21,6 +21,7 @@ class IncompleteBatches:
         self._condition = threading.Condition(self._lock)
         self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
         self._last_number = 0
+        self._waiting = 0
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -47,7 +48,8 @@ class IncompleteBatches:
         """The outcome is known, and whoever wanted to know was told."""
         with self._lock:
             self._batches.pop(batch, None)
-            self._condition.notify_all()
+            if self._waiting:
+                self._condition.notify_all()
 
     def oldest(self) -> ProducerBatch | None:
         """The batch that expires first."""
@@ -67,10 +69,17 @@ class IncompleteBatches:
         """Wait until every batch made so far has its outcome; False if `timer` expired before that."""
         target = self._last_number
         with self._lock:
-            if timer is None:
-                self._condition.wait_for(lambda: self._settled(target))
-                return True
-            return self._time.wait_for(self._condition, lambda: self._settled(target), timer.remaining_ms())
+            # A Ctrl-C may leave it too high, which costs notifications that nobody hears.
+            self._waiting += 1
+            try:
+                if timer is None:
+                    self._condition.wait_for(lambda: self._settled(target))
+                    return True
+                return self._time.wait_for(
+                    self._condition, lambda: self._settled(target), timer.remaining_ms()
+                )
+            finally:
+                self._waiting -= 1
 
     def _settled(self, target: int) -> bool:
         oldest = next(iter(self._batches), None)

@@ -7,6 +7,9 @@ from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
+# Whether a topic is in use is known to this.
+_NOTED_MS = 1000
+
 
 class ProducerMetadata(Metadata):
     """Asks for the topics that were sent to within metadata.max.idle.ms, and at once for new ones. Thread-safe."""
@@ -35,6 +38,9 @@ class ProducerMetadata(Metadata):
 
     def add_topic(self, topic: str, now_ms: int) -> None:
         """`topic` is used now; if it is new, ask for it."""
+        used_until_ms = self._used_until_ms.get(topic)
+        if used_until_ms is not None and now_ms + self._max_idle_ms - used_until_ms < _NOTED_MS:
+            return  # said a moment ago, and every batch says it twice
         with self._lock:
             if topic not in self._used_until_ms:
                 self._new_topics.add(topic)

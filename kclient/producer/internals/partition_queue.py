@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import StickyPartition
 from kclient.record import BatchBuilder
+
+if TYPE_CHECKING:
+    from kclient.common.cluster import Cluster
+    from kclient.common.node import Node
+    from kclient.producer.internals.transactions.sequences import PartitionSequences
 
 
 class PartitionQueue:
@@ -17,7 +23,16 @@ class PartitionQueue:
     back what has to be sent again, so what it sees on the left stays there.
     """
 
-    __slots__ = ("appended_bytes", "batches", "may_grow", "muted", "open", "tp")
+    __slots__ = (
+        "_led",
+        "appended_bytes",
+        "batches",
+        "may_grow",
+        "muted",
+        "open",
+        "sequences",
+        "tp",
+    )
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
@@ -27,6 +42,17 @@ class PartitionQueue:
         self.muted = False
         self.may_grow = True
         self.appended_bytes = 0
+        # What the TransactionManager knows of the partition: here, because every batch asks for it several times.
+        self.sequences: PartitionSequences | None = None
+        self._led: tuple[Cluster | None, Node | None] = (None, None)
+
+    def leader(self, cluster: Cluster) -> Node | None:
+        """The partition's leader in `cluster`, looked up once for each picture of it. Thread-safe."""
+        known, leader = self._led
+        if cluster is not known:
+            leader = cluster.leader_for(self.tp)
+            self._led = (cluster, leader)
+        return leader
 
     def produced_bytes(self) -> int:
         """Bytes that were ever appended here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -20,7 +20,15 @@ _TOPIC_ID_VERSION = 13
 class ProduceRequestPlan:
     """The batches of one request, how to make it, and how to find them again in the answer. I/O thread."""
 
-    __slots__ = ("_acks", "_timeout_ms", "_topic_ids", "batches", "max_version", "min_version")
+    __slots__ = (
+        "_acks",
+        "_by_partition",
+        "_timeout_ms",
+        "_topic_ids",
+        "batches",
+        "max_version",
+        "min_version",
+    )
 
     def __init__(
         self,
@@ -31,19 +39,26 @@ class ProduceRequestPlan:
         timeout_ms: int,
         codec: CompressionType,
     ) -> None:
-        self.batches = {batch.tp: batch for batch in batches}
+        self.batches = batches
         self._acks = acks
         self._timeout_ms = timeout_ms
-        self._topic_ids = {batch.tp.topic: topic_id(batch.tp.topic) for batch in batches}
+        self._topic_ids: dict[str, Uuid | None] = {}
+        self._by_partition: dict[TopicPartition, ProducerBatch] | None = None
+        known = True
+        for batch in batches:
+            topic = batch.tp.topic
+            if topic not in self._topic_ids:
+                found = self._topic_ids[topic] = topic_id(topic)
+                known = known and found is not None
         self.min_version = _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION
         # Without the id of every topic, as from a broker that has none, the request has to use names.
-        known = all(self._topic_ids.values())
         self.max_version = None if known else _TOPIC_ID_VERSION - 1
 
     def build(self, version: int) -> ProduceRequest:
         """The request in `version`. It refers to the batches' bytes and does not copy them."""
         topics: dict[str, TopicProduceData] = {}
-        for tp, batch in self.batches.items():
+        for batch in self.batches:
+            tp = batch.tp
             topic = topics.get(tp.topic)
             if topic is None:
                 topic = topics[tp.topic] = TopicProduceData(partition_data=[])
@@ -60,6 +75,11 @@ class ProduceRequestPlan:
             topic_data=list(topics.values()),
         )
 
+    @property
+    def topics(self) -> Iterable[str]:
+        """The names of the topics, each once."""
+        return self._topic_ids
+
     def find(self, name: str, topic_id: Uuid, partition: int) -> ProducerBatch | None:
         """The batch that an answer speaks of, by its topic's name or, in newer versions, its id."""
         if not name:
@@ -67,4 +87,9 @@ class ProduceRequestPlan:
                 if known_id == topic_id:
                     name = known_name
                     break
-        return self.batches.get(TopicPartition(name, partition))
+        if len(self.batches) == 1:
+            tp = self.batches[0].tp
+            return self.batches[0] if tp.partition == partition and tp.topic == name else None
+        if self._by_partition is None:
+            self._by_partition = {batch.tp: batch for batch in self.batches}
+        return self._by_partition.get(TopicPartition(name, partition))

@@ -33,7 +33,7 @@ _LEADER_HINT_CODES = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENC
 _UNREADABLE = (SchemaError, CorrelationIdMismatchError)
 
 
-@attrs.frozen
+@attrs.define
 class _Answer:
     """What became of one batch in one attempt."""
 
@@ -42,7 +42,7 @@ class _Answer:
     base_offset: int = -1
     log_append_time_ms: int = -1
     log_start_offset: int = -1
-    record_errors: dict[int, str | None] = attrs.Factory(dict)
+    record_errors: dict[int, str | None] | None = None
 
 
 _WRITTEN = _Answer(0, None)
@@ -74,28 +74,29 @@ class ProduceResponseHandler:
         self._log = log_context.logger(__name__)
         self._warnings = RepeatedWarning(self._log)
         self.failed_records = 0
+        self._next_expiry_ms = -1
 
     def handle(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
         """Settle every batch of a request, whatever the answer says or leaves out."""
         now_ms = response.received_ms
         answers = self._answers(plan, response)
-        for tp, batch in plan.batches.items():
+        for batch in plan.batches:
             if self._transactions is not None:
-                self._transactions.on_wire_ended(tp)
+                self._transactions.on_wire_ended(batch)
             batch.queue.muted = False
-            answer = answers.get(tp)
+            answer = answers.get(batch)
             if answer is None:
-                answer = _lost(f"The broker's answer says nothing of {tp}")
+                answer = _lost(f"The broker's answer says nothing of {batch.tp}")
             try:
                 self._settle(batch, answer, now_ms)
             except Exception as error:
                 # One batch that cannot be handled must not leave the others without an outcome.
-                self._log.exception("The answer for %s could not be handled", tp)
+                self._log.exception("The answer for %s could not be handled", batch.tp)
                 if not batch.done:
                     self.fail(batch, error)
 
-    def _answers(self, plan: ProduceRequestPlan, response: ClientResponse) -> dict[TopicPartition, _Answer]:
-        error = response.failure()
+    def _answers(self, plan: ProduceRequestPlan, response: ClientResponse) -> dict[ProducerBatch, _Answer]:
+        error = response.failure() if response.failed else None
         if response.disconnected or isinstance(error, _UNREADABLE):
             # Nothing is known of what the broker did, so it is asked again.
             self._metadata.request_update()
@@ -106,12 +107,12 @@ class ProduceResponseHandler:
             return dict.fromkeys(plan.batches, _Answer(0, None))  # acks=0: written is as good as done
         message: ProduceResponse = response.message
         self._metrics.request_done(response.latency_ms, message.throttle_time_ms)
-        answers: dict[TopicPartition, _Answer] = {}
+        answers: dict[ProducerBatch, _Answer] = {}
         hints: dict[TopicPartition, tuple[int, int]] = {}
         for topic in message.responses:
             for partition in topic.partition_responses:
                 batch = plan.find(topic.name, topic.topic_id, partition.index)
-                if batch is None or batch.tp in answers:
+                if batch is None or batch in answers:
                     self._log.warning(
                         "%s was answered for partition %d of %s, which is not what was asked",
                         response.request,
@@ -119,14 +120,11 @@ class ProduceResponseHandler:
                         topic.name or topic.topic_id,
                     )
                     continue
-                answers[batch.tp] = _read(partition)
-                leader = partition.current_leader
-                if (
-                    partition.error_code in _LEADER_HINT_CODES
-                    and leader.leader_id >= 0
-                    and leader.leader_epoch >= 0
-                ):
-                    hints[batch.tp] = (leader.leader_id, leader.leader_epoch)
+                answers[batch] = _read(partition)
+                if partition.error_code in _LEADER_HINT_CODES:
+                    leader = partition.current_leader
+                    if leader.leader_id >= 0 and leader.leader_epoch >= 0:
+                        hints[batch.tp] = (leader.leader_id, leader.leader_epoch)
         if hints:
             nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in message.node_endpoints]
             self._metadata.update_partition_leadership(hints, nodes)
@@ -254,14 +252,15 @@ class ProduceResponseHandler:
 
     def expire(self, now_ms: int) -> int:
         """Give up the batches whose delivery.timeout.ms is over; returns in how many ms the next one expires."""
-        while True:
+        while now_ms >= self._next_expiry_ms:
             batch = self._accumulator.incomplete.oldest()
             if batch is None:
                 return self._delivery_timeout_ms
-            left_ms = batch.created_ms + self._delivery_timeout_ms - now_ms
-            if left_ms > 0:
-                return left_ms
-            self.give_up(batch, self._expiry_error(batch, now_ms))
+            # Not looked at again before that: whatever comes after the oldest expires later.
+            self._next_expiry_ms = batch.created_ms + self._delivery_timeout_ms
+            if now_ms >= self._next_expiry_ms:
+                self.give_up(batch, self._expiry_error(batch, now_ms))
+        return self._next_expiry_ms - now_ms
 
     def _expiry_error(self, batch: ProducerBatch, now_ms: int) -> KafkaTimeoutError:
         if batch.state is BatchState.IN_FLIGHT:
@@ -314,9 +313,12 @@ def _lost(text: str) -> _Answer:
 
 
 def _read(partition: PartitionProduceResponse) -> _Answer:
+    code = partition.error_code
+    if code == 0:
+        return _Answer(0, None, partition.base_offset, partition.log_append_time_ms)
     return _Answer(
-        partition.error_code,
-        Errors.for_code(partition.error_code, partition.error_message),
+        code,
+        Errors.for_code(code, partition.error_message),
         partition.base_offset,
         partition.log_append_time_ms,
         partition.log_start_offset,

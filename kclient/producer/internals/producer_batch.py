@@ -23,6 +23,9 @@ NO_SEQUENCE = -1
 class BatchState(Enum):
     """Where a batch is."""
 
+    # Enum's own is a function of Python's, and each state of a batch is looked up.
+    __hash__ = object.__hash__
+
     QUEUED = auto()
     """In its partition's queue: open, full, or waiting to be sent again."""
     IN_FLIGHT = auto()
@@ -61,9 +64,10 @@ class ProducerBatch:
     created_ms: int
     charge: int
     """Bytes of buffer.memory that the batch holds."""
+    queued_ms: int
+    """Since when it waits to be sent, or to be sent again."""
     state: BatchState = BatchState.QUEUED
     attempts: int = 0
-    queued_ms: int = attrs.field(default=attrs.Factory(lambda self: self.created_ms, takes_self=True))
     retry_at_ms: int = -1
     leader_epoch: int | None = None
     """The epoch of the leader that the last attempt went to."""
@@ -87,7 +91,7 @@ class ProducerBatch:
     @property
     def done(self) -> bool:
         """Whether the futures have their outcome, or others took over."""
-        return self.state not in {BatchState.QUEUED, BatchState.IN_FLIGHT}
+        return self.state is not BatchState.QUEUED and self.state is not BatchState.IN_FLIGHT
 
     @property
     def has_sequence(self) -> bool:

@@ -26,6 +26,7 @@ from kclient.utils.time import Time
 
 # A poll need not last longer: whatever happens ends it.
 _MAX_POLL_MS = 300_000
+_NOBODY: frozenset[int] = frozenset()
 
 
 class Sender:
@@ -117,7 +118,7 @@ class Sender:
         now_ms = self._time.monotonic_ms()
         self._wakeup.announce()
         timeout_ms = self._responses.expire(now_ms)
-        if self._transactions is not None:
+        if self._transactions is not None and not self._transactions.at_rest:
             self._transactions.resolve()
             retry_ms = self._transactions.maybe_send_init_producer_id(self._client, now_ms)
             if retry_ms is not None:
@@ -166,6 +167,8 @@ class Sender:
                 self._metadata.add_topic(topic, now_ms)
             self._metadata.request_update()
         wait_ms = check.next_check_ms
+        if not check.nodes:
+            return wait_ms, _NOBODY
         saturated = set()
         for node, queues in check.nodes.items():
             if not self._client.ready(node, now_ms):
@@ -180,8 +183,10 @@ class Sender:
                 self._send_request(node.id, batches, now_ms)
                 if self._client.in_flight_count(node.id) >= self._max_in_flight:
                     saturated.add(node.id)
-                if any(queue.batches for queue in queues):
-                    wait_ms = 0
+                for queue in queues:
+                    if queue.batches:
+                        wait_ms = 0
+                        break
         return wait_ms, frozenset(saturated)
 
     def _send_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
@@ -192,8 +197,8 @@ class Sender:
             timeout_ms=self._request_timeout_ms,
             codec=self._accumulator.compressor.codec,
         )
-        for batch in batches:
-            self._metadata.add_topic(batch.tp.topic, now_ms)
+        for topic in plan.topics:
+            self._metadata.add_topic(topic, now_ms)
         request = self._client.new_request(
             node_id,
             plan.build,

@@ -63,7 +63,7 @@ def test_sequences_count_records_and_go_on_with_each_batch() -> None:
 
 def test_sequences_start_again_at_0_after_the_largest_int() -> None:
     m = model()
-    entry = m.core.transactions.sequences(m.accumulator.topic("t").queue(0).tp)
+    entry = m.core.transactions.sequences(m.accumulator.topic("t").queue(0))
     entry.next_sequence = 2**31 - 1
     entry.last_acked_sequence = 2**31 - 2
     in_flight(m, 2)

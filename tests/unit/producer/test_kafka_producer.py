@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import pytest
 
 from faults import ScriptedBroker, closed_port
@@ -49,6 +50,9 @@ def test_a_record_arrives_with_key_headers_and_timestamp(server: Server) -> None
         metadata = future.result(10)
     assert isinstance(future, KafkaFuture)
     assert metadata == RecordMetadata("t", 2, 0, 5, 1, 1)
+    assert type(metadata) is RecordMetadata
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        metadata.offset = 1
     (record,) = server.records()
     assert (record.key, record.value, record.timestamp_ms) == (b"k", b"v", 5)
     assert tuple(record.headers) == (("h", b"1"), ("n", None))

@@ -168,6 +168,23 @@ def test_records_expire_by_delivery_timeout_and_say_why() -> None:
     assert m.accumulator.pool.available == m.accumulator.pool.total
 
 
+def test_a_record_expires_by_its_own_age_whatever_became_of_those_before_it() -> None:
+    m = ready_producer(delivery_timeout_ms=5000, request_timeout_ms=1000)
+    first = m.send(b"a")
+    m.run()
+    m.answer()
+    assert first.exception(0) is None
+    m.run(advance_ms=3000)
+    second = m.send(b"b")
+    m.run()
+    m.run(advance_ms=2100)
+    assert not second.done(), "it was the time of the first that ended"
+    m.run(advance_ms=2890)
+    assert not second.done()
+    m.run(advance_ms=11)
+    assert isinstance(second.exception(0), KafkaTimeoutError)
+
+
 def test_records_for_an_unknown_leader_expire_and_ask_for_metadata_meanwhile() -> None:
     m = ProducerModel(
         linger_ms=0, delivery_timeout_ms=2000, request_timeout_ms=1000, enable_idempotence=False

@@ -68,9 +68,8 @@ class TransactionManager:
         self._backoff = backoff
         self._state = State.UNINITIALIZED
         self._identity = ProducerIdAndEpoch()
-        self._partitions: dict[TopicPartition, PartitionSequences] = {}
-        # Those with something to resolve, so that a producer of 10,000 partitions does not look at all of them.
-        self._unsettled: set[TopicPartition] = set()
+        # The partitions with something to resolve: a producer may have 10,000 without.
+        self._unsettled: dict[TopicPartition, PartitionSequences] = {}
         self._attempts = 0
         self._retry_at_ms = -1
         self.fatal_error: KafkaError | None = None
@@ -85,11 +84,16 @@ class TransactionManager:
         """How far the producer is with its id."""
         return self._state
 
-    def sequences(self, tp: TopicPartition) -> PartitionSequences:
-        """What is known of `tp`'s sequences."""
-        entry = self._partitions.get(tp)
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is an id and nothing to find out: `resolve` and `maybe_send_init_producer_id` do nothing."""
+        return self._state is State.READY and not self._unsettled
+
+    def sequences(self, queue: PartitionQueue) -> PartitionSequences:
+        """What is known of the sequences of `queue`'s partition."""
+        entry = queue.sequences
         if entry is None:
-            entry = self._partitions[tp] = PartitionSequences(self._identity)
+            entry = queue.sequences = PartitionSequences(self._identity)
         return entry
 
     # The way to an id.
@@ -158,7 +162,7 @@ class TransactionManager:
         """Whether the first batch of a queue may be sent now."""
         if self._state is not State.READY:
             return False
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
         if batch.has_sequence:
             # A repetition: one at a time and in order. Behind a gap the broker would only refuse it again.
             return batch is entry.probe and (
@@ -166,36 +170,37 @@ class TransactionManager:
             )
         if entry.gap is not None or entry.unresolved is not None:
             return False
-        if entry.last_acked_sequence == NO_SEQUENCE and (entry.in_flight or entry.on_wire):
+        in_flight = entry.in_flight
+        if entry.last_acked_sequence == NO_SEQUENCE and (in_flight or entry.on_wire):
             # A broker takes any sequence from a producer that it does not know in the partition. Were the first batch
             # refused, the second would be taken in its place, and the first could only be written after it.
             return False
-        if len(entry.in_flight) >= _REMEMBERED_BATCHES:
+        if len(in_flight) >= _REMEMBERED_BATCHES:
             # Requests to a former leader count too: a repetition that the broker no longer remembers looks like a gap.
             return False
         # A new epoch begins only when nothing of the old one can arrive after it.
-        return entry.identity == self._identity or not (entry.in_flight or entry.on_wire)
+        return entry.is_of(self._identity) or not (in_flight or entry.on_wire)
 
     def next_of(self, queue: PartitionQueue) -> ProducerBatch:
         """The batch of a queue that is not empty whose turn it is: the first, or the first that was not refused."""
         first = queue.batches[0]
         if not first.refused:
             return first
-        probe = self.sequences(queue.tp).probe
+        probe = self.sequences(queue).probe
         return first if probe is None or probe.state is not BatchState.QUEUED else probe
 
     def on_drain(self, batch: ProducerBatch) -> None:
         """`batch` is about to be sent: it gets its sequence, unless it has one from its first attempt."""
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
         if not batch.has_sequence:
-            if entry.identity != self._identity:
+            if not entry.is_of(self._identity):
                 entry.restart(self._identity)
             entry.assign(batch)
         entry.on_wire += 1
 
-    def on_wire_ended(self, tp: TopicPartition) -> None:
-        """A request that carried a batch of `tp` is over."""
-        self.sequences(tp).on_wire -= 1
+    def on_wire_ended(self, batch: ProducerBatch) -> None:
+        """A request that carried `batch` is over."""
+        self.sequences(batch.queue).on_wire -= 1
 
     # What came of it.
 
@@ -204,17 +209,20 @@ class TransactionManager:
 
         Returns the queued batches that this proves to be written as well.
         """
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
+        entry.acked(batch)
+        if len(entry.in_flight) == 1 and entry.in_flight[0] is batch:
+            entry.in_flight.clear()
+            return []
         written = entry.written_before(batch)
         for other in written:
             entry.forget(other)
-        entry.acked(batch)
         entry.forget(batch)
         return written
 
     def is_written(self, batch: ProducerBatch, code: int) -> bool:
         """Whether a refusal means that the broker has `batch`: it acknowledged a younger one and then forgot this."""
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
         return (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             and entry.last_acked_sequence != NO_SEQUENCE
@@ -239,7 +247,7 @@ class TransactionManager:
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             # Behind others it fits once those are written. But what is missing before the oldest will never come:
             # it was given up, or deleted. Or it is written, and a broker that restarted forgot it.
-            entry = self.sequences(batch.tp)
+            entry = self.sequences(batch.queue)
             if batch is entry.probe:
                 if batch.part_of_doubtful:
                     return False  # or the whole was written, which a part is not recognised as
@@ -256,20 +264,20 @@ class TransactionManager:
         """`batch` has failed for good, or was given up."""
         if isinstance(error, _FATAL):
             self._fail_for_good(error)
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
         was_in_flight = batch in entry.in_flight
         entry.forget(batch)
         if not was_in_flight or self.fatal_error is not None:
             return
         if batch.in_doubt:
             entry.leave_unresolved(batch)
-            self._unsettled.add(batch.tp)
+            self._unsettled[batch.tp] = entry
         else:
             self._open_gap(batch)
 
     def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """`batch` was too large: its parts share its sequences."""
-        entry = self.sequences(batch.tp)
+        entry = self.sequences(batch.queue)
         entry.forget(batch)
         sequence = batch.base_sequence
         for part in parts:
@@ -279,8 +287,9 @@ class TransactionManager:
             sequence = increment_sequence(sequence, part.builder.count)
 
     def _open_gap(self, batch: ProducerBatch) -> None:
-        self.sequences(batch.tp).open_gap(batch.base_sequence)
-        self._unsettled.add(batch.tp)
+        entry = self.sequences(batch.queue)
+        entry.open_gap(batch.base_sequence)
+        self._unsettled[batch.tp] = entry
 
     # Going on after a gap.
 
@@ -288,9 +297,8 @@ class TransactionManager:
         """Find out what became of batches that were given up, and start a new epoch where there is a gap."""
         if not self._unsettled or self._state is not State.READY:
             return
-        restart = []
-        for tp in list(self._unsettled):
-            entry = self._partitions[tp]
+        restart = {}
+        for tp, entry in list(self._unsettled.items()):
             if (
                 entry.gap is None
                 and entry.unresolved is not None
@@ -303,20 +311,20 @@ class TransactionManager:
                 else:
                     entry.gap = entry.next_sequence
             if entry.gap is None and entry.unresolved is None:
-                self._unsettled.discard(tp)
+                del self._unsettled[tp]
             elif entry.ready_for_restart():
-                restart.append(tp)
+                restart[tp] = entry
         if not restart:
             return
         # A partition that is an epoch behind, because others had gaps, goes on with the present one.
-        if any(self._partitions[tp].identity == self._identity for tp in restart):
+        if any(entry.is_of(self._identity) for entry in restart.values()):
             self._bump_epoch()
         if not self._identity.is_valid:
             return
-        for tp in restart:
+        for tp, entry in restart.items():
             self._log.info("%s starts again at sequence 0 of epoch %d", tp, self._identity.epoch)
-            self._partitions[tp].restart(self._identity)
-            self._unsettled.discard(tp)
+            entry.restart(self._identity)
+            del self._unsettled[tp]
 
     def _bump_epoch(self) -> None:
         if self._identity.epoch < _MAX_EPOCH:

@@ -57,6 +57,10 @@ class PartitionSequences:
     gap: int | None = None
     """The sequence from which on the broker has certainly nothing and will take nothing: a new epoch is needed."""
 
+    def is_of(self, identity: ProducerIdAndEpoch) -> bool:
+        """Whether the sequences are counted under `identity`."""
+        return self.identity is identity or self.identity == identity
+
     @property
     def probe(self) -> ProducerBatch | None:
         """The oldest batch without outcome that was not refused: the next one to be sent again.
