@@ -55,7 +55,7 @@ def produce(job: Job) -> Measured:
             *("--reporting-interval", str(_REPORT_MS), "--command-property"),
             *("acks=all", "enable.idempotence=true", f"batch.size={job.case.batch_bytes}"),
             *(f"linger.ms={LINGER_MS}", f"compression.type={job.case.codec}"),
-            f"max.in.flight.requests.per.connection={IN_FLIGHT}",
+            *(f"max.in.flight.requests.per.connection={IN_FLIGHT}", "send.buffer.bytes=-1"),
         ]
         for line, jvm in _lines("ProducerPerformance", arguments):
             found = _SENT.match(line)

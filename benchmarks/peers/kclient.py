@@ -128,6 +128,8 @@ def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
         batch_size=job.case.batch_bytes,
         linger_ms=linger_ms,
         compression_type=job.case.codec,
+        # As librdkafka has it, and as for the consumer below: the system's, which grows by need.
+        send_buffer_bytes=-1,
     )
 
 

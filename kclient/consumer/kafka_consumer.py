@@ -240,7 +240,7 @@ class KafkaConsumer(Generic[K, V]):
                 timer = self._core.time.timer(checked_timeout(timeout_ms, 0))
                 self._calls.check_can_poll()
                 self._current = None  # what iteration has left over is still in the buffer
-                self._core.begin_poll(timer.now_ms())
+                self._core.begin_poll(timer.started_ms)
                 begun = True
                 return wait(timer)
         except BaseException:

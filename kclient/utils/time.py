@@ -67,12 +67,14 @@ SYSTEM_TIME = SystemTime()
 class Timer:
     """A deadline that several blocking steps share. Used by one thread."""
 
-    __slots__ = ("_deadline_ms", "time", "timeout_ms")
+    __slots__ = ("_deadline_ms", "started_ms", "time", "timeout_ms")
 
     def __init__(self, time: Time, timeout_ms: int) -> None:
         self.time = time
         self.timeout_ms = timeout_ms
-        self._deadline_ms = time.monotonic_ms() + max(timeout_ms, 0)
+        self.started_ms = time.monotonic_ms()
+        """When it was made or last reset, on the monotonic clock."""
+        self._deadline_ms = self.started_ms + max(timeout_ms, 0)
 
     @property
     def deadline_ms(self) -> int:
@@ -89,7 +91,7 @@ class Timer:
 
     def elapsed_ms(self) -> int:
         """Milliseconds since the timer was made or last reset."""
-        return self.time.monotonic_ms() - (self._deadline_ms - max(self.timeout_ms, 0))
+        return self.time.monotonic_ms() - self.started_ms
 
     def is_expired(self) -> bool:
         """True once the deadline has come."""
@@ -98,4 +100,5 @@ class Timer:
     def reset(self, timeout_ms: int) -> None:
         """Start again with `timeout_ms` from now."""
         self.timeout_ms = timeout_ms
-        self._deadline_ms = self.time.monotonic_ms() + max(timeout_ms, 0)
+        self.started_ms = self.time.monotonic_ms()
+        self._deadline_ms = self.started_ms + max(timeout_ms, 0)

@@ -45,8 +45,9 @@ class BlockingCalls:
     def _do_what_is_due(self) -> None:
         core = self._core
         core.wakeup.raise_if_pending()
-        core.tell_commits()
-        self._run_callbacks()
+        if core.busy:
+            core.tell_commits()
+            self._run_callbacks()
         core.raise_errors()
 
     def check_can_poll(self) -> None:
@@ -59,7 +60,7 @@ class BlockingCalls:
     def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
         """What can be handed out, as soon as there is any; no records when `timer` has expired."""
         core = self._core
-        core.metrics.polled(timer.now_ms())
+        core.metrics.polled(timer.started_ms)
         while True:
             seen = core.buffer.signals
             portions = self.advance()
@@ -81,7 +82,7 @@ class BlockingCalls:
                 "The interceptors of interceptor.classes see records, of which poll_columns() and poll_arrow() have "
                 "none: use poll(), or no interceptors"
             )
-        core.metrics.polled(timer.now_ms())
+        core.metrics.polled(timer.started_ms)
         while True:
             seen = core.buffer.signals
             self._do_what_is_due()

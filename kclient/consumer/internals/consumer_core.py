@@ -160,7 +160,8 @@ class ConsumerCore:
         try:
             return self.collector.collect(self.config.max_poll_records)
         finally:
-            self._refill()
+            if self.buffer.room_made:
+                self._refill()
 
     def collect_columns(
         self, max_records: int | None, view: bool, partitions: int | None
@@ -171,7 +172,8 @@ class ConsumerCore:
         try:
             return self.collector.collect_columns(max_records, view, partitions)
         finally:
-            self._refill()
+            if self.buffer.room_made:
+                self._refill()
 
     @property
     def intercepts(self) -> bool:
@@ -185,16 +187,21 @@ class ConsumerCore:
         None if that leaves nothing.
         """
         undo = self._before_last_poll
-        moved = [portion for portion in portions if self.collector.hand_out(portion, undo)]
-        if not moved:
+        by_partition: dict[TopicPartition, list[ConsumerRecord[Any, Any]]] = {}
+        ends: dict[TopicPartition, int] = {}
+        for portion in portions:
+            if self.collector.hand_out(portion, undo):
+                tp = portion.chunk.fetch.tp
+                by_partition[tp] = portion.records
+                ends[tp] = portion.end
+        if not by_partition:
             return None
-        records: ConsumerRecords[Any, Any] = ConsumerRecords(
-            {portion.tp: portion.records for portion in moved}, {portion.tp: portion.end for portion in moved}
-        )
+        records: ConsumerRecords[Any, Any] = ConsumerRecords(by_partition, ends)
         if self._interceptors:
             records = self._intercept(records)
         self.metrics.consumed(len(records))
-        self._refill()
+        if self.buffer.room_made:
+            self._refill()
         return records
 
     def hand_out_columns(self, portions: list[ColumnPortion]) -> list[ColumnPortion]:
@@ -203,7 +210,8 @@ class ConsumerCore:
         moved = [portion for portion in portions if self.collector.hand_out_columns(portion, undo)]
         if moved:
             self.metrics.consumed(sum(portion.columns.count for portion in moved))
-            self._refill()
+            if self.buffer.room_made:
+                self._refill()
         return moved
 
     def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
@@ -229,11 +237,10 @@ class ConsumerCore:
         self.network.wakeup()
 
     def _refill(self) -> None:
-        """Have the I/O thread fetch again if it waits for room in the buffer and there is some."""
-        if self.buffer.room_made:
-            # In this order: after a Ctrl-C in between it is told twice.
-            self.network.wakeup()
-            self.buffer.room_made = False
+        """Have the I/O thread fetch again, which waits for the room that was made in the buffer."""
+        # In this order: after a Ctrl-C in between it is told twice.
+        self.network.wakeup()
+        self.buffer.room_made = False
 
     def _intercept(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
         for interceptor in self._interceptors:

@@ -31,7 +31,8 @@ class FetchBuffer:
         self._condition = threading.Condition(self._lock)
         self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._turns: deque[TopicPartition] = deque()
-        self._signals = 0
+        self.signals = 0
+        """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
         self._torn = False
         self._refused = False
         self.room_made = False
@@ -42,8 +43,6 @@ class FetchBuffer:
 
         A chain without a turn would never be read, and its partition never fetched again. The lock is held.
         """
-        if not self._torn:
-            return
         self._chains = {tp: chain for tp, chain in self._chains.items() if chain}
         turns = [tp for tp in self._turns if tp in self._chains]
         self._turns = deque([*turns, *(tp for tp in self._chains if tp not in turns)])
@@ -55,7 +54,8 @@ class FetchBuffer:
     def add(self, fetches: Iterable[CompletedFetch]) -> None:
         """Append to the partitions' chains and wake the application."""
         with self._lock:
-            self._mend()
+            if self._torn:
+                self._mend()
             for fetch in fetches:
                 chain = self._chains.get(fetch.tp)
                 if chain is None:
@@ -68,7 +68,8 @@ class FetchBuffer:
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
         """Where to fetch `tp` next if it stands at `position`; None if enough is buffered."""
         with self._lock:
-            self._mend()
+            if self._torn:
+                self._mend()
             chain = self._chains.get(tp)
             if not chain:
                 return position
@@ -85,7 +86,8 @@ class FetchBuffer:
     def turns(self) -> list[TopicPartition]:
         """The partitions that have data; the one to read first is in front."""
         with self._lock:
-            self._mend()
+            if self._torn:
+                self._mend()
             return list(self._turns)
 
     def first(self, tp: TopicPartition) -> CompletedFetch | None:
@@ -116,7 +118,8 @@ class FetchBuffer:
     def discard(self, tp: TopicPartition) -> None:
         """Drop all data of `tp`."""
         with self._lock:
-            self._mend()
+            if self._torn:
+                self._mend()
             if tp not in self._chains:
                 return
             self.room_made = True
@@ -141,7 +144,8 @@ class FetchBuffer:
 
     def _move(self, tp: TopicPartition, *, to_front: bool) -> None:
         with self._lock:
-            self._mend()
+            if self._torn:
+                self._mend()
             if tp in self._chains:
                 self._torn = True
                 self._turns.remove(tp)
@@ -153,18 +157,13 @@ class FetchBuffer:
 
     # Waiting.
 
-    @property
-    def signals(self) -> int:
-        """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
-        return self._signals
-
     def wait(self, seen: int, timer: Timer) -> None:
         """Wait until something was signalled since `seen` was read, or the timer expires.
 
         Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
         """
         with self._lock:
-            self._time.wait_for(self._condition, lambda: self._signals != seen, timer.remaining_ms())
+            self._time.wait_for(self._condition, lambda: self.signals != seen, timer.remaining_ms())
 
     def wakeup(self) -> None:
         """Signal that there is something to look at other than data."""
@@ -172,5 +171,5 @@ class FetchBuffer:
             self._signal()
 
     def _signal(self) -> None:
-        self._signals += 1
+        self.signals += 1
         self._condition.notify_all()

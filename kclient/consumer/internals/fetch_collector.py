@@ -20,9 +20,9 @@ from kclient.utils.log_context import LogContext
 C = TypeVar("C", Chunk, ColumnChunk)
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Portion:
-    """Records of one partition that can be handed out, and where its position goes then. Immutable."""
+    """Records of one partition that can be handed out, and where its position goes then. Changed by nobody."""
 
     chunk: Chunk
     records: list[ConsumerRecord[Any, Any]]

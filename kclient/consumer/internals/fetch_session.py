@@ -7,9 +7,7 @@ more must be named in the forget list, or a paused partition would fill every an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -32,8 +30,7 @@ _MAX_EPOCH: Final = 2**31 - 1
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
-@attrs.frozen
-class WantedPartition:
+class WantedPartition(NamedTuple):
     """How one partition is to be fetched. Immutable; equal means the broker knows it already."""
 
     fetch_offset: int
@@ -42,8 +39,7 @@ class WantedPartition:
     leader_epoch: int | None = None
 
 
-@attrs.frozen
-class SessionFetch:
+class SessionFetch(NamedTuple):
     """The session's part of one fetch request. Immutable."""
 
     session_id: int

@@ -112,8 +112,9 @@ class Fetcher:
             elif node.id not in self._in_flight:
                 nodes[node.id] = node
                 wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
-        for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
-            del self._held_since_ms[node_id]
+        if self._held_since_ms:
+            for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
+                del self._held_since_ms[node_id]
         for node_id, partitions in wanted.items():
             held_ms = self._hold_back(node_id, now_ms) if node_id in full else 0
             wait_ms = min(wait_ms, held_ms or self._try_send(nodes[node_id], partitions, now_ms))

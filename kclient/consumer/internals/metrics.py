@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+
+import attrs
 
 from kclient.metrics import MetricName, Metrics
 from kclient.utils.time import Time
 
+# How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
+_FOLD_MS = 1000
+
+
+@attrs.define
+class _Seen:
+    """Sums and largest values over some fetches and polls."""
+
+    fetches: int = 0
+    latency_ms: int = 0
+    longest_latency_ms: int = 0
+    throttle_ms: int = 0
+    longest_throttle_ms: int = 0
+    portions: int = 0
+    bytes: int = 0
+    largest_portion: int = 0
+    records: int = 0
+    polls: int = 0
+    between_polls_ms: int = 0
+    longest_between_polls_ms: int = 0
+
 
 class ConsumerMetrics:
-    """The sensors of one consumer. Thread-safe."""
+    """The sensors of one consumer. Thread-safe.
+
+    A sensor costs as much as reading a hundred records, so fetches and polls are summed up first.
+    """
 
     def __init__(self, time: Time, client_id: str, *, window_ms: int, samples: int) -> None:
+        self._lock = threading.Lock()
+        self._seen = _Seen()
+        self._folded_ms = 0
         tags = {"client-id": client_id}
         self._fetch = fetch = Metrics(
             time, "consumer-fetch-manager-metrics", tags, window_ms=window_ms, samples=samples
@@ -56,18 +86,26 @@ class ConsumerMetrics:
 
     def fetched(self, latency_ms: int, throttle_ms: int) -> None:
         """A fetch was answered."""
-        self._requests.record()
-        self._latency.record(latency_ms)
-        self._throttle.record(throttle_ms)
+        with self._lock:
+            seen = self._seen
+            seen.fetches += 1
+            seen.latency_ms += latency_ms
+            seen.throttle_ms += throttle_ms
+            seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
+            seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
 
     def fetched_partition(self, size_bytes: int) -> None:
         """It had data of a partition."""
-        self._bytes.record(size_bytes)
-        self._size.record(size_bytes)
+        with self._lock:
+            seen = self._seen
+            seen.portions += 1
+            seen.bytes += size_bytes
+            seen.largest_portion = max(seen.largest_portion, size_bytes)
 
     def consumed(self, records: int) -> None:
         """Records were handed to the application."""
-        self._records.record(records)
+        with self._lock:
+            self._seen.records += records
 
     def committed(self) -> None:
         """Offsets were committed."""
@@ -76,8 +114,32 @@ class ConsumerMetrics:
     def polled(self, now_ms: int) -> None:
         """The application called poll()."""
         if self._polled_ms is not None:
-            self._between_polls.record(now_ms - self._polled_ms)
+            between_ms = now_ms - self._polled_ms
+            with self._lock:
+                seen = self._seen
+                seen.polls += 1
+                seen.between_polls_ms += between_ms
+                seen.longest_between_polls_ms = max(seen.longest_between_polls_ms, between_ms)
         self._polled_ms = now_ms
+        if now_ms - self._folded_ms >= _FOLD_MS:
+            self._folded_ms = now_ms
+            self._fold()
+
+    def _fold(self) -> None:
+        """Hand what was seen since the last time to the sensors."""
+        with self._lock:
+            seen, self._seen = self._seen, _Seen()
+        if seen.fetches:
+            self._requests.record(seen.fetches)
+            self._latency.record(seen.latency_ms, seen.fetches, seen.longest_latency_ms)
+            self._throttle.record(seen.throttle_ms, seen.fetches, seen.longest_throttle_ms)
+        if seen.portions:
+            self._bytes.record(seen.bytes)
+            self._size.record(seen.bytes, seen.portions, seen.largest_portion)
+        if seen.records:
+            self._records.record(seen.records)
+        if seen.polls:
+            self._between_polls.record(seen.between_polls_ms, seen.polls, seen.longest_between_polls_ms)
 
     def watch_rebalances(self, count: Callable[[], float]) -> None:
         """Where the number of rebalances so far is found."""
@@ -90,4 +152,5 @@ class ConsumerMetrics:
 
     def snapshot(self) -> dict[MetricName, float]:
         """Every metric's value now."""
+        self._fold()
         return {**self._fetch.snapshot(), **self._group.snapshot(), **self._consumer.snapshot()}

@@ -127,11 +127,14 @@ class OffsetFetcher:
 
     def poll(self, now_ms: int) -> int:
         """Ask for what is missing."""
-        self._initialize(now_ms)
-        self._reset(now_ms)
-        self._validate(now_ms)
-        wait_ms = self._subscriptions.next_retry_delay_ms(now_ms)
-        return min(NEVER if wait_ms is None else wait_ms, self._poll_searches(now_ms))
+        wait_ms: int | None = None
+        if not self._subscriptions.all_valid():
+            self._initialize(now_ms)
+            self._reset(now_ms)
+            self._validate(now_ms)
+            wait_ms = self._subscriptions.next_retry_delay_ms(now_ms)
+        searched_ms = self._poll_searches(now_ms) if self._searches else NEVER
+        return searched_ms if wait_ms is None else min(wait_ms, searched_ms)
 
     def metadata_updated(self) -> None:
         """Queries that miss a leader are continued at once."""

@@ -179,6 +179,11 @@ class SubscriptionState(TopicSubscription):
 
     # Partitions without a valid position.
 
+    def all_valid(self) -> bool:
+        """Whether there is no such partition, as nearly always: then none of what follows finds anything."""
+        with self._lock:
+            return all(state.state is FetchState.FETCHING for state in self._turns)
+
     def needing_offsets(self, now_ms: int) -> list[TopicPartition]:
         """Partitions whose committed offset has to be looked up."""
         return self._in_state(FetchState.INITIALIZING, now_ms)
@@ -350,9 +355,12 @@ class SubscriptionState(TopicSubscription):
         such as a missing authorization, is raised once and the partition tried again.
         """
         with self._lock:
-            failed = [state for state in self._turns if state.error is not None]
-            if not failed:
+            for state in self._turns:
+                if state.error is not None:
+                    break
+            else:
                 return
+            failed = [state for state in self._turns if state.error is not None]
             error = failed[0].error
             assert error is not None
             if isinstance(error, NoOffsetForPartitionError):

@@ -50,6 +50,8 @@ class TopicMetadataManager:
     def poll(self, now_ms: int) -> int:
         """Send what is due."""
         wait_ms = NEVER
+        if not self._waiting:
+            return wait_ms
         self._waiting = [each for each in self._waiting if not each.event.future.done()]
         for waiting in self._waiting:
             if now_ms >= waiting.event.deadline_ms:

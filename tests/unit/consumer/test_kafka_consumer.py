@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable
@@ -469,6 +470,12 @@ class TestLifecycle:
         found = {name.name: value for name, value in rig.consumer.metrics().items()}
         assert found["records-consumed-total"] == 5
         assert found["assigned-partitions"] == 1
+        assert found["fetch-total"] >= 1
+        assert found["bytes-consumed-total"] == found["fetch-size-max"] == found["fetch-size-avg"] > 0
+        assert math.isnan(found["time-between-poll-avg"]), "there was one poll, and nothing between"
+        rig.consumer.poll(0)
+        found = {name.name: value for name, value in rig.consumer.metrics().items()}
+        assert found["time-between-poll-max"] == found["time-between-poll-avg"] >= 0
 
 
 def _asks(request: Any, partition: int) -> int | None:
