@@ -128,6 +128,8 @@ class KafkaChannel:
 
     def wanted_events(self) -> int:
         """The events that it has to hear of now."""
+        if self.ready and self._send is None and not self.transport.wants_write:  # as nearly always
+            return 0 if self.muted else EVENT_READ
         if not self.connected:
             return EVENT_WRITE
         # Muting is for frames of the application; handshake and authentication go on.
@@ -193,9 +195,10 @@ class KafkaChannel:
         receive = self._receive
         if receive is None:
             receive = self._receive = NetworkReceive(self.id, self._max_receive_bytes)
-        receive.read_from(self.transport)
-        if not receive.completed:
-            return None
+        if receive.filled != receive.size:
+            receive.read_from(self.transport)
+            if receive.filled != receive.size:
+                return None
         self._receive = None
         self._last_bytes = receive.size
         return receive

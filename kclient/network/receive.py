@@ -29,12 +29,12 @@ class NetworkReceive:
     __slots__ = (
         "_ahead",
         "_buffer",
-        "_filled",
         "_max_bytes",
-        "_size",
         "_size_filled",
         "_size_view",
         "_start",
+        "filled",
+        "size",
         "source",
     )
 
@@ -43,11 +43,13 @@ class NetworkReceive:
         self._max_bytes = max_bytes
         self._size_view = memoryview(bytearray(_LENGTH_BYTES))
         self._size_filled = 0
-        self._size = -1
+        self.size = -1
+        """Bytes of the frame without its length; -1 while that is not known."""
         self._buffer = _NOTHING
         # Where the frame begins in there: behind its length, if they came together.
         self._start = 0
-        self._filled = 0
+        self.filled = 0
+        """How many of them are there."""
         self._ahead: FrameMemory | None = None
 
     @property
@@ -58,17 +60,12 @@ class NetworkReceive:
     @property
     def completed(self) -> bool:
         """True once the whole frame is there."""
-        return self._filled == self._size
-
-    @property
-    def size(self) -> int:
-        """Bytes of the frame without its length; -1 while that is not known."""
-        return self._size
+        return self.filled == self.size
 
     @property
     def payload(self) -> memoryview:
         """The frame without its length, read-only."""
-        return memoryview(self._buffer).toreadonly()[self._start : self._start + self._filled]
+        return memoryview(self._buffer).toreadonly()[self._start : self._start + self.filled]
 
     def read_from(self, transport: Transport) -> int:
         """Read what is there; returns how many bytes that was.
@@ -76,21 +73,22 @@ class NetworkReceive:
         Raises EOFError at the end of the stream, OSError, and InvalidReceiveError for an impossible length.
         """
         total = 0
-        if self._size < 0:
+        if self.size < 0:
             filled = self._size_filled
             total = transport.recv_into(self._size_view[filled:] if filled else self._size_view)
             self._size_filled += total
             if self._size_filled < _LENGTH_BYTES:
                 return total
+            self.size = self._checked_size()
             self._start_body()
-        while self._filled < self._size:
-            if self._filled and self._filled == self._room:
-                self._buffer.grow(min(self._size, len(self._buffer) * _GROWTH))
+        while self.filled < self.size:
+            if self.filled and self.filled == self._room:
+                self._buffer.grow(min(self.size, len(self._buffer) * _GROWTH))
             # The view must be gone before the buffer can grow again.
             with self._unfilled() as rest:
                 asked = len(rest)
                 count = transport.recv_into(rest)
-            self._filled += count
+            self.filled += count
             total += count
             if count < asked:
                 break
@@ -98,7 +96,7 @@ class NetworkReceive:
 
     def rest(self) -> memoryview | None:
         """The memory that is to be filled next, if there is much of it; to be released before reading on."""
-        if self._size < 0 or self._room - self._filled < _MUCH_BYTES:
+        if self.size < 0 or self._room - self.filled < _MUCH_BYTES:
             return None
         return self._unfilled()
 
@@ -114,27 +112,29 @@ class NetworkReceive:
         """
         ahead, self._ahead = self._ahead, None
         if ahead is None:
-            self._filled += count
+            self.filled += count
             return
         with memoryview(ahead) as view:
             self._size_filled = min(count, _LENGTH_BYTES)
             self._size_view[: self._size_filled] = view[: self._size_filled]
         if self._size_filled == _LENGTH_BYTES:
-            self._start_body()
+            self.size = self._checked_size()
             if count > _LENGTH_BYTES:
                 self._buffer, self._start = ahead, _LENGTH_BYTES
-                self._filled = count - _LENGTH_BYTES
+                self.filled = count - _LENGTH_BYTES
+            else:
+                self._start_body()
 
     @property
     def _room(self) -> int:
         """How much of the frame the buffer can have; what comes behind it must stay in the socket."""
-        return min(len(self._buffer) - self._start, self._size)
+        return min(len(self._buffer) - self._start, self.size)
 
     def _unfilled(self) -> memoryview:
         with memoryview(self._buffer) as view:
-            return view[self._start + self._filled : self._start + self._room]
+            return view[self._start + self.filled : self._start + self._room]
 
-    def _start_body(self) -> None:
+    def _checked_size(self) -> int:
         head = bytes(self._size_view)
         size = int.from_bytes(head, "big", signed=True)
         if size < 0 or 0 <= self._max_bytes < size:
@@ -142,5 +142,7 @@ class NetworkReceive:
             raise InvalidReceiveError(
                 f"{self.source} announced {size} bytes, allowed are 0 to {self._max_bytes}: {hint}"
             )
-        self._size = size
-        self._buffer = FrameMemory(min(size, FrameMemory.FIRST_BYTES))
+        return size
+
+    def _start_body(self) -> None:
+        self._buffer = FrameMemory(min(self.size, FrameMemory.FIRST_BYTES))

@@ -148,15 +148,16 @@ class Selector:
         self.connected.clear()
         self.disconnected.clear()
         self._overlooked = 0
+        now_ms = self._time.monotonic_ms()
         if self._to_write or self._failed or self._connected_at_once:
-            self._handle_immediate()
+            self._handle_immediate(now_ms)
             if not return_after_send:
                 self._overlooked = len(self.completed_sends)
             if self._has_results():
                 timeout_ms = 0
         if self._buffered:
             timeout_ms = 0
-        deadline_ms = None if timeout_ms <= 0 else self._time.monotonic_ms() + timeout_ms
+        deadline_ms = None if timeout_ms <= 0 else now_ms + timeout_ms
         while True:
             events = self._poller.poll(timeout_ms)
             now_ms = self._time.monotonic_ms()
@@ -285,7 +286,7 @@ class Selector:
             or len(self.completed_sends) > self._overlooked
         )
 
-    def _handle_immediate(self) -> None:
+    def _handle_immediate(self, now_ms: int) -> None:
         """What needs no event: connections that failed or were made at once, and sends to try before waiting.
 
         A socket nearly always takes a whole frame, so writing first saves two system calls that would ask for
@@ -301,21 +302,21 @@ class Selector:
             channels, self._connected_at_once = self._connected_at_once, []
             for channel in channels:
                 if self._channels.get(channel.id) is channel:
-                    self._handle(channel, EVENT_WRITE, self._time.monotonic_ms())
+                    self._handle(channel, EVENT_WRITE, now_ms)
         if self._to_write:
             channels, self._to_write = self._to_write, []
             for channel in channels:
                 if self._channels.get(channel.id) is channel and channel.ready:
-                    self._guarded_write(channel)
+                    self._guarded_write(channel, now_ms)
 
-    def _guarded_write(self, channel: KafkaChannel) -> None:
+    def _guarded_write(self, channel: KafkaChannel, now_ms: int) -> None:
         try:
             self._write(channel)
             self._update_interest(channel)
         except (OSError, EOFError, KafkaError) as error:
             self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
         else:
-            self._idle.touch(channel.id, self._time.monotonic_ms())
+            self._idle.touch(channel.id, now_ms)
 
     def _handle(self, channel: KafkaChannel, mask: int, now_ms: int) -> None:
         """Everything that an event lets one channel do."""

@@ -55,7 +55,7 @@ class Transport(Protocol):
 class PlaintextTransport:
     """TCP as it is."""
 
-    __slots__ = ("_sock",)
+    __slots__ = ("sock",)
 
     ready = True
     wants_write = False
@@ -63,21 +63,17 @@ class PlaintextTransport:
     receives_as_is = True
 
     def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-
-    @property
-    def sock(self) -> socket.socket:
-        return self._sock
+        self.sock = sock
 
     def finish_connect(self) -> None:
-        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, os.strerror(code))
         # A socket can connect to its own ephemeral port while nobody listens there; the peer would be an
         # echo.
         try:
-            mine = self._sock.getsockname()
-            if isinstance(mine, tuple) and mine == self._sock.getpeername():
+            mine = self.sock.getsockname()
+            if isinstance(mine, tuple) and mine == self.sock.getpeername():
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "connected to itself: nobody listens there")
         except OSError as error:
             if error.errno != errno.ENOTCONN:
@@ -88,10 +84,10 @@ class PlaintextTransport:
         pass
 
     def send(self, buffers: Sequence[Buffer]) -> int:
-        return Poller.send(self._sock, buffers)
+        return Poller.send(self.sock, buffers)
 
     def recv_into(self, buffer: memoryview) -> int:
-        return Poller.recv_into(self._sock, buffer)
+        return Poller.recv_into(self.sock, buffer)
 
     def close(self) -> None:
-        self._sock.close()
+        self.sock.close()

@@ -14,6 +14,7 @@ with assignments to single brokers, OffsetDelete; metadata 11), and the cheapest
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from kclient.common.uuid import Uuid
@@ -79,8 +80,9 @@ def lacks_tags(name: str, version: int) -> UnsupportedVersionError:
     return UnsupportedVersionError(f"{name} has tagged fields, but version {version} does not support them")
 
 
+@functools.lru_cache(maxsize=1024)
 def uuid(raw: bytes) -> Uuid:
-    """The Uuid of 16 bytes; the one of zeros is shared, as most are that."""
+    """The Uuid of 16 bytes; shared, since it is most often the one of zeros or that of a topic seen before."""
     if len(raw) != 16:
         raise SchemaError(f"A Uuid is cut off after {len(raw)} bytes")
     return Uuid(raw) if any(raw) else Uuid.ZERO

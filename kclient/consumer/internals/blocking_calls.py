@@ -37,17 +37,15 @@ class BlockingCalls:
         self._core = core
         self.in_callback = False
 
-    def advance(self) -> list[Portion]:
-        """One step of polling: whatever is due, then what can be handed out."""
-        self._do_what_is_due()
-        return self._core.collect()
-
     def _do_what_is_due(self) -> None:
+        """What comes before anything is handed out."""
         core = self._core
-        core.wakeup.raise_if_pending()
+        if core.wakeup.pending:
+            core.wakeup.raise_if_pending()
         if core.busy:
             core.tell_commits()
             self._run_callbacks()
+            core.mailbox.raise_error()
         core.raise_errors()
 
     def check_can_poll(self) -> None:
@@ -63,7 +61,8 @@ class BlockingCalls:
         core.metrics.polled(timer.started_ms)
         while True:
             seen = core.buffer.signals
-            portions = self.advance()
+            self._do_what_is_due()
+            portions = core.collect()
             if portions:
                 records = core.hand_out(portions)
                 if records is not None:
@@ -99,7 +98,8 @@ class BlockingCalls:
         core.metrics.polled(now_ms)
         while True:
             seen = core.buffer.signals
-            for portion in self.advance():
+            self._do_what_is_due()
+            for portion in core.collect():
                 record = core.hand_out_one(portion)
                 if record is not None:
                     core.metrics.consumed(len(portion.records))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import attrs
 
@@ -15,6 +15,7 @@ from kclient.record import RecordReader, end_of_batches
 
 Deserialize = Callable[[str, "tuple[tuple[str, bytes | None], ...]", "bytes | None"], Any]
 AbortedTransactions = Sequence[tuple[int, int]]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -36,7 +37,7 @@ class Chunk:
     beyond the last record's successor: batches can end with records that were compacted away, aborted or markers.
     """
 
-    __slots__ = ("_end_epoch", "_index", "_records", "end", "fetch", "position")
+    __slots__ = ("_end_epoch", "_index", "_records", "end", "fetch", "left", "position")
 
     def __init__(
         self,
@@ -52,9 +53,8 @@ class Chunk:
         self._records = records
         self._end_epoch = end_epoch
         self._index = 0
-
-    def __len__(self) -> int:
-        return len(self._records) - self._index
+        self.left = len(records)
+        """How many records were not handed out."""
 
     def peek(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], int, int | None]:
         """Up to `count` records, and offset and leader epoch of the position after them; nothing moves."""
@@ -76,6 +76,7 @@ class Chunk:
     def skip(self, count: int, position: int) -> None:
         """`count` records were handed out; the position is now `position`."""
         self._index += count
+        self.left -= count
         self.position = position
 
 
@@ -85,7 +86,7 @@ class ColumnChunk:
     `columns` is None if the position only passes what holds no records for the application.
     """
 
-    __slots__ = ("_end_epoch", "_left", "columns", "end", "fetch", "position", "view")
+    __slots__ = ("_end_epoch", "columns", "end", "fetch", "left", "position", "view")
 
     def __init__(
         self,
@@ -102,10 +103,8 @@ class ColumnChunk:
         self.position = position
         self.end = end
         self._end_epoch = end_epoch
-        self._left = 0 if columns is None else columns.count
-
-    def __len__(self) -> int:
-        return self._left
+        self.left = 0 if columns is None else columns.count
+        """How many records were not handed out."""
 
     def peek(self, count: int) -> tuple[Columns | None, int, int | None]:  # noqa: ARG002 - as for records
         """The columns, and offset and leader epoch of the position after them; nothing moves."""
@@ -113,12 +112,12 @@ class ColumnChunk:
 
     def skip(self, count: int, position: int) -> None:
         """`count` records were handed out; the position is now `position`."""
-        self._left -= count
+        self.left -= count
         self.position = position
 
     def suits(self, max_records: int | None, view: bool) -> bool:
         """Whether a call that asks for this gets it from here."""
-        return self.view == view and (max_records is None or self._left <= max_records)
+        return self.view == view and (max_records is None or self.left <= max_records)
 
 
 AnyChunk = Chunk | ColumnChunk
@@ -190,7 +189,7 @@ class CompletedFetch:
             return self._chunk
         if self._chunk is not None:
             self._reopen()
-        found = self._read(lambda reader: reader.read(max_records))
+        found = self._read(RecordReader.read, max_records)
         if found is None:
             return None
         self._chunk = chunk = Chunk(self, *found)
@@ -204,14 +203,16 @@ class CompletedFetch:
         # Raw bytes need no deserializer, so what one failed for can be read here.
         if chunk is not None or isinstance(self.error, RecordDeserializationError):
             self._reopen()
-        found = self._read(lambda reader: reader.read_columns(max_records, view))
+        found = self._read(RecordReader.read_columns, max_records, view)
         if found is None:
             return None
         columns, start, end, epoch = found
         self._chunk = chunk = ColumnChunk(self, columns, view, start, end, epoch)
         return chunk
 
-    def _read(self, read: Callable[[RecordReader], T]) -> tuple[T, int, int, int | None] | None:
+    def _read(
+        self, read: Callable[Concatenate[RecordReader, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[T, int, int, int | None] | None:
         """What is read next, offsets of the position before and after, and the leader epoch; None at the end."""
         if self.error is not None:
             raise self.error
@@ -219,7 +220,7 @@ class CompletedFetch:
             self._reader = self._open(self.fetch_offset)
         start = self._reader.next_offset
         try:
-            found = read(self._reader)
+            found = read(self._reader, *args, **kwargs)
         except KafkaError as error:
             self.error = error
             raise

@@ -148,8 +148,7 @@ class ConsumerCore:
                 self.auto_commit_now()
 
     def raise_errors(self) -> None:
-        """Raise what the application has to know: of the group, its topics and its positions."""
-        self.mailbox.raise_error()
+        """Raise what the application has to know of its topics and positions; what the mailbox has is not in it."""
         self.metadata.raise_any_error()
         self.subscriptions.raise_error()
 
@@ -217,7 +216,7 @@ class ConsumerCore:
     def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
         """The next record of `portion`, with the position moved past it; None if it must not be handed out."""
         chunk = portion.chunk
-        if not len(chunk):
+        if not chunk.left:
             return None
         record, offset, epoch = chunk.take_one()
         if not self.collector.advance(chunk, 1, offset, epoch, self._before_last_poll):

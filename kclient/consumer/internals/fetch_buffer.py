@@ -34,6 +34,7 @@ class FetchBuffer:
         self.signals = 0
         """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
         self._torn = False
+        self._waiting = False
         self._refused = False
         self.room_made = False
         """Set when there is room again that the I/O thread did not find; for the application, who tells it."""
@@ -163,7 +164,9 @@ class FetchBuffer:
         Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
         """
         with self._lock:
+            self._waiting = True
             self._time.wait_for(self._condition, lambda: self.signals != seen, timer.remaining_ms())
+            self._waiting = False  # a Ctrl-C may leave it, which costs a call
 
     def wakeup(self) -> None:
         """Signal that there is something to look at other than data."""
@@ -172,4 +175,5 @@ class FetchBuffer:
 
     def _signal(self) -> None:
         self.signals += 1
-        self._condition.notify_all()
+        if self._waiting:
+            self._condition.notify_all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import attrs
 
@@ -17,6 +17,7 @@ from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.utils.log_context import LogContext
 
+P = ParamSpec("P")
 C = TypeVar("C", Chunk, ColumnChunk)
 
 
@@ -73,7 +74,7 @@ class FetchCollector:
 
         def take(tp: TopicPartition) -> bool:
             nonlocal room
-            chunk = self._next_chunk(tp, lambda fetch: fetch.chunk(room))
+            chunk = self._next_chunk(tp, CompletedFetch.chunk, room)
             if chunk is not None:
                 records, offset, epoch = chunk.peek(room)
                 portions.append(Portion(chunk, records, offset, epoch))
@@ -95,11 +96,11 @@ class FetchCollector:
 
         def take(tp: TopicPartition) -> bool:
             nonlocal room
-            chunk = self._next_chunk(tp, lambda fetch: fetch.columns(room, view))
+            chunk = self._next_chunk(tp, CompletedFetch.columns, room, view)
             if chunk is not None and chunk.columns is not None:
                 portions.append(ColumnPortion(chunk, chunk.columns, *chunk.peek(0)[1:]))
                 if room is not None:
-                    room -= len(chunk)
+                    room -= chunk.left
             return room != 0 and len(portions) != partitions
 
         self._take_turns(take, portions)
@@ -146,11 +147,17 @@ class FetchCollector:
         if not self._subscriptions.advance(chunk.fetch.tp, chunk.position, offset, epoch, undo):
             return False
         chunk.skip(count, offset)
-        if not len(chunk):
+        if not chunk.left:
             self._finish(chunk)
         return True
 
-    def _next_chunk(self, tp: TopicPartition, decode: Callable[[CompletedFetch], C | None]) -> C | None:
+    def _next_chunk(
+        self,
+        tp: TopicPartition,
+        decode: Callable[Concatenate[CompletedFetch, P], C | None],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> C | None:
         while (fetch := self._buffer.first(tp)) is not None:
             readable = self._subscriptions.is_readable_at(tp, fetch.position)
             if readable is None:
@@ -161,10 +168,10 @@ class FetchCollector:
                 return None
             if not readable:
                 return None
-            chunk = decode(fetch)
+            chunk = decode(fetch, *args, **kwargs)
             if chunk is None:
                 self._buffer.pop(fetch)
-            elif len(chunk):
+            elif chunk.left:
                 return chunk
             elif not self.advance(chunk, 0, *chunk.peek(0)[1:]):
                 return None

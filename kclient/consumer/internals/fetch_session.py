@@ -30,6 +30,9 @@ _MAX_EPOCH: Final = 2**31 - 1
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
+_NO_ID: Final = Uuid.ZERO.bytes
+
+
 class WantedPartition(NamedTuple):
     """How one partition is to be fetched. Immutable; equal means the broker knows it already."""
 
@@ -101,7 +104,7 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._partitions: dict[TopicPartition, WantedPartition] = {}
-        self._topic_names: dict[Uuid, str] = {}
+        self._topic_names: dict[bytes, str] = {}  # by the bytes of the identifier
         self._used_topic_ids = False
 
     @property
@@ -111,25 +114,36 @@ class FetchSession:
 
     def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
         """What to send so that the session holds exactly `wanted`."""
-        has_topic_ids = all(each.topic_id != Uuid.ZERO for each in wanted.values())
+        has_topic_ids = True
+        for want in wanted.values():
+            if want.topic_id.bytes == _NO_ID:
+                has_topic_ids = False
         if self._epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
             self._start_over()  # a session knows its topics either by name or by identifier
+        to_forget: list[tuple[TopicPartition, Uuid]] = []
         if self._epoch == INITIAL_EPOCH:
             self._used_topic_ids = has_topic_ids
             to_send = dict(wanted)
-            to_forget: tuple[tuple[TopicPartition, Uuid], ...] = ()
         else:
             has_topic_ids = self._used_topic_ids
-            to_send = {tp: want for tp, want in wanted.items() if self._partitions.get(tp) != want}
-            to_forget = tuple(
-                (tp, known.topic_id)
-                for tp, known in self._partitions.items()
-                # A topic that was deleted and made again is another topic under the old name.
-                if tp not in wanted or (self._used_topic_ids and wanted[tp].topic_id != known.topic_id)
-            )
+            to_send = {}
+            for tp, want in wanted.items():
+                known = self._partitions.get(tp)
+                if known != want:
+                    to_send[tp] = want
+                    # A topic that was deleted and made again is another topic under the old name.
+                    if known is not None and has_topic_ids and known.topic_id.bytes != want.topic_id.bytes:
+                        to_forget.append((tp, known.topic_id))
+            if not self._partitions.keys() <= wanted.keys():
+                to_forget += [
+                    (tp, self._partitions[tp].topic_id) for tp in self._partitions if tp not in wanted
+                ]
         self._partitions = dict(wanted)
-        self._topic_names = {want.topic_id: tp.topic for tp, want in wanted.items()} if has_topic_ids else {}
-        return SessionFetch(self._id, self._epoch, to_send, to_forget, has_topic_ids)
+        self._topic_names.clear()
+        if has_topic_ids:
+            for tp, want in wanted.items():
+                self._topic_names[want.topic_id.bytes] = tp.topic
+        return SessionFetch(self._id, self._epoch, to_send, tuple(to_forget), has_topic_ids)
 
     def build_close(self) -> SessionFetch:
         """What tells the broker that the session is over."""
@@ -193,5 +207,5 @@ class FetchSession:
 
     def _name_of(self, topic: FetchableTopicResponse, version: int) -> str | None:
         if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
-            return self._topic_names.get(topic.topic_id)
+            return self._topic_names.get(topic.topic_id.bytes)
         return topic.topic

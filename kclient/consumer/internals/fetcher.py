@@ -98,13 +98,15 @@ class Fetcher:
         nodes: dict[int, Node] = {}
         full: set[int] = set()
         wait_ms = NEVER
-        for tp, position in self._subscriptions.fetchable():
+        for tp, position, elsewhere in self._subscriptions.fetchable():
             retry_ms = self._retry_ms.get(tp, 0)
             if now_ms < retry_ms:
                 wait_ms = min(wait_ms, retry_ms - now_ms)
                 continue
             offset = self._buffer.next_fetch_offset(tp, position.offset)
-            node = self._node_for(tp, position, now_ms)
+            node = position.leader.leader
+            if elsewhere or node is None:
+                node = self._node_for(tp, position, now_ms)
             if node is None:
                 self._metadata.request_update()
             elif offset is None:
@@ -237,15 +239,15 @@ class Fetcher:
             return
         message: FetchResponse = response.message
         found = session.on_response(message, response.version)
-        self._metrics.fetched(response.latency_ms, message.throttle_time_ms)
         if found is None:
+            self._metrics.fetched(response.latency_ms, message.throttle_time_ms, ())
             if message.error_code not in (Errors.NONE, Errors.FETCH_SESSION_ID_NOT_FOUND):
                 self._back_off(node, response.received_ms)
             if message.error_code == FetchSessionTopicIdError.code:
                 self._metadata.request_update()
             return
-        self._node_failures.pop(node.id, None)
-        self._warning.clear(f"node {node.id}")
+        if self._node_failures.pop(node.id, None) is not None:
+            self._warning.clear(f"node {node.id}")
         completed = []
         hints: dict[TopicPartition, tuple[int, int]] = {}
         for tp, data in found.items():
@@ -257,6 +259,8 @@ class Fetcher:
             self._metadata.update_partition_leadership(hints, endpoints)
         if completed:
             self._buffer.add(completed)
+        sizes = [fetch.size for fetch in completed if fetch.size]
+        self._metrics.fetched(response.latency_ms, message.throttle_time_ms, sizes)
 
     def _on_failure(
         self, node: Node, partitions: dict[TopicPartition, WantedPartition], error: KafkaError, now_ms: int
@@ -283,12 +287,8 @@ class Fetcher:
 
     def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
         """Whether what was fetched is still what comes next, after the position or the buffered data."""
-        if not self._subscriptions.is_assigned(tp):
-            return False
-        position = self._subscriptions.position(tp)
-        if position is None:
-            return False
-        return self._buffer.next_fetch_offset(tp, position.offset) == wanted.fetch_offset
+        offset = self._subscriptions.offset_to_fetch(tp)
+        return offset is not None and self._buffer.next_fetch_offset(tp, offset) == wanted.fetch_offset
 
     def _take(
         self,
@@ -317,7 +317,6 @@ class Fetcher:
         if self._settings.decode.read_committed:
             aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
         records = memoryview(data.records)
-        self._metrics.fetched_partition(len(records))
         return CompletedFetch(tp, wanted.fetch_offset, records, aborted, self._settings.decode)
 
     def _take_error(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -84,8 +84,8 @@ class ConsumerMetrics:
         )
         self._polled_ms: int | None = None
 
-    def fetched(self, latency_ms: int, throttle_ms: int) -> None:
-        """A fetch was answered."""
+    def fetched(self, latency_ms: int, throttle_ms: int, sizes: Iterable[int]) -> None:
+        """A fetch was answered, and had these sizes of data of partitions, in bytes."""
         with self._lock:
             seen = self._seen
             seen.fetches += 1
@@ -93,14 +93,10 @@ class ConsumerMetrics:
             seen.throttle_ms += throttle_ms
             seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
-
-    def fetched_partition(self, size_bytes: int) -> None:
-        """It had data of a partition."""
-        with self._lock:
-            seen = self._seen
-            seen.portions += 1
-            seen.bytes += size_bytes
-            seen.largest_portion = max(seen.largest_portion, size_bytes)
+            for size in sizes:
+                seen.portions += 1
+                seen.bytes += size
+                seen.largest_portion = max(seen.largest_portion, size)
 
     def consumed(self, records: int) -> None:
         """Records were handed to the application."""

@@ -93,7 +93,8 @@ class NetworkThread:
                 self._log.exception("An event failed: %r", event)
         wait_ms = NEVER
         for manager in self._managers:
-            wait_ms = min(wait_ms, manager.poll(now_ms))
+            turn_ms = manager.poll(now_ms)
+            wait_ms = min(wait_ms, turn_ms)
         self._sender.poll(0 if self._events else wait_ms, now_ms)
 
     def _run(self) -> None:

@@ -84,7 +84,7 @@ class RequestSender:
 
         That requests were written ends the wait only with `return_after_send`: nobody has anything to do then.
         """
-        wait_ms = min(timeout_ms, self._send_waiting(now_ms))
+        wait_ms = min(timeout_ms, self._send_waiting(now_ms)) if self._unsent else timeout_ms
         self.client.poll(max(wait_ms, 0), now_ms, return_after_send=return_after_send)
 
     def fail_all(self, error: KafkaError, now_ms: int) -> None:

@@ -6,6 +6,7 @@ import threading
 from types import TracebackType
 
 from kclient.errors import ClientClosedError, ConcurrentModificationError
+from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 
 _KEY = "owner"
@@ -17,10 +18,11 @@ class SingleUser:
     Entering raises ForkedClientError, ClientClosedError or ConcurrentModificationError, and never waits.
     """
 
-    __slots__ = ("_depth", "_fork", "_owner", "closed")
+    __slots__ = ("_depth", "_fork", "_generation", "_owner", "closed")
 
     def __init__(self, what: str) -> None:
         self._fork = ForkGuard(what)
+        self._generation = fork.generation
         # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
         # would leave a lock that is held by nobody, and the consumer of no use.
         self._owner: dict[str, int] = {}
@@ -37,7 +39,8 @@ class SingleUser:
         self._fork.check()
 
     def __enter__(self) -> None:
-        self._fork.check()
+        if fork.generation != self._generation:
+            self._fork.check()
         me = threading.get_ident()
         if self._owner.get(_KEY) != me:
             if self.closed:

@@ -100,6 +100,14 @@ class SubscriptionState(TopicSubscription):
 
     # Where it reads.
 
+    def offset_to_fetch(self, tp: TopicPartition) -> int | None:
+        """The offset of the position of `tp`; None if that is not valid, or `tp` is not held."""
+        state = self._assignment.get(tp)
+        if state is None or state.state is not FetchState.FETCHING:
+            return None
+        position = state.position
+        return None if position is None else position.offset
+
     def position(self, tp: TopicPartition) -> FetchPosition | None:
         """The position of `tp` if it is valid, else None. Raises if `tp` is not assigned."""
         with self._lock:
@@ -160,14 +168,18 @@ class SubscriptionState(TopicSubscription):
             consumed = ((state.tp, state.consumed()) for state in self._turns)
             return {tp: offset for tp, offset in consumed if offset is not None}
 
-    def fetchable(self) -> list[tuple[TopicPartition, FetchPosition]]:
-        """Partitions to fetch with their positions; those at the front were given a turn longest ago."""
+    def fetchable(self) -> list[tuple[TopicPartition, FetchPosition, bool]]:
+        """Partitions to fetch with their positions; those at the front were given a turn longest ago.
+
+        The last of the three says whether `preferred_replica` is to be asked where to fetch.
+        """
+        found = []
         with self._lock:
-            return [
-                (state.tp, state.position)
-                for state in self._turns
-                if state.is_fetchable() and state.position is not None
-            ]
+            for state in self._turns:
+                position = state.position
+                if position is not None and state.is_fetchable():
+                    found.append((state.tp, position, state.preferred_replica is not None))
+        return found
 
     def move_to_end(self, tp: TopicPartition) -> None:
         """`tp` had its turn; others are fetched first the next time."""

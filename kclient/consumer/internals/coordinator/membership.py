@@ -60,9 +60,8 @@ _VALID_NEXT = {
     MemberState.STABLE: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
 }
 
-_WITH_HEARTBEAT = frozenset(
-    {MemberState.REVOKING, MemberState.SYNCING, MemberState.ASSIGNING, MemberState.STABLE}
-)
+# Not a set: looking for what is an enum's costs a call of its own there.
+_WITH_HEARTBEAT = (MemberState.STABLE, MemberState.REVOKING, MemberState.SYNCING, MemberState.ASSIGNING)
 
 
 class Membership:
@@ -256,6 +255,9 @@ class Membership:
 
     def _poll_heartbeat(self, now_ms: int) -> int:
         heartbeat = self._heartbeat
+        wait_ms = heartbeat.wait_ms(now_ms)
+        if wait_ms > 0:
+            return wait_ms
         if heartbeat.poll_expired(now_ms):
             self._leave_stuck(now_ms)
             return NEVER
