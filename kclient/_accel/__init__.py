@@ -45,6 +45,7 @@ BatchResult = _body.BatchResult
 FrameMemory = _body.FrameMemory
 Future = _body.Future
 Poller = _body.Poller
+PreparedFetch = _body.PreparedFetch
 RecordReader = _body.RecordReader
 crc32c = _body.crc32c
 decode_records = _body.decode_records
@@ -61,6 +62,7 @@ __all__ = [
     "FrameMemory",
     "Future",
     "Poller",
+    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

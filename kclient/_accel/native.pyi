@@ -8,6 +8,7 @@ from kclient._accel.pure_future import BatchResult as BatchResult
 from kclient._accel.pure_hash import Buffer
 from kclient._accel.pure_poller import FrameMemory as FrameMemory
 from kclient._accel.pure_poller import Poller as Poller
+from kclient._accel.pure_prepared import PreparedFetch as PreparedFetch
 from kclient._accel.pure_reader import RecordReader as RecordReader
 from kclient._accel.pure_records import decode_records as decode_records
 
@@ -17,6 +18,7 @@ __all__ = [
     "FrameMemory",
     "Future",
     "Poller",
+    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

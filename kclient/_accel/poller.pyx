@@ -17,11 +17,14 @@ from cpython.buffer cimport (
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 import os
 
 from kclient._accel.batch cimport hand_over_waiting
+
+include "prepared.pxi"
 
 cdef extern from "epoll.h":
     const bint KCLIENT_EPOLL
@@ -32,6 +35,7 @@ cdef extern from "epoll.h":
         char* at
         size_t left, head, got
         int error
+        kclient_prepared* then
     ctypedef struct kclient_span:
         void* iov_base
         size_t iov_len
@@ -79,6 +83,7 @@ cdef class Poller:
     cdef bint _rung  # the eventfd was written
     cdef kclient_fill _fills[MAX_FILLS]
     cdef Py_buffer _held[MAX_FILLS]  # the memory of each
+    cdef list _followers  # what may follow each, or None
     cdef int _fill_count
     cdef readonly bint polling
 
@@ -87,6 +92,7 @@ cdef class Poller:
     def __cinit__(self):
         self._epoll = self._event = -1
         self._watched = {}
+        self._followers = [None] * MAX_FILLS
         self._epoll = kclient_epoll()
         if self._epoll >= 0:
             self._event = kclient_eventfd()
@@ -94,9 +100,11 @@ cdef class Poller:
             PyErr_SetFromErrno(OSError)
 
     def __dealloc__(self):
+        # The collector may have taken what other objects hold already, so nothing but memory is looked at.
         self._shut()
         while self._fill_count:
-            self._drop(0)
+            self._fill_count -= 1
+            PyBuffer_Release(&self._held[self._fill_count])
 
     def register(self, sock, int events, data):
         cdef int fd = self._checked(sock, events)
@@ -165,7 +173,7 @@ cdef class Poller:
                 self._rung = True
                 kclient_ring(self._event)
 
-    def expect(self, sock, buffer, bint framed=False):
+    def expect(self, sock, buffer, bint framed=False, PreparedFetch then=None):
         cdef int fd = self._checked(sock, BOTH)
         cdef kclient_fill* fill
         if self._fill_of(fd) >= 0:
@@ -186,6 +194,8 @@ cdef class Poller:
             fill.left -= LENGTH_BYTES
         fill.got = 0
         fill.error = 0
+        fill.then = NULL if then is None or not framed else &then.fetch
+        self._followers[self._fill_count] = then
         self._fill_count += 1
 
     def taken(self, sock):
@@ -215,6 +225,8 @@ cdef class Poller:
             self._fill_count -= 1
             self._fills[number] = self._fills[self._fill_count]
             self._held[number] = self._held[self._fill_count]
+            self._followers[number] = self._followers[self._fill_count]
+            self._followers[self._fill_count] = None
             PyBuffer_Release(&held)
         return 0
 

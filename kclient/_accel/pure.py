@@ -9,6 +9,7 @@ from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_partitions import key_partitions
 from kclient._accel.pure_poller import FrameMemory, Poller
+from kclient._accel.pure_prepared import PreparedFetch
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
@@ -18,6 +19,7 @@ __all__ = [
     "FrameMemory",
     "Future",
     "Poller",
+    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

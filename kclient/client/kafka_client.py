@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from kclient._accel import PreparedFetch
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
@@ -62,6 +63,16 @@ class KafkaClient(Protocol):
 
     def send(self, request: ClientRequest, now_ms: int) -> None:
         """Queue `request`; raises IllegalStateError unless `ready` said that its node can take it."""
+
+    def frame_of(self, request: ClientRequest, version: int) -> bytes:
+        """What would be written for `request` in this version, with its length."""
+
+    def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
+        """Have `prepared`, the frame of `request`, written as soon as the answer is there that it is armed for.
+
+        The request is in flight from then on; `prepared.followed` says so. It takes the place of one that has not
+        been sent, and is forgotten without a word when the connection ends before.
+        """
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         """Do I/O, waiting at most `timeout_ms`; returns what was completed, after running each callback.

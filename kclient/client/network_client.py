@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kclient._accel import PreparedFetch
 from kclient.client.api_versions import ApiVersionsNegotiation, NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
@@ -74,6 +75,7 @@ class NetworkClient:
         self._negotiations: dict[int, ApiVersionsNegotiation] = {}
         self._to_negotiate: dict[int, ApiVersionsNegotiation] = {}
         self._done: list[ClientResponse] = []  # completed outside of poll
+        self._follow_ups: dict[int, tuple[ClientRequest, int]] = {}
         self._correlation_id = 0
         self._next_check_ms = WAIT_FOR_EVENT_MS
         self._closed = False
@@ -200,6 +202,14 @@ class NetworkClient:
         except UnsupportedVersionError as error:
             self._updater.handle_failure(now_ms, error)
 
+    def frame_of(self, request: ClientRequest, version: int) -> bytes:
+        message = request.build(version)
+        return b"".join(request_buffers(message, version, request.correlation_id, self._client_id))
+
+    def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
+        self._follow_ups[request.node_id] = request, version
+        self._selector.prepare(str(request.node_id), prepared)
+
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         if self._closed or fork.generation != self._generation:
             self._check_usable()
@@ -213,6 +223,8 @@ class NetworkClient:
         selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
         now_ms = self._time.monotonic_ms()
         responses, self._done = self._done, []
+        if selector.followed:
+            self._handle_followed(now_ms)
         if selector.completed_sends:
             self._handle_completed_sends(responses, now_ms)
         if selector.completed_receives:
@@ -297,8 +309,13 @@ class NetworkClient:
         self, request: ClientRequest, message: Any, version: int, now_ms: int, internal: bool = False
     ) -> None:
         send = NetworkSend(request_buffers(message, version, request.correlation_id, self._client_id))
-        deadline_ms = now_ms + request.timeout_ms
         self._selector.send(str(request.node_id), send)
+        self._add_in_flight(request, version, send, now_ms, internal)
+
+    def _add_in_flight(
+        self, request: ClientRequest, version: int, send: NetworkSend, now_ms: int, internal: bool = False
+    ) -> None:
+        deadline_ms = now_ms + request.timeout_ms
         self._in_flight.add(InFlightRequest(request, version, send, now_ms, deadline_ms, internal))
         self._check_by(deadline_ms)
 
@@ -317,6 +334,12 @@ class NetworkClient:
                 error=error,
             )
         )
+
+    def _handle_followed(self, now_ms: int) -> None:
+        # Before the answers that they follow: whatever those bring, these are on their way.
+        for channel_id, send in self._selector.followed.items():
+            request, version = self._follow_ups.pop(int(channel_id))
+            self._add_in_flight(request, version, send, now_ms)
 
     def _handle_completed_sends(self, responses: list[ClientResponse], now_ms: int) -> None:
         for channel_id in self._selector.completed_sends:
@@ -459,6 +482,7 @@ class NetworkClient:
         self._states.disconnected(node_id, now_ms, refused)
         self._versions.pop(node_id, None)
         self._to_negotiate.pop(node_id, None)
+        self._follow_ups.pop(node_id, None)
         if error is not None:
             self._updater.handle_connection_failure(self._reports.ended(node_id, state, error, now_ms))
         for in_flight in self._in_flight.clear(node_id):
@@ -507,6 +531,7 @@ class NetworkClient:
         self._versions.pop(node_id, None)
         self._negotiations.pop(node_id, None)
         self._to_negotiate.pop(node_id, None)
+        self._follow_ups.pop(node_id, None)
 
     def _check_by(self, deadline_ms: int) -> None:
         self._next_check_ms = min(self._next_check_ms, deadline_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
+from kclient._accel import PreparedFetch
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
 from kclient.network.receive import NetworkReceive
@@ -74,6 +75,7 @@ class KafkaChannel:
         "interest",
         "muted",
         "peer",
+        "prepared",
         "ready",
         "transport",
     )
@@ -91,6 +93,8 @@ class KafkaChannel:
         """The events its Selector has registered; only the Selector changes it."""
         self.expecting = False
         """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
+        self.prepared: PreparedFetch | None = None
+        """What may follow an answer; only the Selector changes it."""
         self.ready = False
         """True while frames of the application can be exchanged. Here and below: to be read, changed by the methods."""
         self.muted = False

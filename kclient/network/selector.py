@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from kclient._accel import Poller
+from kclient._accel import Poller, PreparedFetch
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
@@ -29,7 +29,8 @@ _IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 class Selector:
     """Owns channels and reports their events. Belongs to one thread; only `wakeup` may be called from any.
 
-    Results of the last `poll`: `completed_sends` and `completed_receives` by channel id, `connected` ids
+    Results of the last `poll`: `completed_sends` and `completed_receives` by channel id, `followed` with the sends that
+    `prepare` had written after an answer, also by channel id, `connected` ids
     (ready for frames: TCP, handshake and authentication are over), `disconnected` ids with the reason. A
     channel closed by `close_channel` is not reported. `connections_max_idle_ms` and `max_receive_bytes` are
     unlimited when negative.
@@ -49,6 +50,7 @@ class Selector:
     ) -> None:
         self.completed_sends: dict[str, NetworkSend] = {}
         self.completed_receives: dict[str, NetworkReceive] = {}
+        self.followed: dict[str, NetworkSend] = {}
         self.connected: list[str] = []
         self.disconnected: dict[str, KafkaError] = {}
         self._max_receive_bytes = max_receive_bytes
@@ -61,6 +63,7 @@ class Selector:
         self._channels: dict[str, KafkaChannel] = {}
         self._connected_at_once: list[KafkaChannel] = []
         self._to_write: list[KafkaChannel] = []
+        self._to_expect: list[KafkaChannel] = []
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
         self._closed = False
@@ -135,6 +138,12 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
+    def prepare(self, channel_id: str, prepared: PreparedFetch) -> None:
+        """Write `prepared` as soon as the answer comes for which it is armed, and report it in `followed`."""
+        channel = self._channels.get(channel_id)
+        if channel is not None:
+            channel.prepared = prepared
+
     def poll(self, timeout_ms: int, *, return_after_send: bool = True) -> None:
         """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever.
 
@@ -145,6 +154,7 @@ class Selector:
             raise IllegalStateError("The selector is closed")
         self.completed_sends.clear()
         self.completed_receives.clear()
+        self.followed.clear()
         self.connected.clear()
         self.disconnected.clear()
         self._overlooked = 0
@@ -155,6 +165,8 @@ class Selector:
                 self._overlooked = len(self.completed_sends)
             if self._has_results():
                 timeout_ms = 0
+        if self._to_expect:
+            self._expect_answers()
         if self._buffered:
             timeout_ms = 0
         deadline_ms = None if timeout_ms <= 0 else now_ms + timeout_ms
@@ -240,6 +252,7 @@ class Selector:
             self._forget(channel, ChannelState.LOCAL_CLOSE)
             self.completed_sends.pop(channel_id, None)
             self.completed_receives.pop(channel_id, None)
+            self.followed.pop(channel_id, None)
 
     def close(self, channel_id: str | None = None) -> None:
         """Close one connection, or, without an id, everything; the Selector cannot be used afterwards."""
@@ -351,6 +364,8 @@ class Selector:
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive
+            if channel.prepared is not None:
+                self._follow(channel, channel.prepared, receive)
         else:
             rest = channel.expected()
             if rest is not None:
@@ -363,15 +378,30 @@ class Selector:
         send = channel.write()
         if send is not None:
             self.completed_sends[channel.id] = send
-            self._expect_answer(channel)
+            if self._poller.RECEIVES:
+                self._to_expect.append(channel)
+        elif channel.prepared is not None and channel.has_send:
+            channel.prepared.disarm()  # nothing may be written into the middle of this
 
-    def _expect_answer(self, channel: KafkaChannel) -> None:
+    def _follow(self, channel: KafkaChannel, prepared: PreparedFetch, receive: NetworkReceive) -> None:
+        """Write `prepared` if it follows what was received, and a poll has not done so."""
+        if not prepared.followed and (channel.has_send or not prepared.follow(receive.payload)):
+            return
+        channel.prepared = None
+        self.followed[channel.id] = send = NetworkSend((prepared.unwritten(),))
+        channel.set_send(send)
+        self._write(channel)
+
+    def _expect_answers(self) -> None:
         """Have polls receive what comes next as a whole, if the last frame was large: fetches follow each other."""
-        if self._poller.RECEIVES and channel.ready and not channel.muted and not channel.expecting:
-            memory = channel.expected_ahead()
-            if memory is not None:
-                channel.expecting = True
-                self._poller.expect(channel.transport.sock, memory, framed=True)
+        channels, self._to_expect = self._to_expect, []
+        for channel in channels:
+            # One that was closed meanwhile is not ready.
+            if channel.ready and not channel.muted and not channel.expecting:
+                memory = channel.expected_ahead()
+                if memory is not None:
+                    channel.expecting = True
+                    self._poller.expect(channel.transport.sock, memory, True, channel.prepared)
 
     def _handle_buffered(self, now_ms: int) -> None:
         waiting, self._buffered = self._buffered, {}

@@ -35,6 +35,8 @@ class FetchBuffer:
         """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
         self._torn = False
         self._waiting = False
+        self.occupied = bytearray(1)
+        """Its one byte is not 0 while there is any data; for who looks without the lock, and can do with a guess."""
         self._refused = False
         self.room_made = False
         """Set when there is room again that the I/O thread did not find; for the application, who tells it."""
@@ -48,6 +50,7 @@ class FetchBuffer:
         turns = [tp for tp in self._turns if tp in self._chains]
         self._turns = deque([*turns, *(tp for tp in self._chains if tp not in turns)])
         self._bytes = sum(fetch.size for chain in self._chains.values() for fetch in chain)
+        self.occupied[0] = bool(self._chains)
         self._torn = False
 
     # The I/O thread's side.
@@ -64,6 +67,7 @@ class FetchBuffer:
                     self._turns.append(fetch.tp)
                 chain.append(fetch)
                 self._bytes += fetch.size
+            self.occupied[0] = bool(self._chains)
             self._signal()
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
@@ -114,6 +118,7 @@ class FetchBuffer:
                 self._turns.append(fetch.tp)
             else:
                 del self._chains[fetch.tp]
+                self.occupied[0] = bool(self._chains)
             self._torn = False
 
     def discard(self, tp: TopicPartition) -> None:
@@ -127,6 +132,7 @@ class FetchBuffer:
             self._torn = True
             self._bytes -= sum(fetch.size for fetch in self._chains.pop(tp))
             self._turns.remove(tp)
+            self.occupied[0] = bool(self._chains)
             self._torn = False
 
     def retain(self, partitions: Collection[TopicPartition]) -> None:

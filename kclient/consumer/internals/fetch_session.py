@@ -27,7 +27,7 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _MAX_EPOCH: Final = 2**31 - 1
-_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
 _NO_ID: Final = Uuid.ZERO.bytes
@@ -54,11 +54,11 @@ class SessionFetch(NamedTuple):
     @property
     def max_version(self) -> int | None:
         """The newest version that can carry it: without an identifier for every topic, names have to be sent."""
-        return None if self.has_topic_ids else _FIRST_VERSION_WITH_TOPIC_IDS - 1
+        return None if self.has_topic_ids else FIRST_VERSION_WITH_TOPIC_IDS - 1
 
     def fill(self, request: FetchRequest, version: int) -> FetchRequest:
         """Put session, partitions and forgotten partitions into `request` for `version`."""
-        by_id = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+        by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
         request.session_id = self.session_id
         request.session_epoch = self.epoch
         topics: dict[str, FetchTopic] = {}
@@ -96,13 +96,14 @@ class SessionFetch(NamedTuple):
 class FetchSession:
     """The fetch session with one broker. Used by the I/O thread; at most one fetch is under way."""
 
-    __slots__ = ("_epoch", "_id", "_log", "_node_id", "_partitions", "_topic_names", "_used_topic_ids")
+    __slots__ = ("_id", "_log", "_node_id", "_partitions", "_topic_names", "_used_topic_ids", "epoch")
 
     def __init__(self, node_id: int, log_context: LogContext) -> None:
         self._node_id = node_id
         self._log = log_context.logger(__name__)
         self._id = NO_SESSION
-        self._epoch = INITIAL_EPOCH
+        self.epoch = INITIAL_EPOCH
+        """That of the next fetch, or, while one is under way, of that one."""
         self._partitions: dict[TopicPartition, WantedPartition] = {}
         self._topic_names: dict[bytes, str] = {}  # by the bytes of the identifier
         self._used_topic_ids = False
@@ -112,16 +113,29 @@ class FetchSession:
         """Whether the broker keeps a session for this client."""
         return self._id != NO_SESSION
 
+    def to_follow(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch | None:
+        """The fetch that may follow the one under way, which says `wanted` of each of its partitions.
+
+        None if the answer has to be seen before: it opens a session, or topics are not named by their identifiers.
+        """
+        if self._id == NO_SESSION or self.epoch == INITIAL_EPOCH or not self._used_topic_ids:
+            return None
+        return SessionFetch(self._id, _next(self.epoch), wanted, (), True)
+
+    def follow(self, wanted: Mapping[TopicPartition, WantedPartition]) -> None:
+        """A fetch of the partitions that the session has was sent, and says `wanted` of them."""
+        self._partitions = dict(wanted)
+
     def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
         """What to send so that the session holds exactly `wanted`."""
         has_topic_ids = True
         for want in wanted.values():
             if want.topic_id.bytes == _NO_ID:
                 has_topic_ids = False
-        if self._epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
+        if self.epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
             self._start_over()  # a session knows its topics either by name or by identifier
         to_forget: list[tuple[TopicPartition, Uuid]] = []
-        if self._epoch == INITIAL_EPOCH:
+        if self.epoch == INITIAL_EPOCH:
             self._used_topic_ids = has_topic_ids
             to_send = dict(wanted)
         else:
@@ -143,7 +157,7 @@ class FetchSession:
         if has_topic_ids:
             for tp, want in wanted.items():
                 self._topic_names[want.topic_id.bytes] = tp.topic
-        return SessionFetch(self._id, self._epoch, to_send, tuple(to_forget), has_topic_ids)
+        return SessionFetch(self._id, self.epoch, to_send, tuple(to_forget), has_topic_ids)
 
     def build_close(self) -> SessionFetch:
         """What tells the broker that the session is over."""
@@ -162,10 +176,10 @@ class FetchSession:
             )
             if response.error_code == Errors.FETCH_SESSION_ID_NOT_FOUND:
                 self._id = NO_SESSION
-            self._epoch = INITIAL_EPOCH
+            self.epoch = INITIAL_EPOCH
             return None
         found = self._resolve(response, version)
-        complete = self._epoch != INITIAL_EPOCH or (
+        complete = self.epoch != INITIAL_EPOCH or (
             found is not None and found.keys() == self._partitions.keys()
         )
         if found is None or not complete or not found.keys() <= self._partitions.keys():
@@ -173,18 +187,18 @@ class FetchSession:
                 "Broker %d answered fetch session %d (epoch %d) for other partitions than asked; starting a new one",
                 self._node_id,
                 self._id,
-                self._epoch,
+                self.epoch,
             )
             self._start_over()
             return None
-        if self._epoch == INITIAL_EPOCH:
+        if self.epoch == INITIAL_EPOCH:
             self._id = response.session_id
-            self._epoch = INITIAL_EPOCH if response.session_id == NO_SESSION else 1
+            self.epoch = INITIAL_EPOCH if response.session_id == NO_SESSION else 1
         elif response.session_id == NO_SESSION:
             # The broker evicted the session, but answered for what it had.
-            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
+            self._id, self.epoch = NO_SESSION, INITIAL_EPOCH
         else:
-            self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
+            self.epoch = _next(self.epoch)
         return found
 
     def on_error(self) -> None:
@@ -193,7 +207,7 @@ class FetchSession:
 
     def _start_over(self) -> None:
         # Naming the old session with the first epoch lets the broker drop it at once.
-        self._epoch = INITIAL_EPOCH
+        self.epoch = INITIAL_EPOCH
 
     def _resolve(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
         found: dict[TopicPartition, PartitionData] = {}
@@ -206,6 +220,10 @@ class FetchSession:
         return found
 
     def _name_of(self, topic: FetchableTopicResponse, version: int) -> str | None:
-        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return self._topic_names.get(topic.topic_id.bytes)
         return topic.topic
+
+
+def _next(epoch: int) -> int:
+    return 1 if epoch == _MAX_EPOCH else epoch + 1

@@ -7,13 +7,19 @@ from typing import Any
 import attrs
 
 from kclient.client.metadata import Metadata
-from kclient.client.requests import ClientResponse
+from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
-from kclient.consumer.internals.fetch_session import FetchSession, SessionFetch, WantedPartition
+from kclient.consumer.internals.fetch_session import (
+    INITIAL_EPOCH,
+    FetchSession,
+    SessionFetch,
+    WantedPartition,
+)
+from kclient.consumer.internals.fetch_template import MAX_PARTITIONS, FetchTemplate
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.partition_state import FetchPosition
 from kclient.consumer.internals.request_manager import NEVER, RequestSender
@@ -57,11 +63,28 @@ class FetchSettings:
     decode: DecodeSettings
 
 
+@attrs.define(eq=False)
+class _Flight:
+    """A fetch under way: what it asks for, whether its answer is of any use, and what may follow that."""
+
+    node: Node
+    wanted: dict[TopicPartition, WantedPartition]
+    useful: bool
+    epoch: int = INITIAL_EPOCH
+    """Of a follower, in its session."""
+    correlation_id: int = -1
+    follower: _Flight | None = None
+    template: FetchTemplate | None = None
+    """The follower's."""
+
+
 class Fetcher:
     """Sends Fetch requests and puts what comes back into the buffer, undecoded. Belongs to the I/O thread.
 
-    One fetch a broker is under way. A partition is fetched on behind what is buffered of it, until the buffer has
-    enough, so the application finds the next data there when it is through with the last.
+    One fetch a broker is under way, and the one after it is prepared: if the answer is nothing out of the ordinary and
+    the application waits for it, the next fetch goes out before anything is done with that. A partition is fetched on
+    behind what is buffered of it, until the buffer has enough, so the application finds the next data there when it is
+    through with the last.
     """
 
     def __init__(
@@ -87,13 +110,15 @@ class Fetcher:
         self._log = log_context.logger(__name__)
         self._warning = RepeatedWarning(self._log)
         self._sessions: dict[int, FetchSession] = {}
-        self._in_flight: set[int] = set()
+        self._flights: dict[int, _Flight] = {}  # by node id
+        self._templates: dict[int, FetchTemplate] = {}
         self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
         self._retry_ms: dict[TopicPartition, int] = {}
         self._held_since_ms: dict[int, int] = {}  # by node id
 
     def poll(self, now_ms: int) -> int:
-        """Send a fetch to each broker that can take one and has something to give."""
+        """Send a fetch to each broker that can take one and has something to give, and prepare the next one."""
+        ahead: dict[int, dict[TopicPartition, WantedPartition]] = {}
         wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
         nodes: dict[int, Node] = {}
         full: set[int] = set()
@@ -111,15 +136,20 @@ class Fetcher:
                 self._metadata.request_update()
             elif offset is None:
                 full.add(node.id)
-            elif node.id not in self._in_flight:
+            elif node.id not in self._flights:
                 nodes[node.id] = node
                 wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
+            elif self._flights[node.id].follower is None:
+                ahead.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
         if self._held_since_ms:
             for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
                 del self._held_since_ms[node_id]
         for node_id, partitions in wanted.items():
             held_ms = self._hold_back(node_id, now_ms) if node_id in full else 0
             wait_ms = min(wait_ms, held_ms or self._try_send(nodes[node_id], partitions, now_ms))
+        for node_id, partitions in ahead.items():
+            if node_id not in full:
+                self._prepare(node_id, partitions, now_ms)
         return wait_ms
 
     def _hold_back(self, node_id: int, now_ms: int) -> int:
@@ -139,7 +169,7 @@ class Fetcher:
         for node_id, session in self._sessions.items():
             node = self._metadata.fetch().node_by_id(node_id)
             if session.is_open and node is not None and self._client.is_ready(node, now_ms):
-                self._send(node, session.build_close(), None, now_ms)
+                self._send(_Flight(node, {}, useful=False), session.build_close(), now_ms)
 
     # Sending.
 
@@ -173,7 +203,8 @@ class Fetcher:
         session = self._sessions.get(node.id)
         if session is None:
             session = self._sessions[node.id] = FetchSession(node.id, self._log_context)
-        self._send(node, session.build(partitions), partitions, now_ms)
+        self._send(_Flight(node, partitions, useful=True), session.build(partitions), now_ms)
+        self._prepare(node.id, partitions, now_ms)
         return NEVER
 
     def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
@@ -189,13 +220,13 @@ class Fetcher:
         self._warning.warn(f"node {node.id}", f"Broker {node} cannot be reached for fetches", now_ms)
         return wait_ms
 
-    def _send(
-        self,
-        node: Node,
-        fetch: SessionFetch,
-        partitions: dict[TopicPartition, WantedPartition] | None,
-        now_ms: int,
-    ) -> None:
+    def _send(self, flight: _Flight, fetch: SessionFetch, now_ms: int) -> None:
+        self._flights[flight.node.id] = flight
+        self._client.send(self._new_request(flight, fetch, now_ms), now_ms)
+        for tp in fetch.to_send:
+            self._subscriptions.move_to_end(tp)
+
+    def _new_request(self, flight: _Flight, fetch: SessionFetch, now_ms: int) -> ClientRequest:
         settings = self._settings
 
         def build(version: int) -> FetchRequest:
@@ -208,25 +239,61 @@ class Fetcher:
             )
             return fetch.fill(request, version)
 
-        def on_complete(response: ClientResponse) -> None:
-            self._in_flight.discard(node.id)
-            if partitions is not None:
-                self._on_response(node, partitions, response)
-
         request = self._client.new_request(
-            node.id,
+            flight.node.id,
             build,
             now_ms,
             api_key=ApiKeys.FETCH,
-            on_complete=on_complete,
+            on_complete=lambda response: self._on_complete(flight, response),
             max_version=fetch.max_version,
         )
-        self._in_flight.add(node.id)
-        self._client.send(request, now_ms)
-        for tp in fetch.to_send:
-            self._subscriptions.move_to_end(tp)
+        flight.correlation_id = request.correlation_id
+        return request
+
+    # Preparing.
+
+    def _prepare(self, node_id: int, wanted: dict[TopicPartition, WantedPartition], now_ms: int) -> None:
+        """Have a fetch of what is `wanted` follow the one under way, if that is of the same partitions."""
+        flight, session = self._flights[node_id], self._sessions[node_id]
+        versions = self._client.api_versions(node_id)
+        fetch = session.to_follow(wanted)
+        if fetch is None or versions is None or flight.wanted.keys() != wanted.keys():
+            return
+        version = versions.usable_version(ApiKeys.FETCH)
+        if len(wanted) > MAX_PARTITIONS or version not in FetchTemplate.VERSIONS:
+            return
+        follower = _Flight(flight.node, wanted, useful=False, epoch=fetch.epoch)
+        request = self._new_request(follower, fetch, now_ms)
+        template = self._templates.get(node_id)
+        if template is None or not template.suits(fetch.session_id, wanted):
+            frame = self._client.frame_of(request, version)
+            template = FetchTemplate(frame, version, fetch.session_id, wanted, self._buffer.occupied)
+            self._templates[node_id] = template
+        template.arm(flight.correlation_id, flight.wanted, request.correlation_id, fetch.epoch)
+        flight.follower, flight.template = follower, template
+        self._client.follow_up(request, version, template.prepared)
 
     # Receiving.
+
+    def _on_complete(self, flight: _Flight, response: ClientResponse) -> None:
+        node, template = flight.node, flight.template
+        if template is None or not template.prepared.followed:
+            del self._flights[node.id]
+            if flight.useful:
+                self._on_response(node, flight.wanted, response)
+            return
+        assert flight.follower is not None
+        follower = self._flights[node.id] = flight.follower
+        self._on_response(node, flight.wanted, response)
+        session = self._sessions[node.id]
+        if session.epoch != follower.epoch:
+            return  # the answer was of no use after all, and that to the follower will not be either
+        follower.useful = True
+        follower.wanted = template.filled_in(follower.wanted)
+        session.follow(follower.wanted)
+        for tp, wanted in follower.wanted.items():
+            if wanted.fetch_offset != flight.wanted[tp].fetch_offset:
+                self._subscriptions.move_to_end(tp)
 
     def _on_response(
         self, node: Node, partitions: dict[TopicPartition, WantedPartition], response: ClientResponse
@@ -259,7 +326,7 @@ class Fetcher:
             self._metadata.update_partition_leadership(hints, endpoints)
         if completed:
             self._buffer.add(completed)
-        sizes = [fetch.size for fetch in completed if fetch.size]
+        sizes = [size for fetch in completed if (size := fetch.size)]
         self._metrics.fetched(response.latency_ms, message.throttle_time_ms, sizes)
 
     def _on_failure(

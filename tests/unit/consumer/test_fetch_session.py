@@ -148,7 +148,7 @@ def test_an_evicted_session_still_gives_what_it_answered(session: FetchSession) 
 
 def test_the_epoch_wraps_to_one_because_zero_begins_a_session(session: FetchSession) -> None:
     begun(session, a=1)
-    session._epoch = 2**31 - 1
+    session.epoch = 2**31 - 1
     assert session.build(wanted(a=1)).epoch == 2**31 - 1
     session.on_response(answer(), 16)
     assert session.build(wanted(a=1)).epoch == 1
