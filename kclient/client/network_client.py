@@ -75,7 +75,7 @@ class NetworkClient:
         self._negotiations: dict[int, ApiVersionsNegotiation] = {}
         self._to_negotiate: dict[int, ApiVersionsNegotiation] = {}
         self._done: list[ClientResponse] = []  # completed outside of poll
-        self._follow_ups: dict[int, tuple[ClientRequest, int]] = {}
+        self._follow_ups: dict[int, tuple[ClientRequest, int, PreparedFetch]] = {}
         self._correlation_id = 0
         self._next_check_ms = WAIT_FOR_EVENT_MS
         self._closed = False
@@ -207,7 +207,9 @@ class NetworkClient:
         return b"".join(request_buffers(message, version, request.correlation_id, self._client_id))
 
     def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
-        self._follow_ups[request.node_id] = request, version
+        self._follow_ups[request.node_id] = request, version, prepared
+        if self._states.throttle_delay_ms(request.node_id, request.created_ms):
+            prepared.disarm()
         self._selector.prepare(str(request.node_id), prepared)
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
@@ -338,7 +340,7 @@ class NetworkClient:
     def _handle_followed(self, now_ms: int) -> None:
         # Before the answers that they follow: whatever those bring, these are on their way.
         for channel_id, send in self._selector.followed.items():
-            request, version = self._follow_ups.pop(int(channel_id))
+            request, version, _ = self._follow_ups.pop(int(channel_id))
             self._add_in_flight(request, version, send, now_ms)
 
     def _handle_completed_sends(self, responses: list[ClientResponse], now_ms: int) -> None:
@@ -456,6 +458,8 @@ class NetworkClient:
         self._log.debug("%s asks for silence for %d ms", self._reports.describe(node_id), throttle_ms)
         self._states.throttle(node_id, now_ms + throttle_ms)
         self._in_flight.extend_deadlines(node_id, throttle_ms)
+        if node_id in self._follow_ups:
+            self._follow_ups[node_id][2].disarm()  # whoever sends it in the usual way asks first
 
     def _break(self, responses: list[ClientResponse], node_id: int, now_ms: int, error: KafkaError) -> None:
         """The stream of this connection can no longer be trusted, or is of no use: close it."""

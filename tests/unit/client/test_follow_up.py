@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from kclient.common.uuid import Uuid
 from kclient.consumer.internals.fetch_session import SessionFetch, WantedPartition
 from kclient.consumer.internals.fetch_template import FetchTemplate
 from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.utils.time import SYSTEM_TIME
@@ -90,6 +92,40 @@ def test_an_answer_out_of_the_ordinary_is_followed_by_nothing() -> None:
         assert not template.prepared.followed
         assert not driven.client.has_in_flight()
         assert len(broker.received(ApiKeys.FETCH)) == 1
+
+
+def test_nothing_follows_once_the_broker_has_asked_for_silence() -> None:
+    with ScriptedBroker() as broker, DrivenClient(broker.bootstrap) as driven:
+        fetch_sent = threading.Event()
+
+        def beat(header: Any, message: Any) -> HeartbeatResponse:
+            assert fetch_sent.wait(20)
+            return HeartbeatResponse(throttle_time_ms=60_000)
+
+        broker.on(ApiKeys.HEARTBEAT, beat)
+        broker.answer(ApiKeys.FETCH, records(0, 3))
+        driven.node()
+        driven.send(HeartbeatRequest(group_id="g"))
+        _, template = send_with_follower(driven)
+        fetch_sent.set()
+        assert driven.take().message == HeartbeatResponse(throttle_time_ms=60_000)
+        assert driven.take().message == records(0, 3)
+        assert not template.prepared.followed
+        assert not driven.client.has_in_flight()
+
+
+def test_nothing_is_prepared_for_a_broker_that_has_asked_for_silence() -> None:
+    with ScriptedBroker() as broker, DrivenClient(broker.bootstrap) as driven:
+        broker.on(ApiKeys.HEARTBEAT, lambda header, message: HeartbeatResponse(throttle_time_ms=60_000))
+        driven.call(HeartbeatRequest(group_id="g"))
+        now_ms = SYSTEM_TIME.monotonic_ms()
+        follower = driven.client.new_request(0, fetch_of(2), now_ms)
+        template = FetchTemplate(driven.client.frame_of(follower, 18), 18, SESSION, WANTED, bytearray(1))
+        template.arm(1, WANTED, follower.correlation_id, 2)
+        driven.client.follow_up(follower, 18, template.prepared)
+        assert not template.prepared.follow(
+            b"".join(response_buffers(records(0, 3), ApiKeys.FETCH, 18, 1))[4:]
+        )
 
 
 def test_it_fails_with_its_connection_and_does_not_outlive_it() -> None:
