@@ -166,6 +166,8 @@ class Fetcher:
 
     def close(self, now_ms: int) -> None:
         """Tell the brokers that the sessions are over; they would keep them in memory for a while otherwise."""
+        for template in self._templates.values():
+            template.prepared.disarm()
         for node_id, session in self._sessions.items():
             node = self._metadata.fetch().node_by_id(node_id)
             if session.is_open and node is not None and self._client.is_ready(node, now_ms):
@@ -278,7 +280,7 @@ class Fetcher:
     def _on_complete(self, flight: _Flight, response: ClientResponse) -> None:
         node, template = flight.node, flight.template
         if template is None or not template.prepared.followed:
-            del self._flights[node.id]
+            self._flights.pop(node.id, None)  # closing, one more is under way
             if flight.useful:
                 self._on_response(node, flight.wanted, response)
             return

@@ -268,8 +268,16 @@ def test_more_partitions_than_a_template_holds_are_fetched_in_the_usual_way(
     assert len(list(rig.consumer.poll(200))) == 5
 
 
-def test_closing_ends_the_session_whatever_is_prepared(rig: Any, broker: SessionBroker) -> None:
+def test_closing_ends_the_session_whatever_is_prepared_and_answered_meanwhile(
+    rig: Any, broker: SessionBroker
+) -> None:
     rig.fill(T0, 5)
     until_it_waits(rig, T0)
     rig.network._fetcher.close(rig.time.monotonic_ms())
     assert fetches(rig)[-1].session_epoch == -1
+    rig.fill(T0, 10)
+    rig.time.advance(1000)
+    rig.answer()
+    rig.answer()
+    assert waiting(rig) == []
+    rig.client.poll(0, rig.time.monotonic_ms())  # raises what a callback raises
