@@ -255,11 +255,11 @@ class Fetcher:
     # Preparing.
 
     def _prepare(self, node_id: int, wanted: dict[TopicPartition, WantedPartition], now_ms: int) -> None:
-        """Have a fetch of what is `wanted` follow the one under way, if that is of the same partitions."""
+        """Have a fetch of the same follow the one under way, if that is of what is `wanted` still."""
         flight, session = self._flights[node_id], self._sessions[node_id]
         versions = self._client.api_versions(node_id)
         fetch = session.to_follow(wanted)
-        if fetch is None or versions is None or flight.wanted.keys() != wanted.keys():
+        if fetch is None or versions is None or not _at_the_same_offsets(flight.wanted, wanted):
             return
         version = versions.usable_version(ApiKeys.FETCH)
         if len(wanted) > MAX_PARTITIONS or version not in FetchTemplate.VERSIONS:
@@ -438,3 +438,12 @@ class Fetcher:
         self._log.info("Offset %d of %s is out of range", wanted.fetch_offset, tp)
         if self._subscriptions.refuse_position(tp, position, error):
             self._buffer.wakeup()
+
+
+def _at_the_same_offsets(
+    first: dict[TopicPartition, WantedPartition], second: dict[TopicPartition, WantedPartition]
+) -> bool:
+    """Whether both are of the same partitions, and after a seek, say, not of other offsets."""
+    if first.keys() != second.keys():
+        return False
+    return all(wanted.fetch_offset == second[tp].fetch_offset for tp, wanted in first.items())

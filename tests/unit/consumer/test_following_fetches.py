@@ -202,6 +202,25 @@ def test_seeking_meanwhile_reads_from_there_and_nothing_of_what_followed(
     assert [record.offset for _ in range(9) for record in rig.consumer.poll(100)] == list(range(3, 40))
 
 
+def test_a_seek_makes_no_more_than_one_follower_stale(rig: Any, broker: SessionBroker) -> None:
+    rig.fill(T0, 5)
+    until_it_waits(rig, T0)
+    rig.fill(T0, 500)
+    answer_alone(rig)
+    for _ in range(3):
+        rig.network.run_once()  # the follower's follower is prepared
+    rig.consumer.seek(T0, 2)
+    before = len(fetches(rig))
+    assert list(rig.consumer.poll(0)) == []
+    for _ in range(4):
+        answer_alone(rig)
+        rig.network.run_once()
+        rig.network.run_once()
+    later = [asked(request).get(0) for request in fetches(rig)[before:]]
+    assert later[:2] == [15, 2]
+    assert [record.offset for record in rig.consumer.poll(500)] == [2, 3, 4, 5, 6]
+
+
 def test_a_new_leader_epoch_is_told_by_the_fetch_after_the_next(rig: Any, broker: SessionBroker) -> None:
     rig.fill(T0, 5)
     until_it_waits(rig, T0)
