@@ -73,13 +73,22 @@ def test_it_is_in_flight_when_its_answer_before_is_told_and_answered_as_itself(c
 
 def test_requests_sent_in_between_are_answered_in_the_order_of_the_wire() -> None:
     with ScriptedBroker() as broker, DrivenClient(broker.bootstrap) as driven:
-        broker.answer(ApiKeys.FETCH, records(0, 3), records(3, 2))
+        heartbeat_sent = threading.Event()
+
+        def once_the_heartbeat_is_sent(header: Any, message: Any) -> FetchResponse:
+            assert heartbeat_sent.wait(20)
+            return records(0, 3)
+
+        broker.once(ApiKeys.FETCH, once_the_heartbeat_is_sent)
+        broker.answer(ApiKeys.FETCH, records(3, 2))
         broker.on(
             ApiKeys.HEARTBEAT, lambda header, message: HeartbeatResponse(error_code=message.generation_id)
         )
         send_with_follower(driven)
         driven.poll_until(lambda: driven.client.ready(driven.node(), SYSTEM_TIME.monotonic_ms()))
         driven.send(HeartbeatRequest(group_id="g", generation_id=9))
+        driven.client.poll(0, SYSTEM_TIME.monotonic_ms())
+        heartbeat_sent.set()
         messages = [driven.take().message for _ in range(3)]
         assert messages == [records(0, 3), HeartbeatResponse(error_code=9), records(3, 2)]
 
