@@ -37,12 +37,26 @@ def records_of(batch: BatchBuilder, base_ts: int, future: type[Future]) -> Itera
         yield timestamp_ms, key, value, headers, future(batch.result, index, about)
 
 
+def _fits(
+    batch: BatchBuilder,
+    timestamp_ms: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[tuple[str, bytes | None], ...],
+) -> bool:
+    """Append the record, unless it is too large, or too far in time from the first one, which was another before."""
+    try:
+        return batch.append(timestamp_ms, key, value, headers) is not None
+    except ValueError:
+        return False
+
+
 def spread(batch: BatchBuilder, limit: int, new_result: Callable[[], BatchResult]) -> list[BatchBuilder]:
     """The records in batches of at most `limit` bytes each, whose results take the place of the batch's."""
     batches: list[BatchBuilder] = []
     starts: list[tuple[int, BatchResult]] = []
     for index, (timestamp_ms, key, value, headers, _) in enumerate(batch.records()):
-        if not batches or batches[-1].append(timestamp_ms, key, value, headers) is None:
+        if not batches or not _fits(batches[-1], timestamp_ms, key, value, headers):
             part = type(batch)(batch.topic, batch.partition, limit, new_result(), batch.created_ms)
             part.append(timestamp_ms, key, value, headers)
             batches.append(part)

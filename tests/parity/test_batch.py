@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from batch_bed import (
@@ -76,6 +76,7 @@ def test_the_same_steps_write_the_same_bytes(
 
 @more
 @given(steps, st.integers(0, 3000), st.sampled_from(list(CompressionType)), st.booleans())
+@example([("append", t, None, None, None, False) for t in (0, -1, 2**63 - 1)], 0, CompressionType.NONE, False)
 def test_splitting_makes_the_same_parts(
     done: list[Any], limit: int, codec: CompressionType, damaged: bool
 ) -> None:
