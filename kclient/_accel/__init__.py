@@ -44,6 +44,8 @@ BatchBuilder = _body.BatchBuilder
 BatchResult = _body.BatchResult
 FrameMemory = _body.FrameMemory
 Future = _body.Future
+Lane = _body.Lane
+LoneResult = _body.LoneResult
 Poller = _body.Poller
 PreparedFetch = _body.PreparedFetch
 RecordReader = _body.RecordReader
@@ -61,6 +63,8 @@ __all__ = [
     "BatchResult",
     "FrameMemory",
     "Future",
+    "Lane",
+    "LoneResult",
     "Poller",
     "PreparedFetch",
     "RecordReader",

@@ -5,7 +5,9 @@ from kclient._accel.pure_batch import encode_record as encode_record
 from kclient._accel.pure_batch_input import Column
 from kclient._accel.pure_ends import end_of_batches as end_of_batches
 from kclient._accel.pure_future import BatchResult as BatchResult
+from kclient._accel.pure_future import LoneResult as LoneResult
 from kclient._accel.pure_hash import Buffer
+from kclient._accel.pure_lane import Lane as Lane
 from kclient._accel.pure_poller import FrameMemory as FrameMemory
 from kclient._accel.pure_poller import Poller as Poller
 from kclient._accel.pure_prepared import PreparedFetch as PreparedFetch
@@ -17,6 +19,8 @@ __all__ = [
     "BatchResult",
     "FrameMemory",
     "Future",
+    "Lane",
+    "LoneResult",
     "Poller",
     "PreparedFetch",
     "RecordReader",

@@ -21,6 +21,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import os
+import time
 
 from kclient._accel.batch cimport hand_over_waiting
 
@@ -47,8 +48,12 @@ cdef extern from "epoll.h":
     int kclient_wait(int epoll, kclient_event* events, int room, int timeout_ms)
     int kclient_wait_released(
         int epoll, kclient_event* events, int room, int timeout_ms, kclient_fill* fills, int fill_count,
-        volatile int* waiting
+        kclient_lane* lane, volatile int* waiting
     )
+    int kclient_lane_state(const kclient_lane* lane)
+    void kclient_lane_enter(kclient_lane* lane, int state)
+    bint kclient_lane_move(kclient_lane* lane, int before, int after)
+    void kclient_lane_wait(kclient_lane* lane, int more)
     void kclient_ring(int fd)
     void kclient_hush(int fd)
     int64_t kclient_now_ms()
@@ -71,6 +76,8 @@ cdef enum:
     MAX_WAIT_MS = 2_000_000_000
     LENGTH_BYTES = 4
 
+include "lane.pxi"
+
 
 @cython.final
 cdef class Poller:
@@ -85,6 +92,8 @@ cdef class Poller:
     cdef Py_buffer _held[MAX_FILLS]  # the memory of each
     cdef list _followers  # what may follow each, or None
     cdef int _fill_count
+    cdef Lane _lent  # for the next poll
+    cdef Lane _lane  # of the one that goes on
     cdef readonly bint polling
 
     RECEIVES = True
@@ -134,6 +143,8 @@ cdef class Poller:
         cdef int count
         cdef int wait_ms
         cdef int64_t deadline_ms = -1
+        cdef Lane lane = self._lent
+        self._lent = None
         if self._epoll < 0:
             raise ValueError("the poller is closed")
         wait_ms = -1 if timeout_ms < 0 else min(timeout_ms, MAX_WAIT_MS)
@@ -155,9 +166,16 @@ cdef class Poller:
                 deadline_ms = kclient_now_ms() + wait_ms
             # Nothing can come between the look at the flag and this: both are under the GIL.
             self.polling = True
+            self._lane = lane
+            if lane is not None:
+                lane.begin()
             count = kclient_wait_released(
-                self._epoll, events, MAX_EVENTS, wait_ms, self._fills, self._fill_count, hand_over_waiting()
+                self._epoll, events, MAX_EVENTS, wait_ms, self._fills, self._fill_count,
+                NULL if lane is None else &lane.lane, hand_over_waiting()
             )
+            if lane is not None:
+                lane.end()
+            self._lane = None
             self.polling = False
             if count == 0:
                 break
@@ -169,6 +187,8 @@ cdef class Poller:
         # Under the GIL all of this is one step: the poll is seen to wait, or will see the flag before it does.
         if not self._woken:
             self._woken = True
+            if self._lane is not None:
+                self._lane.end()
             if self.polling and self._event >= 0:
                 self._rung = True
                 kclient_ring(self._event)
@@ -197,6 +217,13 @@ cdef class Poller:
         fill.then = NULL if then is None or not framed else &then.fetch
         self._followers[self._fill_count] = then
         self._fill_count += 1
+
+    def lend(self, sock, Lane lane not None, int32_t correlation_id, int patrol_ms):
+        cdef int fd = self._checked(sock, BOTH)
+        if fd not in self._watched:
+            raise KeyError(f"file descriptor {fd} is not watched")
+        lane.lend(fd, correlation_id, patrol_ms)
+        self._lent = lane
 
     def taken(self, sock):
         cdef int number = self._fill_of(self._checked(sock, BOTH))

@@ -8,9 +8,12 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kclient._accel.hooks import hooks
+
+if TYPE_CHECKING:
+    from kclient._accel.pure_lane import Lane
 
 log = logging.getLogger(__name__)
 
@@ -106,22 +109,24 @@ class BatchResult:
 
         `error` fails all records; `record_error(i)`, if given, then says the error of the i-th one. Callbacks run
         here, in the order of the records, and before `wait` returns, so that whoever flushes knows that they ran.
+        Where it was interrupted, which a Ctrl-C does to a `LoneResult`, the next call goes on.
         """
         with self._lock:
-            if self.done or self._successors:
+            if self._notified or self._successors:
                 return False
-            self.base_offset = base_offset
-            self.log_append_time_ms = log_append_time_ms
-            self.error = error
-            self._record_error = record_error
-            self.done = True
+            if not self.done:
+                self.base_offset = base_offset
+                self.log_append_time_ms = log_append_time_ms
+                self.error = error
+                self._record_error = record_error
+                self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if callbacks:
             for future, callback, on_delivery in callbacks:
                 self._notify(future, callback, on_delivery)
         with self._lock:
             self._notified = True
-            latch = self._latch
+            latch, self._latch = self._latch, None
         if latch is not None:
             latch.release()
         return True
@@ -258,6 +263,38 @@ class BatchResult:
                 callback(future)
         except Exception:
             log.exception("%sA callback for %s-%d raised", self.log_prefix, self.topic, self.partition)
+
+
+class LoneResult(BatchResult):
+    """The result of a batch that goes by a lane: who waits for it waits there first, and completes it.
+
+    That may be interrupted at any point, so the lane is told last: until then whoever settles it does the same again.
+    """
+
+    __slots__ = ("_lane",)
+
+    def __init__(
+        self,
+        lane: Lane,
+        topic: str,
+        partition: int,
+        metadata_factory: MetadataFactory | None = None,
+        log_prefix: str = "",
+    ) -> None:
+        super().__init__(topic, partition, metadata_factory, log_prefix)
+        self._lane = lane
+
+    def wait_here(self, timeout_s: float | None = None) -> bool:
+        if self._notified or self._forks != _forks or self._callbacks:
+            # An answer that nobody waits for there ends the poll, and its thread runs the callbacks.
+            return super().wait_here(timeout_s)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        answer = self._lane.wait(self, timeout_s)
+        if answer is None:
+            return super().wait_here(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        self.complete(*answer)
+        self._lane.taken(self)
+        return True
 
 
 class Future:

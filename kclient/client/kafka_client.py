@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
-from kclient._accel import PreparedFetch
+from kclient._accel import BatchBuilder, Lane, PreparedFetch
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError
 from kclient.protocol.api_keys import ApiKeys
+
+LaneSettler: TypeAlias = "Callable[[BatchBuilder | None, tuple[int, int] | None, int], ClientRequest | None]"
 
 
 class KafkaClient(Protocol):
@@ -72,6 +75,14 @@ class KafkaClient(Protocol):
 
         The request is in flight from then on; `prepared.followed` says so. It takes the place of one that has not
         been sent, and is forgotten without a word when the connection ends before.
+        """
+
+    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
+        """Let other threads send requests of this version through `lane` while the next poll waits.
+
+        It is not opened unless the node is ready and no request to it is in flight. If anything was sent,
+        `settle(builder, answer, now_ms)` is called after the waiting, and before anything else is told (`Lane.settle`).
+        For a batch without an answer it returns its request, made by `new_request`, which is in flight from then on.
         """
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient._accel import PreparedFetch
-from kclient.client.api_versions import ApiVersionsNegotiation, NodeApiVersions, parse_api_versions_response
+from kclient._accel import Lane, PreparedFetch
+from kclient.client.api_versions import NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
 from kclient.client.in_flight import InFlightRequest, InFlightRequests
+from kclient.client.kafka_client import LaneSettler
 from kclient.client.metadata import MetadataRequestPlan
 from kclient.client.metadata_updater import MetadataUpdater
+from kclient.client.negotiations import Negotiations
 from kclient.client.node_choice import least_loaded
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.client.throttling import client_throttle_ms
@@ -23,7 +25,6 @@ from kclient.errors import (
     SchemaError,
     UnsupportedVersionError,
 )
-from kclient.errors.codes import Errors
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
 from kclient.protocol.api_keys import ApiKeys
@@ -71,11 +72,11 @@ class NetworkClient:
         self._reports = ConnectionReports(log_context)
         self._fork_guard = ForkGuard("The client")
         self._generation = fork.generation
-        self._versions: dict[int, NodeApiVersions] = {}
-        self._negotiations: dict[int, ApiVersionsNegotiation] = {}
-        self._to_negotiate: dict[int, ApiVersionsNegotiation] = {}
+        self._negotiations = Negotiations(self._reports.describe)
+        self._versions = self._negotiations.versions
         self._done: list[ClientResponse] = []  # completed outside of poll
         self._follow_ups: dict[int, tuple[ClientRequest, int, PreparedFetch]] = {}
+        self._lent: tuple[int, int, Lane, LaneSettler] | None = None
         self._correlation_id = 0
         self._next_check_ms = WAIT_FOR_EVENT_MS
         self._closed = False
@@ -212,6 +213,9 @@ class NetworkClient:
             prepared.disarm()
         self._selector.prepare(str(request.node_id), prepared)
 
+    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
+        self._lent = node_id, version, lane, settle
+
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         if self._closed or fork.generation != self._generation:
             self._check_usable()
@@ -222,8 +226,14 @@ class NetworkClient:
         update_ms = self._updater.maybe_update(self, now_ms)
         check_ms = self._next_check_ms - now_ms
         selector = self._selector
-        selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
-        now_ms = self._time.monotonic_ms()
+        if self._lent is not None and not self._lend(now_ms):
+            self._lent = None
+        try:
+            selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
+        finally:
+            now_ms = self._time.monotonic_ms()
+            if self._lent is not None:
+                self._settle(self._done, now_ms)
         responses, self._done = self._done, []
         if selector.followed:
             self._handle_followed(now_ms)
@@ -235,7 +245,7 @@ class NetworkClient:
             self._handle_disconnections(responses, now_ms)
         if selector.connected:
             self._handle_connections()
-        if self._to_negotiate:
+        if self._negotiations.due:
             self._handle_initiate_api_version_requests(now_ms)
         if now_ms >= self._next_check_ms:
             self._handle_timed_out_connections(responses, now_ms)
@@ -260,7 +270,8 @@ class NetworkClient:
             if in_flight.internal and in_flight.request.api_key is ApiKeys.METADATA:
                 self._updater.handle_failure(now_ms, None)
         self._states.forget(node_id)
-        self._forget_versions(node_id)
+        self._negotiations.forget(node_id)
+        self._follow_ups.pop(node_id, None)
 
     def wakeup(self) -> None:
         self._selector.wakeup()
@@ -337,6 +348,28 @@ class NetworkClient:
             )
         )
 
+    def _lend(self, now_ms: int) -> bool:
+        assert self._lent is not None
+        node_id, _, lane, _ = self._lent
+        if self._in_flight.count(node_id) or not self._can_send(node_id, now_ms):
+            return False
+        return self._selector.lend(str(node_id), lane, self._correlation_id)
+
+    def _settle(self, responses: list[ClientResponse], now_ms: int) -> None:
+        """Take over what was sent through the lane that was lent, before any answer is looked at."""
+        assert self._lent is not None
+        (node_id, version, lane, settle), self._lent = self._lent, None
+        builder, answer = lane.settle()
+        if builder is None and not lane.answered:
+            return
+        self._correlation_id = (self._correlation_id + lane.answered) & _MAX_CORRELATION_ID
+        request = settle(builder, answer, now_ms)
+        if request is None:
+            return
+        self._add_in_flight(request, version, NetworkSend(()), now_ms)
+        if lane.partly:
+            self._break(responses, node_id, now_ms, DisconnectError("a request was written only in part"))
+
     def _handle_followed(self, now_ms: int) -> None:
         # Before the answers that they follow: whatever those bring, these are on their way.
         for channel_id, send in self._selector.followed.items():
@@ -394,21 +427,12 @@ class NetworkClient:
     def _handle_api_versions(
         self, responses: list[ClientResponse], node_id: int, message: Any, now_ms: int
     ) -> None:
-        negotiation = self._negotiations[node_id]
-        if message.error_code == Errors.UNSUPPORTED_VERSION and negotiation.unsupported(message):
-            self._to_negotiate[node_id] = negotiation
-            return
-        error = Errors.for_code(message.error_code)
+        error = self._negotiations.answered(node_id, message)
         if error is not None:
-            if isinstance(error, UnsupportedVersionError):
-                error = self._no_common_version(node_id)
-            negotiation.restart()
             self._break(responses, node_id, now_ms, error)
-            return
-        negotiation.restart()
-        self._versions[node_id] = NodeApiVersions.from_response(message)
-        self._states.ready(node_id)
-        self._reports.connected(node_id)
+        elif node_id in self._versions:
+            self._states.ready(node_id)
+            self._reports.connected(node_id)
 
     def _handle_disconnections(self, responses: list[ClientResponse], now_ms: int) -> None:
         for channel_id, error in self._selector.disconnected.items():
@@ -418,13 +442,13 @@ class NetworkClient:
         for channel_id in self._selector.connected:
             node_id = int(channel_id)
             self._states.checking_api_versions(node_id)
-            self._to_negotiate[node_id] = self._negotiations.setdefault(node_id, ApiVersionsNegotiation())
+            self._negotiations.begin(node_id)
 
     def _handle_initiate_api_version_requests(self, now_ms: int) -> None:
-        for node_id, negotiation in list(self._to_negotiate.items()):
+        for node_id, negotiation in list(self._negotiations.due.items()):
             if not (self._selector.is_channel_ready(str(node_id)) and self._in_flight.can_send_more(node_id)):
                 continue
-            del self._to_negotiate[node_id]
+            del self._negotiations.due[node_id]
             version = negotiation.version
             message = negotiation.request()
             request = self.new_request(node_id, message, now_ms)
@@ -481,36 +505,16 @@ class NetworkClient:
         """
         state = self._states.state(node_id)
         if state is ConnectionState.CHECKING_API_VERSIONS:
-            error = self._negotiation_failed(node_id, error)
+            error = self._negotiations.interrupted(node_id, error)
         refused = error if isinstance(error, AuthenticationError) else None
         self._states.disconnected(node_id, now_ms, refused)
-        self._versions.pop(node_id, None)
-        self._to_negotiate.pop(node_id, None)
+        self._negotiations.end(node_id)
         self._follow_ups.pop(node_id, None)
         if error is not None:
             self._updater.handle_connection_failure(self._reports.ended(node_id, state, error, now_ms))
         for in_flight in self._in_flight.clear(node_id):
             late = timed_out and in_flight.deadline_ms <= now_ms
             self._fail_in_flight(responses, in_flight, now_ms, timed_out=late, error=refused)
-
-    def _negotiation_failed(self, node_id: int, error: KafkaError | None) -> KafkaError | None:
-        """The connection ended before the versions were known; the next one asks in the oldest way."""
-        negotiation = self._negotiations.get(node_id)
-        if negotiation is None or error is None:
-            return error
-        if not negotiation.exhausted:
-            negotiation.failed()
-            return error
-        negotiation.restart()
-        if isinstance(error, SchemaError):
-            return self._no_common_version(node_id)
-        return error
-
-    def _no_common_version(self, node_id: int) -> UnsupportedVersionError:
-        return UnsupportedVersionError(
-            f"{self._reports.describe(node_id)} understands no version of ApiVersions that this client knows; is it a "
-            "Kafka broker of release 0.10 or later?"
-        )
 
     def _fail_in_flight(
         self,
@@ -530,12 +534,6 @@ class NetworkClient:
             )
         elif in_flight.request.api_key is ApiKeys.METADATA:
             self._updater.handle_failure(now_ms, error)
-
-    def _forget_versions(self, node_id: int) -> None:
-        self._versions.pop(node_id, None)
-        self._negotiations.pop(node_id, None)
-        self._to_negotiate.pop(node_id, None)
-        self._follow_ups.pop(node_id, None)
 
     def _check_by(self, deadline_ms: int) -> None:
         self._next_check_ms = min(self._next_check_ms, deadline_ms)

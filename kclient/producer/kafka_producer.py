@@ -297,7 +297,11 @@ class KafkaProducer(Generic[K, V]):
         started_ms = core.time.monotonic_ms()
         core.accumulator.begin_flush()
         try:
-            if not core.accumulator.incomplete.await_all_until_now(timer):
+            alone = core.lone_records
+            if not (
+                (alone is None or alone.wait_until_now(timer))
+                and core.accumulator.incomplete.await_all_until_now(timer)
+            ):
                 raise KafkaTimeoutError(
                     f"{core.io_thread.undelivered} records were not delivered within {timeout_ms} ms; they are still "
                     "being tried"

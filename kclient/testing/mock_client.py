@@ -8,9 +8,10 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import PreparedFetch
+from kclient._accel import Lane, PreparedFetch
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
+from kclient.client.kafka_client import LaneSettler
 from kclient.client.metadata import Metadata
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
@@ -259,6 +260,9 @@ class MockClient:
 
     def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
         self._follow_ups[request.node_id] = request, version, prepared
+
+    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
+        pass  # no poll waits here
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         del timeout_ms, return_after_send

@@ -53,11 +53,44 @@ class Load(threading.Thread):
         assert not self.is_alive()
 
 
+class Alone(threading.Thread):
+    """Sends numbered records one by one, each when the one before is acknowledged; keeps their offsets."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        super().__init__(daemon=True)
+        self.offsets: list[int] = []
+        self.error: KafkaError | None = None
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._producer = KafkaProducer(
+            bootstrap_servers=servers, linger_ms=0, request_timeout_ms=5000, delivery_timeout_ms=60_000
+        )
+        self.start()
+
+    def run(self) -> None:
+        with self._producer as producer:
+            while not self._stopping.is_set():
+                try:
+                    self.offsets.append(
+                        producer.send(self._topic, b"%d" % len(self.offsets), partition=0).result(60).offset
+                    )
+                except KafkaError as error:
+                    self.error = error
+                    return
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join(120)
+        assert not self.is_alive()
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_nothing_acknowledged_is_lost_or_doubled_when_the_broker_restarts(kafka: RealKafka, how: str) -> None:
     topic = new_topic(kafka.bootstrap_servers, 3)
     member = Member(kafka.bootstrap_servers, topic, f"g-{topic}")
     load = Load(kafka.bootstrap_servers, topic)
+    topic_alone = new_topic(kafka.bootstrap_servers, 1)
+    alone = Alone(kafka.bootstrap_servers, topic_alone)
     for _ in range(2):
         before = len(load.acked)
         wait_until(lambda: len(load.acked) > before + 2000, 60, "records acknowledged")  # noqa: B023
@@ -66,6 +99,11 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_broker_restarts(kafka:
     before = len(load.acked)
     wait_until(lambda: len(load.acked) > before + 2000, 60, "records acknowledged after the last restart")
     load.stop()
+    alone.stop()
+    assert alone.error is None
+    records = read_all(kafka.bootstrap_servers, topic_alone)
+    assert [record.value for record in records] == [b"%d" % i for i in range(len(alone.offsets))]
+    assert all(told in (-1, record.offset) for told, record in zip(alone.offsets, records, strict=True))
     assert not load.failed
     assert len(load.acked) == load.sent
     wait_until(

@@ -21,7 +21,7 @@ from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
 from kclient.producer.internals.transactions.sequences import sequence_precedes
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.types import record_metadata
-from kclient.record import BatchBuilder, BatchResult
+from kclient.record import BatchBuilder, BatchResult, LoneResult
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import Time, Timer
 
@@ -30,6 +30,8 @@ Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 _BATCH_OVERHEAD = 61
 # No batch grows to more than this part of buffer.memory.
 _LARGEST_SHARE = 16
+# A larger record may not be written in one go, and has no use for being a little faster.
+_LARGEST_ALONE_BYTES = 8192
 # Length, attributes and the deltas of timestamp and offset, each at its longest. Java's client counts so, too, and the
 # same record should be too large for both.
 _RECORD_OVERHEAD = 21
@@ -135,12 +137,17 @@ class RecordAccumulator:
         Waits for buffer memory until `timer` (max.block.ms from now, if None) expires. Raises RecordTooLargeError,
         BufferExhaustedError, ClientClosedError.
         """
-        builder = self._open_builder(topic, partition)
+        queue = topic.sticky_queue if partition is None else topic.queue(partition)
+        builder = None if queue is None else queue.open
         if builder is not None:
             future: Any = builder.append(timestamp_ms, key, value, headers, callback)
             if future is not None:
                 return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
         size = self.check_size(topic.topic, key, value, headers)
+        if builder is None and queue is not None and queue.lane is not None and callback is None:
+            future = self._send_alone(topic, queue, partition, size, timestamp_ms, key, value, headers)
+            if future is not None:
+                return future  # type: ignore[no-any-return]  # as above
         claim = Claim()
         try:
             while True:
@@ -173,6 +180,31 @@ class RecordAccumulator:
                 self.pool.give_back(claim)
         self._announce(batch)
         return future  # type: ignore[no-any-return]  # as above
+
+    def _send_alone(
+        self,
+        topic: TopicQueues,
+        queue: PartitionQueue,
+        partition: int | None,
+        size: int,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> KafkaFuture[Any] | None:
+        """Send the record through the queue's lane; None if that is in use, or not for such a record."""
+        lane = queue.lane
+        if lane is None or not lane.open or size > _LARGEST_ALONE_BYTES:
+            return None
+        if partition is None and topic.partition_count > 1:
+            since_start = queue.produced_bytes() + lane.total_bytes - topic.sticky_start_bytes
+            if since_start + size > self.settings.batch_size:
+                return None  # another partition's turn
+        tp = queue.tp
+        result = LoneResult(lane, tp.topic, tp.partition, record_metadata, self._log_prefix)
+        builder = BatchBuilder(tp.topic, tp.partition, 0, result, self._time.monotonic_ms())
+        future: Any = builder.append(timestamp_ms, key, value, headers)
+        return future if lane.send(builder) else None
 
     def append_many(
         self,
@@ -376,6 +408,16 @@ class RecordAccumulator:
             self._active.pop(queue, None)
             if queue.batches:
                 self._active[queue] = None
+
+    def adopt(self, builder: BatchBuilder, queue: PartitionQueue) -> ProducerBatch:
+        """Take over a batch that was closed and sent past the queue, and holds no buffer memory. I/O thread."""
+        sent_ms = builder.created_ms
+        with self._lock:
+            batch = ProducerBatch(
+                builder, queue, self.incomplete.next_number(), sent_ms, 0, sent_ms, sealed=True
+            )
+            self.incomplete.add(batch)
+        return batch
 
     def reenqueue(self, batch: ProducerBatch, now_ms: int, retry_at_ms: int) -> None:
         """Put `batch` back to be sent again from `retry_at_ms` on. I/O thread."""

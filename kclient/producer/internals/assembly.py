@@ -14,6 +14,7 @@ from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.drain import Drainer
 from kclient.producer.internals.lifecycle import IoThread
+from kclient.producer.internals.lone_records import LoneRecords
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_response import ProduceResponseHandler
@@ -42,6 +43,7 @@ class ProducerCore:
     accumulator: RecordAccumulator
     transactions: TransactionManager | None
     sender: Sender
+    lone_records: LoneRecords | None
     io_thread: IoThread
     metrics: ProducerMetrics
     interceptors: ProducerInterceptors
@@ -125,6 +127,18 @@ def build_producer(
         mute_partitions=config.max_in_flight_requests_per_connection == 1,
         on_unsendable=responses.fail,
     )
+    lone_records = None
+    if not config.linger_ms and config.required_acks and not accumulator.compressor.attributes:
+        lone_records = LoneRecords(
+            client=client,
+            metadata=metadata,
+            accumulator=accumulator,
+            drainer=drainer,
+            transactions=transactions,
+            metrics=metrics,
+            acks=config.required_acks,
+            request_timeout_ms=config.request_timeout_ms,
+        )
     sender = Sender(
         client=client,
         metadata=metadata,
@@ -139,6 +153,7 @@ def build_producer(
         max_in_flight=config.max_in_flight_requests_per_connection,
         request_timeout_ms=config.request_timeout_ms,
         retry_backoff_ms=config.retry_backoff_ms,
+        lone_records=lone_records,
         time=time,
         log_context=log_context,
     )
@@ -162,6 +177,7 @@ def build_producer(
         accumulator=accumulator,
         transactions=transactions,
         sender=sender,
+        lone_records=lone_records,
         io_thread=io_thread,
         metrics=metrics,
         interceptors=interceptors,

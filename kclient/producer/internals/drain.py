@@ -159,7 +159,16 @@ class Drainer:
             self._transactions.on_drain(batch)
         if not batch.sealed:
             batch.seal(compressor.attributes, compressed)
+        self._leave(batch)
+        return True
+
+    def sent(self, batch: ProducerBatch) -> None:
+        """`batch`, which never was in its queue, was sent with the sequence that is next."""
+        if self._transactions is not None:
+            self._transactions.on_lone_sent(batch)
+        self._leave(batch)
+
+    def _leave(self, batch: ProducerBatch) -> None:
         batch.transition_to(BatchState.IN_FLIGHT)
         batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
         batch.queue.muted = self._mute
-        return True

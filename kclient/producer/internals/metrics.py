@@ -101,9 +101,7 @@ class ProducerMetrics:
 
     def request_sent(self, batches: list[ProducerBatch], now_ms: int) -> None:
         """A produce request with `batches` goes out."""
-        if now_ms - self._folded_ms >= _FOLD_MS:
-            self._folded_ms = now_ms
-            self._fold()
+        self._maybe_fold(now_ms)
         with self._lock:
             seen = self._seen
             seen.requests += 1
@@ -121,6 +119,27 @@ class ProducerMetrics:
                 seen.largest_batch = max(seen.largest_batch, size)
                 seen.longest_queued_ms = max(seen.longest_queued_ms, queued_ms)
 
+    def lone_records_sent(self, count: int, total_bytes: int, largest_bytes: int, now_ms: int) -> None:
+        """So many requests with one record each went out, none of which was queued or compressed."""
+        self._maybe_fold(now_ms)
+        with self._lock:
+            seen = self._seen
+            seen.requests += count
+            seen.batches += count
+            seen.records += count
+            seen.bytes += total_bytes
+            seen.uncompressed += total_bytes
+            seen.compression += count
+            seen.largest_batch = max(seen.largest_batch, largest_bytes)
+
+    def answered(self, count: int, latency_ms: int, longest_ms: int) -> None:
+        """So many requests were answered, in `latency_ms` together, and the broker throttled none."""
+        with self._lock:
+            seen = self._seen
+            seen.answers += count
+            seen.latency_ms += latency_ms
+            seen.longest_latency_ms = max(seen.longest_latency_ms, longest_ms)
+
     def request_done(self, latency_ms: int, throttle_ms: int) -> None:
         """A produce request was answered."""
         with self._lock:
@@ -130,6 +149,11 @@ class ProducerMetrics:
             seen.throttle_ms += throttle_ms
             seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
+
+    def _maybe_fold(self, now_ms: int) -> None:
+        if now_ms - self._folded_ms >= _FOLD_MS:
+            self._folded_ms = now_ms
+            self._fold()
 
     def _fold(self) -> None:
         """Hand what was seen since the last time to the sensors."""

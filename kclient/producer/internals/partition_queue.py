@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import StickyPartition
-from kclient.record import BatchBuilder
+from kclient.record import BatchBuilder, Lane
 
 if TYPE_CHECKING:
     from kclient.common.cluster import Cluster
@@ -27,6 +27,7 @@ class PartitionQueue:
         "_led",
         "appended_bytes",
         "batches",
+        "lane",
         "may_grow",
         "muted",
         "open",
@@ -39,6 +40,8 @@ class PartitionQueue:
         self.batches: deque[ProducerBatch] = deque()
         # The builder to try first. It may be closed: then it takes nothing, which costs one call to find out.
         self.open: BatchBuilder | None = None
+        # Where the next record may go instead, if it is open: see LoneRecords.
+        self.lane: Lane | None = None
         self.muted = False
         self.may_grow = True
         self.appended_bytes = 0

@@ -14,7 +14,18 @@ from kclient.protocol.messages.produce import PartitionProduceData, ProduceReque
 _MIN_VERSION = 3
 _MIN_VERSION_ZSTD = 7
 # From here on topics are named by their ids alone (KIP-516).
-_TOPIC_ID_VERSION = 13
+TOPIC_ID_VERSION = 13
+
+
+def versions_for(codec: CompressionType, *, by_id: bool) -> tuple[int, int | None]:
+    """The first and last version for a request.
+
+    Without the ids of all its topics, as from a broker that has none, it has to use names.
+    """
+    return (
+        _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION,
+        None if by_id else TOPIC_ID_VERSION - 1,
+    )
 
 
 class ProduceRequestPlan:
@@ -50,9 +61,7 @@ class ProduceRequestPlan:
             if topic not in self._topic_ids:
                 found = self._topic_ids[topic] = topic_id(topic)
                 known = known and found is not None
-        self.min_version = _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION
-        # Without the id of every topic, as from a broker that has none, the request has to use names.
-        self.max_version = None if known else _TOPIC_ID_VERSION - 1
+        self.min_version, self.max_version = versions_for(codec, by_id=known)
 
     def build(self, version: int) -> ProduceRequest:
         """The request in `version`. It refers to the batches' bytes and does not copy them."""
@@ -63,7 +72,7 @@ class ProduceRequestPlan:
             if topic is None:
                 topic = topics[tp.topic] = TopicProduceData(partition_data=[])
                 topic_id = self._topic_ids[tp.topic]
-                if version >= _TOPIC_ID_VERSION and topic_id is not None:
+                if version >= TOPIC_ID_VERSION and topic_id is not None:
                     topic.topic_id = topic_id
                 else:
                     topic.name = tp.topic

@@ -198,6 +198,30 @@ class TransactionManager:
             entry.assign(batch)
         entry.on_wire += 1
 
+    # Records that are sent past the queue.
+
+    def next_sequence_at_rest(self, queue: PartitionQueue) -> int | None:
+        """The sequence for a batch of `queue` when all before it are acknowledged; None if that is not so."""
+        entry = self.sequences(queue)
+        if not self.at_rest or not entry.is_of(self._identity) or entry.in_flight or entry.on_wire:
+            return None
+        # Of a first batch see `may_drain`; and a gap is unsettled.
+        return None if entry.last_acked_sequence == NO_SEQUENCE else entry.next_sequence
+
+    def on_lone_successes(self, queue: PartitionQueue, count: int) -> None:
+        """So many batches of one record were sent since `next_sequence_at_rest`, and acknowledged one by one."""
+        entry = self.sequences(queue)
+        entry.last_acked_sequence = increment_sequence(entry.next_sequence, count - 1)
+        entry.next_sequence = increment_sequence(entry.next_sequence, count)
+
+    def on_lone_sent(self, batch: ProducerBatch) -> None:
+        """One more was sent, and its outcome is not known."""
+        entry = self.sequences(batch.queue)
+        entry.take_in(batch)
+        entry.on_wire += 1
+
+    # Requests that are over.
+
     def on_wire_ended(self, batch: ProducerBatch) -> None:
         """A request that carried `batch` is over."""
         self.sequences(batch.queue).on_wire -= 1
