@@ -14,10 +14,13 @@ _CLOSE_S = 150.0
 class Load(threading.Thread):
     """Sends numbered records at a steady rate until stopped, and notes what became of each.
 
-    `acked` and `failed` are written on the producer's I/O thread only.
+    `acked` and `failed` are written on the producer's I/O thread only; or by the load itself, if every record is sent
+    `alone`, with one key, no linger, and when the one before has its outcome.
     """
 
-    def __init__(self, servers: str, topic: str, name: str, *, per_s: int, **settings: object) -> None:
+    def __init__(
+        self, servers: str, topic: str, name: str, *, per_s: int, alone: bool = False, **settings: object
+    ) -> None:
         super().__init__(name=f"load-{name}", daemon=True)
         self.label = name
         self.sent: dict[bytes, bytes] = {}
@@ -29,11 +32,12 @@ class Load(threading.Thread):
         self.error: BaseException | None = None
         self._topic = topic
         self._pause_s = 1 / per_s
+        self._alone = alone
         self._stopping = threading.Event()
         self._settings = {
             "bootstrap.servers": servers,
             "client.id": f"load-{name}",
-            "linger.ms": 2,
+            "linger.ms": 0 if alone else 2,
             **settings,
         }
         self.start()
@@ -42,11 +46,21 @@ class Load(threading.Thread):
         try:
             with KafkaProducer(self._settings) as producer:
                 number = 0
+                send = self._send_alone if self._alone else self._send
                 while not self._stopping.wait(self._pause_s):
-                    self._send(producer, number)
+                    send(producer, number)
                     number += 1
         except BaseException as error:
             self.error = error
+
+    def _send_alone(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
+        value, key = f"{self.label}:{number}".encode(), self.label.encode()
+        future = producer.send(self._topic, value, key=key)
+        self.sent[value] = key
+        try:
+            self.acked[value] = future.result()
+        except KafkaError as error:
+            self.failed[value] = error
 
     def _send(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
         value = f"{self.label}:{number}".encode()

@@ -25,6 +25,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order_when_the_broker_is
         servers = broker.bootstrap_servers
         topic = new_topic(servers)
         loads = [Load(servers, topic, name, per_s=400) for name in ("a", "b", "c")]
+        loads.append(Load(servers, topic, "alone", per_s=2000, alone=True))
         member = Member(servers, topic, f"g-{topic}")
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
