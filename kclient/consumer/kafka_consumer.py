@@ -237,7 +237,7 @@ class KafkaConsumer(Generic[K, V]):
         begun = False
         try:
             with self._use:
-                timer = self._core.time.timer(checked_timeout(timeout_ms, 0))
+                timer = Timer(self._core.time, checked_timeout(timeout_ms, 0))
                 self._calls.check_can_poll()
                 self._current = None  # what iteration has left over is still in the buffer
                 self._core.begin_poll(timer.started_ms)

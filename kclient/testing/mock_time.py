@@ -16,8 +16,8 @@ class MockTime(Time):
     """Monotonic and wall clock that only move when told. Thread-safe.
 
     `auto_tick_ms` moves them by that much at every look, so that code which waits for a deadline on its own
-    thread comes to an end. Sleeping moves the clock and returns at once. Waiting on a condition waits for
-    real: for a notification, or for another thread to move the clock past the deadline; it raises
+    thread comes to an end. Sleeping moves the clock and returns at once. Waiting on a condition or a lock waits
+    for real: for who notifies or releases it, or for another thread to move the clock past the deadline; it raises
     AssertionError when neither has happened for 30 real seconds, so that a wrong test fails and does not
     hang.
     """
@@ -68,6 +68,16 @@ class MockTime(Time):
             # Looking again by itself, rather than being told by advance(), which would need the condition's
             # lock and could deadlock with a caller that holds it.
             condition.wait(_LOOK_AGAIN_S)
+        return True
+
+    def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
+        deadline_ms = self.monotonic_ms() + max(timeout_ms, 0)
+        patience_ends = _time.monotonic() + _PATIENCE_S
+        while not lock.acquire(timeout=_LOOK_AGAIN_S):
+            if self.monotonic_ms() >= deadline_ms:
+                return lock.acquire(blocking=False)
+            if _time.monotonic() > patience_ends:
+                raise AssertionError("Nobody released the lock or advanced the MockTime")
         return True
 
     def _move(self, duration_ms: int) -> None:

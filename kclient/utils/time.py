@@ -36,6 +36,10 @@ class Time(abc.ABC):
         Returns the last value of the predicate.
         """
 
+    @abc.abstractmethod
+    def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
+        """Acquire `lock`, which another thread will release; False if `timeout_ms` passed on this clock before."""
+
     def timer(self, timeout_ms: int) -> Timer:
         """A deadline `timeout_ms` from now."""
         return Timer(self, timeout_ms)
@@ -59,6 +63,9 @@ class SystemTime(Time):
     ) -> bool:
         # threading.TIMEOUT_MAX bounds what a lock accepts; a longer wait is "for ever" to any caller.
         return condition.wait_for(predicate, min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX))
+
+    def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
+        return lock.acquire(timeout=min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX))
 
 
 SYSTEM_TIME = SystemTime()

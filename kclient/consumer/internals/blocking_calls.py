@@ -46,7 +46,8 @@ class BlockingCalls:
             core.tell_commits()
             self._run_callbacks()
             core.mailbox.raise_error()
-        core.raise_errors()
+        core.metadata.raise_any_error()
+        core.subscriptions.raise_error()
 
     def check_can_poll(self) -> None:
         """Raise IllegalStateError where poll() makes no sense."""

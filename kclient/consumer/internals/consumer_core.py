@@ -82,6 +82,7 @@ class ConsumerCore:
         self._warning = RepeatedWarning(self._log)
         self._auto_commit_ms = time.monotonic_ms() + config.auto_commit_interval_ms
         self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
+        self._posts_read = 0  # all that was posted before was found and dealt with
         self._revoking: tuple[RebalanceCallback, CommitEvent | None] | None = None
 
     def submit(self, event: AnyEvent) -> None:
@@ -130,7 +131,16 @@ class ConsumerCore:
     @property
     def busy(self) -> bool:
         """Whether there is something to do before more records may be handed out."""
-        return self._revoking is not None or self.mailbox.has_mail
+        if self._revoking is not None:
+            return True
+        mailbox = self.mailbox
+        posts = mailbox.posts
+        if posts == self._posts_read:
+            return False
+        if mailbox.has_mail:
+            return True
+        self._posts_read = posts
+        return False
 
     def begin_poll(self, now_ms: int) -> None:
         """What was handed out before counts as processed from here on."""
@@ -140,17 +150,10 @@ class ConsumerCore:
         self._before_last_poll.clear()
         membership = self.membership
         if membership is not None:
-            waits = membership.waits_for_poll
-            membership.polled(now_ms)
-            if waits:
+            if membership.polled(now_ms):
                 self.network.wakeup()
             if now_ms >= self._auto_commit_ms and self.config.enable_auto_commit:
                 self.auto_commit_now()
-
-    def raise_errors(self) -> None:
-        """Raise what the application has to know of its topics and positions; what the mailbox has is not in it."""
-        self.metadata.raise_any_error()
-        self.subscriptions.raise_error()
 
     def collect(self) -> list[Portion]:
         """Decode what can be handed out; nothing while partitions are being revoked."""

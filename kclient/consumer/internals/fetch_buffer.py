@@ -25,16 +25,15 @@ class FetchBuffer:
         self._time = time
         self._max_bytes_ahead = max_bytes_ahead
         self._bytes = 0
-        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here. Held by its own
-        # name: entering a Condition is a function of Python's, in which a Ctrl-C would leave the lock held for ever.
+        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
         self._lock = threading.RLock()
-        self._condition = threading.Condition(self._lock)
         self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._turns: deque[TopicPartition] = deque()
         self.signals = 0
         """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
         self._torn = False
-        self._waiting = False
+        # Held until something is signalled; a lock costs both threads far less than a Condition.
+        self._waiter: threading.Lock | None = None
         self.occupied = bytearray(1)
         """Its one byte is not 0 while there is any data; for who looks without the lock, and can do with a guess."""
         self._refused = False
@@ -169,10 +168,13 @@ class FetchBuffer:
 
         Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
         """
+        waiter = threading.Lock()
+        waiter.acquire()
         with self._lock:
-            self._waiting = True
-            self._time.wait_for(self._condition, lambda: self.signals != seen, timer.remaining_ms())
-            self._waiting = False  # a Ctrl-C may leave it, which costs a call
+            if self.signals != seen:
+                return
+            self._waiter = waiter
+        self._time.wait_for_lock(waiter, timer.remaining_ms())
 
     def wakeup(self) -> None:
         """Signal that there is something to look at other than data."""
@@ -181,5 +183,6 @@ class FetchBuffer:
 
     def _signal(self) -> None:
         self.signals += 1
-        if self._waiting:
-            self._condition.notify_all()
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.release()

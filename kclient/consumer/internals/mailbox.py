@@ -29,7 +29,7 @@ class FinishedCommit:
 class Mailbox:
     """Callbacks to carry out, errors to raise, commits to tell of. Thread-safe; posting wakes the application."""
 
-    __slots__ = ("_buffer", "_callbacks", "_commits", "_errors", "_final_error")
+    __slots__ = ("_buffer", "_callbacks", "_commits", "_errors", "_final_error", "posts")
 
     def __init__(self, buffer: FetchBuffer) -> None:
         self._buffer = buffer
@@ -37,6 +37,8 @@ class Mailbox:
         self._commits: deque[FinishedCommit] = deque()
         self._errors: deque[KafkaError] = deque()
         self._final_error: KafkaError | None = None
+        self.posts = 0
+        """Counts what was ever posted; for who looks often, and has found nothing left before."""
 
     @property
     def has_mail(self) -> bool:
@@ -46,12 +48,12 @@ class Mailbox:
     def post_callback(self, callback: RebalanceCallback) -> None:
         """A change of the assignment to carry out."""
         self._callbacks.append(callback)
-        self._buffer.wakeup()
+        self._posted()
 
     def post_commit(self, commit: FinishedCommit) -> None:
         """A commit to tell of."""
         self._commits.append(commit)
-        self._buffer.wakeup()
+        self._posted()
 
     def post_error(self, error: KafkaError) -> None:
         """An error to raise, once; a consumer whose place another one took gets it every time."""
@@ -59,13 +61,17 @@ class Mailbox:
             self._final_error = error
         else:
             self._errors.append(error)
-        self._buffer.wakeup()
+        self._posted()
 
     def post_death(self, error: BaseException) -> None:
         """The I/O thread is no more."""
         final = KafkaError(f"The consumer's I/O thread died, close the consumer: {error!r}")
         final.__cause__ = error
         self._final_error = final
+        self._posted()
+
+    def _posted(self) -> None:
+        self.posts += 1
         self._buffer.wakeup()
 
     def next_callback(self) -> RebalanceCallback | None:

@@ -45,19 +45,13 @@ class PumpTime(MockTime):
         self.round_ms = 10
         self.pump: Callable[[], None] = lambda: None
 
-    def wait_for(
-        self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: int
-    ) -> bool:
+    def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
         deadline_ms = self.monotonic_ms() + timeout_ms
-        while not predicate() and self.monotonic_ms() < deadline_ms:
-            condition.release()
-            try:
-                self.pump()
-            finally:
-                condition.acquire()
-            if not predicate():
+        while not (acquired := lock.acquire(blocking=False)) and self.monotonic_ms() < deadline_ms:
+            self.pump()
+            if lock.locked():
                 self.advance(min(self.round_ms, max(deadline_ms - self.monotonic_ms(), 0)))
-        return predicate()
+        return acquired
 
 
 class Rig:

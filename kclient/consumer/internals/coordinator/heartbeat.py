@@ -19,9 +19,9 @@ class Heartbeat:
         "_interval_ms",
         "_max_poll_interval_ms",
         "_next_ms",
-        "_polled_ms",
         "_session_deadline_ms",
         "_session_timeout_ms",
+        "polled_ms",
     )
 
     def __init__(
@@ -38,14 +38,11 @@ class Heartbeat:
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._max_poll_interval_ms = max_poll_interval_ms
-        self._polled_ms = now_ms
+        self.polled_ms = now_ms
+        """When the application called poll() last; for its thread to set."""
         self._in_flight = False
         self._next_ms = now_ms
         self._session_deadline_ms = now_ms + session_timeout_ms
-
-    def polled(self, now_ms: int) -> None:
-        """The application called poll()."""
-        self._polled_ms = now_ms
 
     def reset(self, now_ms: int) -> None:
         """The member joined anew."""
@@ -81,10 +78,10 @@ class Heartbeat:
 
     def poll_expired(self, now_ms: int) -> bool:
         """Whether the application has not polled for max.poll.interval.ms."""
-        return now_ms - self._polled_ms >= self._max_poll_interval_ms
+        return now_ms - self.polled_ms >= self._max_poll_interval_ms
 
     def wait_ms(self, now_ms: int) -> int:
         """How long until one of the clocks wants something."""
         next_ms = NEVER + now_ms if self._in_flight else self._next_ms
-        poll_ms = self._polled_ms + self._max_poll_interval_ms
+        poll_ms = self.polled_ms + self._max_poll_interval_ms
         return max(min(next_ms, self._session_deadline_ms, poll_ms) - now_ms, 0)

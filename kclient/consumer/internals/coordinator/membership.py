@@ -114,11 +114,6 @@ class Membership:
     # What others ask.
 
     @property
-    def waits_for_poll(self) -> bool:
-        """Whether nothing goes on until the application polls, which has to wake the I/O thread then."""
-        return not self._may_join
-
-    @property
     def rebalancing(self) -> bool:
         """Whether a rebalance is under way."""
         return self.state in (MemberState.JOINING, MemberState.SYNCING)
@@ -136,10 +131,12 @@ class Membership:
             self._settings.group_id, generation.id, generation.member_id, self._settings.group_instance_id
         )
 
-    def polled(self, now_ms: int) -> None:
-        """The application called poll(). Called by its thread."""
-        self._heartbeat.polled(now_ms)
+    def polled(self, now_ms: int) -> bool:
+        """The application, whose thread this is, called poll(); returns whether the I/O thread waits for that."""
+        waited = not self._may_join
+        self._heartbeat.polled_ms = now_ms
         self._may_join = True
+        return waited
 
     # What happens to the member.
 
