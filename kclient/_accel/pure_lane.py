@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kclient._accel.varint import zigzag
+
 if TYPE_CHECKING:
     from kclient._accel.pure_batch import BatchBuilder
     from kclient._accel.pure_future import BatchResult
@@ -149,7 +151,7 @@ class Lane:
             builder.close(self._producer_id, self._producer_epoch, sequence, 0)
             size = builder.size
             request = bytearray(self._head)
-            request += _uvarint(size + 1) if self._compact else size.to_bytes(4, "big")
+            request += _unsigned_varint(size + 1) if self._compact else size.to_bytes(4, "big")
             whole = len(request) + size + len(self._tail)
             correlation_id = (self._correlation_id + 1) & _LARGEST_NUMBER
             request[:4] = (whole - 4).to_bytes(4, "big")
@@ -295,13 +297,9 @@ def _await(unanswered: threading.Lock, timeout_s: float | None) -> None:
             return
 
 
-def _uvarint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+def _unsigned_varint(number: int) -> bytes:
+    # Of the signed number that zigzag makes this one of.
+    return zigzag((number >> 1) ^ -(number & 1))
 
 
 def _number(data: bytes, at: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from faults import FaultProxy, Reply, ScriptedBroker
-from faults_cluster import Cluster, ProxiedCluster
+from faults_cluster import ProxiedCluster
 from helpers import wait_until
 from interrupts import interrupted_at
 from kclient.broker.embedded import EmbeddedKafka
@@ -23,23 +23,8 @@ from kclient.errors import ErrorCode, KafkaTimeoutError, RecordTooLargeError
 from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.producer.internals.lone_records import LoneRecords
 from kclient.protocol.api_keys import ApiKeys
-from kclient.record import iter_batches
+from lone_bed import Seen, await_open, send, send_alone, sent_sequences, went_alone
 from scenarios import new_topic, read_all
-
-
-class Seen:
-    """What was settled: how many records were answered past the I/O thread, how many went on in the usual way."""
-
-    def __init__(self) -> None:
-        self.answered = 0
-        self.unanswered = 0
-
-    def reset(self) -> None:
-        self.answered = self.unanswered = 0
-
-    @property
-    def any(self) -> bool:
-        return bool(self.answered or self.unanswered)
 
 
 @pytest.fixture
@@ -66,53 +51,6 @@ def cluster() -> Iterator[ProxiedCluster]:
 def servers() -> Iterator[str]:
     with EmbeddedKafka() as kafka:
         yield kafka.bootstrap_servers
-
-
-def send(cluster: Cluster, producer: KafkaProducer[bytes, bytes], **named: Any) -> Any:
-    """Send the next record; without a callback, so that it may go alone."""
-    value = b"%06d" % len(cluster.sent)
-    future = producer.send("t", value, partition=0, **named)
-    cluster.sent.append((value, future))
-    cluster.told[value] = 1
-    return future
-
-
-def lane_of(producer: KafkaProducer[bytes, bytes]) -> Any:
-    lone = producer._core.lone_records
-    assert lone is not None
-    return lone._lane
-
-
-def went_alone(producer: KafkaProducer[bytes, bytes], future: Any) -> bool:
-    """Whether the record went through the lane."""
-    lane = lane_of(producer)
-    return lane is not None and lane.pending is not None and lane.pending.result is future.resolve()[0]
-
-
-def send_alone(cluster: Cluster, producer: KafkaProducer[bytes, bytes]) -> Any:
-    """Send the next record through the lane: a lane opens after a record that went in the usual way."""
-    for _ in range(1000):
-        future = send(cluster, producer)
-        if went_alone(producer, future):
-            return future
-        future.result(20)
-        await_open(producer)
-    raise AssertionError("no record went through the lane")
-
-
-def await_open(producer: KafkaProducer[bytes, bytes]) -> None:
-    """Wait for the lane to be open, not for long: one that nobody uses is shut again."""
-    deadline = time.monotonic() + 0.05
-    while time.monotonic() < deadline and not (lane_of(producer) and lane_of(producer).open):
-        time.sleep(0.001)
-
-
-def sent_sequences(cluster: Cluster) -> list[int]:
-    return [
-        batch.base_sequence
-        for message in cluster.broker.received(ApiKeys.PRODUCE)
-        for batch in iter_batches(message.topic_data[0].partition_data[0].records)
-    ]
 
 
 def test_records_that_are_waited_for_one_by_one_go_past_the_io_thread(servers: str, seen: Seen) -> None:
@@ -377,6 +315,18 @@ def test_the_order_of_one_thread_holds_whichever_way_its_records_go(servers: str
                 future.result(20)
             elif number % 11 == 0:
                 producer.send_many(topic, [])
+    assert [record.value for record in read_all(servers, topic)] == values
+
+
+def test_many_at_once_come_after_those_that_went_alone(servers: str, seen: Seen) -> None:
+    topic = new_topic(servers, 1)
+    values = [b"%d" % number for number in range(300)]
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=0) as producer:
+        for at in range(0, 300, 10):
+            for value in values[at : at + 4]:
+                producer.send(topic, value).result(20)
+            producer.send_many(topic, values[at + 4 : at + 10]).result(20)
+    assert seen.any
     assert [record.value for record in read_all(servers, topic)] == values
 
 

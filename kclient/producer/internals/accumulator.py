@@ -137,7 +137,7 @@ class RecordAccumulator:
         Waits for buffer memory until `timer` (max.block.ms from now, if None) expires. Raises RecordTooLargeError,
         BufferExhaustedError, ClientClosedError.
         """
-        queue = topic.sticky_queue if partition is None else topic.queue(partition)
+        queue = self._present_queue(topic, partition)
         builder = None if queue is None else queue.open
         if builder is not None:
             future: Any = builder.append(timestamp_ms, key, value, headers, callback)
@@ -246,8 +246,12 @@ class RecordAccumulator:
                 return builder.result, first, taken
         return self._append_single(topic, partition, *columns.row(start))
 
+    @staticmethod
+    def _present_queue(topic: TopicQueues, partition: int | None) -> PartitionQueue | None:
+        return topic.sticky_queue if partition is None else topic.queue(partition)
+
     def _open_builder(self, topic: TopicQueues, partition: int | None) -> BatchBuilder | None:
-        queue = topic.sticky_queue if partition is None else topic.queue(partition)
+        queue = self._present_queue(topic, partition)
         return None if queue is None else queue.open
 
     def _append_single(
@@ -413,9 +417,7 @@ class RecordAccumulator:
         """Take over a batch that was closed and sent past the queue, and holds no buffer memory. I/O thread."""
         sent_ms = builder.created_ms
         with self._lock:
-            batch = ProducerBatch(
-                builder, queue, self.incomplete.next_number(), sent_ms, 0, sent_ms, sealed=True
-            )
+            batch = ProducerBatch(builder, queue, self.incomplete.next_number(), sent_ms, 0, sent_ms)
             self.incomplete.add(batch)
         return batch
 

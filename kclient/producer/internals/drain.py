@@ -155,18 +155,21 @@ class Drainer:
                 self._on_unsendable(batch, error)
                 return False
         self._accumulator.take(batch)
-        if self._transactions is not None:
-            self._transactions.on_drain(batch)
+        self._number(batch)
         if not batch.sealed:
             batch.seal(compressor.attributes, compressed)
         self._leave(batch)
         return True
 
     def sent(self, batch: ProducerBatch) -> None:
-        """`batch`, which never was in its queue, was sent with the sequence that is next."""
-        if self._transactions is not None:
-            self._transactions.on_lone_sent(batch)
+        """`batch`, which never was in its queue, was closed and sent with the sequence that is next."""
+        self._number(batch)
+        batch.sealed = True
         self._leave(batch)
+
+    def _number(self, batch: ProducerBatch) -> None:
+        if self._transactions is not None:
+            self._transactions.on_drain(batch)
 
     def _leave(self, batch: ProducerBatch) -> None:
         batch.transition_to(BatchState.IN_FLIGHT)

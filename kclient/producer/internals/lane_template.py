@@ -20,7 +20,7 @@ from kclient.protocol.messages.produce import (
 )
 from kclient.record import Lane
 
-_FLEXIBLE_VERSION = 9
+_FLEXIBLE_HEADER_VERSION = 2
 _Frames: TypeAlias = Callable[[ProduceRequest], bytes]
 _RECORDS = bytes(range(64))  # stand for a batch; their length takes one byte as a varint
 _OFFSET, _TIME_MS, _LOG_START = 0x7A10_52C3_41D5_06E7, 0x7B20_63D4_52E6_17F8, 0x7C30_74E5_63F7_28A9
@@ -36,7 +36,7 @@ def lane_of(
     request = frame_of(
         ProduceRequest(transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=[topic])
     )
-    compact = version >= _FLEXIBLE_VERSION
+    compact = ApiKeys.PRODUCE.request_header_version(version) >= _FLEXIBLE_HEADER_VERSION
     at = request.index(_RECORDS)
     answered = PartitionProduceResponse(
         index=tp.partition,
@@ -52,14 +52,9 @@ def lane_of(
     offset_at, time_at, start_at = (
         answer.find(number.to_bytes(8, "big")) for number in (_OFFSET, _TIME_MS, _LOG_START)
     )
+    if start_at < 0:
+        start_at = offset_at  # old answers do not say where the log starts
+    records_at = at - (1 if compact else 4)
     return Lane(
-        request[: at - (1 if compact else 4)],
-        request[at + len(_RECORDS) :],
-        compact,
-        answer,
-        (
-            offset_at,
-            time_at,
-            start_at if start_at >= 0 else offset_at,
-        ),  # old answers do not say where the log starts
+        request[:records_at], request[at + len(_RECORDS) :], compact, answer, (offset_at, time_at, start_at)
     )

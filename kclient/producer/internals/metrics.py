@@ -132,22 +132,14 @@ class ProducerMetrics:
             seen.compression += count
             seen.largest_batch = max(seen.largest_batch, largest_bytes)
 
-    def answered(self, count: int, latency_ms: int, longest_ms: int) -> None:
-        """So many requests were answered, in `latency_ms` together, and the broker throttled none."""
+    def answered(self, count: int, latency_ms: int, longest_ms: int, throttle_ms: int = 0) -> None:
+        """So many produce requests were answered, in `latency_ms` together; only one by itself is ever throttled."""
         with self._lock:
             seen = self._seen
             seen.answers += count
             seen.latency_ms += latency_ms
-            seen.longest_latency_ms = max(seen.longest_latency_ms, longest_ms)
-
-    def request_done(self, latency_ms: int, throttle_ms: int) -> None:
-        """A produce request was answered."""
-        with self._lock:
-            seen = self._seen
-            seen.answers += 1
-            seen.latency_ms += latency_ms
             seen.throttle_ms += throttle_ms
-            seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
+            seen.longest_latency_ms = max(seen.longest_latency_ms, longest_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
 
     def _maybe_fold(self, now_ms: int) -> None:

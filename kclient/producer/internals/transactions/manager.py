@@ -214,12 +214,6 @@ class TransactionManager:
         entry.last_acked_sequence = increment_sequence(entry.next_sequence, count - 1)
         entry.next_sequence = increment_sequence(entry.next_sequence, count)
 
-    def on_lone_sent(self, batch: ProducerBatch) -> None:
-        """One more was sent, and its outcome is not known."""
-        entry = self.sequences(batch.queue)
-        entry.take_in(batch)
-        entry.on_wire += 1
-
     # Requests that are over.
 
     def on_wire_ended(self, batch: ProducerBatch) -> None:

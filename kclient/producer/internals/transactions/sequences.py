@@ -96,14 +96,6 @@ class PartitionSequences:
         self.next_sequence = increment_sequence(self.next_sequence, batch.builder.count)
         self.in_flight.append(batch)
 
-    def take_in(self, batch: ProducerBatch) -> None:
-        """A batch was closed with the next sequences."""
-        batch.producer_id = self.identity.producer_id
-        batch.producer_epoch = self.identity.epoch
-        batch.base_sequence = self.next_sequence
-        self.next_sequence = increment_sequence(self.next_sequence, batch.builder.count)
-        self.in_flight.append(batch)
-
     def insert(self, batch: ProducerBatch) -> None:
         """Take in a part of a batch that was split."""
         at = len(self.in_flight)
