@@ -110,6 +110,11 @@ cdef class Lane:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.sequence = sequence
+        self.builder = None
+        self.lane.answered = 0
+        self.lane.latency_ms = self.lane.longest_ms = 0
+        self.total_bytes = self.largest_bytes = 0
+        self.partly = False
 
     def send(self, builder):
         cdef int64_t turn, sequence = self.sequence
@@ -246,11 +251,6 @@ cdef class Lane:
         self.lane.fd = fd
         self.lane.correlation_id = correlation_id
         self.lane.patrol_ms = patrol_ms
-        self.builder = None
-        self.lane.answered = 0
-        self.lane.latency_ms = self.lane.longest_ms = 0
-        self.total_bytes = self.largest_bytes = 0
-        self.partly = False
         return 0
 
     cdef void begin(self) noexcept:

@@ -109,9 +109,9 @@ class Lane:
         self.patrol_ms = 0
         """For the Poller: how long a poll goes on before its owner sees what was sent."""
         self.pending: BatchBuilder | None = None
-        """The batch that was sent last, until it is `taken` or the lane is lent again."""
+        """The batch that was sent last, until it is `taken` or the lane is prepared again."""
         self.answered = 0
-        """How many answers polls have taken since the lane was lent."""
+        """How many answers polls have taken since the lane was prepared."""
         self.latency_ms = 0
         """How long these took together."""
         self.longest_ms = 0
@@ -131,11 +131,16 @@ class Lane:
     def prepare(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
         """Give the next batch `sequence`, and those after it the ones that follow; a negative one stays what it is.
 
+        All sums begin again.
+
         ValueError unless the lane is shut and settled.
         """
         if self._state != _SHUT:
             raise ValueError("the lane is in use")
         self._producer_id, self._producer_epoch, self._sequence = producer_id, producer_epoch, sequence
+        self.pending = None
+        self.answered = self.total_bytes = self.largest_bytes = self.latency_ms = self.longest_ms = 0
+        self.partly = False
 
     def send(self, builder: BatchBuilder) -> bool:
         """Close `builder`, which has one record, and write it; False if that could not be, and nothing was written.
@@ -235,9 +240,6 @@ class Lane:
         self._sock = sock
         self._correlation_id = correlation_id
         self.patrol_ms = patrol_ms
-        self.pending = None
-        self.answered = self.total_bytes = self.largest_bytes = self.latency_ms = self.longest_ms = 0
-        self.partly = False
 
     def begin(self) -> None:
         """The poll begins to wait."""

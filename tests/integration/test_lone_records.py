@@ -331,15 +331,23 @@ def test_many_at_once_come_after_those_that_went_alone(servers: str, seen: Seen)
 
 
 def test_partitions_take_turns_by_bytes_as_before(servers: str, seen: Seen) -> None:
-    topic = new_topic(servers, 3)
-    with KafkaProducer(bootstrap_servers=servers, linger_ms=0, batch_size=1000) as producer:
-        told = [producer.send(topic, bytes(100)).result(20).partition for _ in range(300)]
-        producer.flush()
+    def turns(told: Any) -> list[int]:
+        topic = new_topic(servers, 3)
+        with KafkaProducer(bootstrap_servers=servers, linger_ms=0, batch_size=1000) as producer:
+            went = [
+                producer.send(topic, bytes(100), on_delivery=told).result(20).partition for _ in range(300)
+            ]
+            producer.flush()
+        assert len(set(went)) == 3
+        return [len(list(turn)) for _, turn in itertools.groupby(went)]
+
+    usual = min(turns(lambda metadata, error: None))
+    assert not seen.any
+    alone = turns(None)
     assert seen.answered
-    assert len(set(told)) == 3
-    turns = [len(list(turn)) for _, turn in itertools.groupby(told)]
     # A partition may be chosen again by chance.
-    assert min(turns) == 6, "a batch.size is that much of records that go alone"
+    assert min(alone) == usual
+    assert all(turn % usual == 0 for turn in alone)
 
 
 def test_records_that_are_too_large_are_refused_and_large_ones_take_the_usual_way(servers: str) -> None:

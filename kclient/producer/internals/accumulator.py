@@ -196,10 +196,8 @@ class RecordAccumulator:
         lane = queue.lane
         if lane is None or not lane.open or size > _LARGEST_ALONE_BYTES:
             return None
-        if partition is None and topic.partition_count > 1:
-            since_start = queue.produced_bytes() + lane.total_bytes - topic.sticky_start_bytes
-            if since_start + size > self.settings.batch_size:
-                return None  # another partition's turn
+        if partition is None and topic.partition_count > 1 and not self._turn_goes_on(topic, queue, size):
+            return None  # another partition's turn
         tp = queue.tp
         result = LoneResult(lane, tp.topic, tp.partition, record_metadata, self._log_prefix)
         builder = BatchBuilder(tp.topic, tp.partition, 0, result, self._time.monotonic_ms())
@@ -301,7 +299,7 @@ class RecordAccumulator:
         if (
             queue is not None
             and queue.tp.partition < topic.partition_count
-            and queue.produced_bytes() - topic.sticky_start_bytes + size <= self.settings.batch_size
+            and self._turn_goes_on(topic, queue, size)
         ):
             return queue
         queues = topic.queues
@@ -315,6 +313,10 @@ class RecordAccumulator:
         topic.sticky_start_bytes = queue.produced_bytes()
         topic.sticky_queue = queue
         return queue
+
+    def _turn_goes_on(self, topic: TopicQueues, queue: PartitionQueue, size: int) -> bool:
+        """Whether the sticky partition still has room in its turn for that many bytes."""
+        return queue.produced_bytes() - topic.sticky_start_bytes + size <= self.settings.batch_size
 
     def _possible_growth(self, queue: PartitionQueue) -> int:
         """By how many bytes the full open batch, which is behind others that go first, may grow beyond batch.size.
@@ -412,6 +414,13 @@ class RecordAccumulator:
             self._active.pop(queue, None)
             if queue.batches:
                 self._active[queue] = None
+
+    def close_lane(self, queue: PartitionQueue) -> None:
+        """What went through the queue's lane counts as appended from now on. I/O thread."""
+        with self._lock:
+            lane, queue.lane = queue.lane, None
+            if lane is not None:
+                queue.appended_bytes += lane.total_bytes
 
     def adopt(self, builder: BatchBuilder, queue: PartitionQueue) -> ProducerBatch:
         """Take over a batch that was closed and sent past the queue, and holds no buffer memory. I/O thread."""

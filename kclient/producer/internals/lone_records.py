@@ -85,6 +85,7 @@ class LoneRecords:
         if lane is None:
             return
         lane.prepare(*named)
+        queue.lane = lane
 
         def settle(
             builder: BatchBuilder | None, answer: tuple[int, int] | None, now_ms: int
@@ -117,7 +118,6 @@ class LoneRecords:
                 queue.tp, topic_id, version, frame_of, acks=self._acks, timeout_ms=self._request_timeout_ms
             )
             self._made_for = made_for
-        queue.lane = self._lane
         return self._lane, version
 
     def _settle(
@@ -128,7 +128,7 @@ class LoneRecords:
         answer: tuple[int, int] | None,
         now_ms: int,
     ) -> ProducerBatch | None:
-        queue.appended_bytes += lane.total_bytes
+        self._accumulator.close_lane(queue)
         unanswered = builder if answer is None else None
         if lane.answered:
             if self._transactions is not None:

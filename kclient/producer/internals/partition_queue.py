@@ -40,7 +40,7 @@ class PartitionQueue:
         self.batches: deque[ProducerBatch] = deque()
         # The builder to try first. It may be closed: then it takes nothing, which costs one call to find out.
         self.open: BatchBuilder | None = None
-        # Where the next record may go instead, if it is open: see LoneRecords.
+        # Where the next record may go instead, if it is open: see LoneRecords. None once what went there was settled.
         self.lane: Lane | None = None
         self.muted = False
         self.may_grow = True
@@ -58,8 +58,10 @@ class PartitionQueue:
         return leader
 
     def produced_bytes(self) -> int:
-        """Bytes that were ever appended here."""
-        return self.appended_bytes + (0 if self.open is None else self.open.uncompressed_size)
+        """Bytes that were ever appended here, or sent past it."""
+        lane = self.lane
+        past = 0 if lane is None else lane.total_bytes
+        return self.appended_bytes + past + (0 if self.open is None else self.open.uncompressed_size)
 
 
 class TopicQueues:
