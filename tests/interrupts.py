@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import gc
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +21,18 @@ _CHECKED = frozenset({"CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD", "R
 # The callback of a weak reference: what is raised there Python only reports, and nobody is interrupted.
 _UNHEARD: CodeType = WeakSet()._remove.__code__  # type: ignore[attr-defined]  # it is private
 _PACKAGE = str(Path(kclient.__file__).parent)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage of other tests from being finalized here: what is raised in a finalizer, Python only reports."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Storm:
@@ -48,6 +62,8 @@ class Storm:
             frame = frame.f_back
 
     def __enter__(self) -> Self:
+        self._collection = _no_collection()
+        self._collection.__enter__()
         self._before = signal.signal(signal.SIGUSR1, self._handle)
         self._thread.start()
         return self
@@ -58,6 +74,7 @@ class Storm:
         self._over.set()
         self._thread.join()
         signal.signal(signal.SIGUSR1, self._before)
+        self._collection.__exit__(kind, error, trace)
 
 
 def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **named: Any) -> R:
@@ -102,9 +119,10 @@ def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **na
 
         return on_opcode
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        return function(*arguments, **named)
-    finally:
-        sys.settrace(before)
+    with _no_collection():
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            return function(*arguments, **named)
+        finally:
+            sys.settrace(before)

@@ -126,7 +126,7 @@ class KafkaConsumer(Generic[K, V]):
 
     def _begin(self, core: ConsumerCore) -> None:
         self._core = core
-        self._use = SingleUser("This KafkaConsumer")
+        self._use = SingleUser("This KafkaConsumer", core.take_back)
         self._calls = BlockingCalls(core)
         self._lookups = Lookups(core, self._calls)
         self._current: Portion | None = None
@@ -244,9 +244,11 @@ class KafkaConsumer(Generic[K, V]):
                 begun = True
                 return wait(timer)
         except BaseException:
-            # A Ctrl-C may come when the positions have moved, and before the caller has the records.
+            # A Ctrl-C may come when the positions have moved, and before the caller has the records; and another one
+            # at any moment after this assignment, which leaves the rest to the next call.
             if begun:
-                self._core.take_back()
+                self._use.torn = True
+                self._use.mend()
             raise
 
     def __iter__(self) -> Self:
@@ -278,7 +280,8 @@ class KafkaConsumer(Generic[K, V]):
         except BaseException:
             if begun:
                 self._current = None
-                core.take_back()
+                self._use.torn = True
+                self._use.mend()
             raise
 
     # Committing.

@@ -18,6 +18,8 @@ from interrupts import Storm, interrupted_at
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
+from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.fetch_collector import Portion
 from kclient.errors import (
     ConcurrentModificationError,
     KafkaError,
@@ -82,6 +84,64 @@ def test_an_interrupt_at_any_moment_of_poll_skips_and_repeats_no_record(servers:
     assert interrupts > 100
     for offsets in offsets_by_partition(records).values():
         assert offsets == list(range(len(offsets)))
+
+
+@pytest.mark.parametrize("then", ["poll", "iterate", "poll_columns", "commit", "position", "seek"])
+def test_a_second_interrupt_while_what_the_first_kept_from_the_caller_is_taken_back_skips_no_record(
+    servers: str, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(servers, 2)
+    produce(servers, topic, 12)
+    partitions = [TopicPartition(topic, i) for i in range(2)]
+    hand_out, take_back = ConsumerCore.hand_out, ConsumerCore.take_back
+    moment = 0
+    due: dict[str, bool] = {}
+
+    def hand_out_interrupted(core: ConsumerCore, portions: list[Portion]) -> Any:
+        records = hand_out(core, portions)
+        if due.pop("hand out", False):
+            raise KeyboardInterrupt
+        return records
+
+    def take_back_interrupted(core: ConsumerCore) -> None:
+        if not due.pop("take back", False):
+            take_back(core)
+        elif moment == 0:
+            raise KeyboardInterrupt
+        else:
+            interrupted_at(moment, take_back, core)
+
+    monkeypatch.setattr(ConsumerCore, "hand_out", hand_out_interrupted)
+    monkeypatch.setattr(ConsumerCore, "take_back", take_back_interrupted)
+    twice = True
+    with reader(servers, topic, 2) as consumer:
+        while twice:
+            consumer.seek_to_beginning()
+            consumer.position(partitions[0])
+            consumer.position(partitions[1])
+            due = {"hand out": True, "take back": True}
+            with pytest.raises(KeyboardInterrupt) as raised:
+                consumer.poll(20_000)
+            twice = isinstance(raised.value.__context__, KeyboardInterrupt)
+            moment += 1
+            if then == "commit":
+                consumer.commit_sync()
+                committed = consumer.committed(partitions)
+                assert [offset.offset for offset in committed.values() if offset] == [0, 0]
+            elif then == "position":
+                assert [consumer.position(tp) for tp in partitions] == [0, 0]
+            elif then == "seek":
+                for tp in partitions:
+                    consumer.seek(tp, 1)
+                assert {record.offset for record in consumer.poll(20_000)} >= {1}
+                assert [consumer.position(tp) for tp in partitions] != [0, 0]
+            elif then == "iterate":
+                assert next(consumer).offset == 0
+            elif then == "poll_columns":
+                assert next(iter(consumer.poll_columns(20_000).values())).offsets[0] == 0
+            else:
+                assert next(iter(consumer.poll(20_000))).offset == 0
+    assert moment > 5
 
 
 def test_an_interrupt_at_any_moment_of_iteration_skips_and_repeats_no_record(servers: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
-from kclient.errors import ClientClosedError, ConcurrentModificationError
+from kclient.errors import ClientClosedError, ConcurrentModificationError, KafkaError
 from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 
@@ -15,12 +17,15 @@ _KEY = "owner"
 class SingleUser:
     """A context manager that lets one thread in at a time, and that one again from within (callbacks).
 
-    Entering raises ForkedClientError, ClientClosedError or ConcurrentModificationError, and never waits.
+    Entering raises ForkedClientError, ClientClosedError or ConcurrentModificationError, and never waits. Who enters
+    what is `torn` calls `mend` first, which must be able to go on where an exception ended it the last time.
     """
 
-    __slots__ = ("_depth", "_fork", "_generation", "_owner", "closed")
+    __slots__ = ("_depth", "_fork", "_generation", "_mend", "_owner", "closed", "torn")
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, mend: Callable[[], None]) -> None:
+        self._mend = mend
+        self.torn = False
         self._fork = ForkGuard(what)
         self._generation = fork.generation
         # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
@@ -38,6 +43,11 @@ class SingleUser:
         """Raise ForkedClientError in a child of the process that made the consumer."""
         self._fork.check()
 
+    def mend(self) -> None:
+        """Mend what is torn; whoever may enter next does if this thread may not."""
+        with contextlib.suppress(KafkaError), self:
+            pass
+
     def __enter__(self) -> None:
         if fork.generation != self._generation:
             self._fork.check()
@@ -48,6 +58,13 @@ class SingleUser:
             if self._owner.setdefault(_KEY, me) != me:
                 raise ConcurrentModificationError
         self._depth += 1
+        if self.torn:
+            try:
+                self._mend()
+            except BaseException:
+                self.__exit__(None, None, None)
+                raise
+            self.torn = False
 
     def __exit__(
         self,
