@@ -114,7 +114,7 @@ def test_a_second_interrupt_while_what_the_first_kept_from_the_caller_is_taken_b
     monkeypatch.setattr(ConsumerCore, "hand_out", hand_out_interrupted)
     monkeypatch.setattr(ConsumerCore, "take_back", take_back_interrupted)
     twice = True
-    with reader(servers, topic, 2) as consumer:
+    with reader(servers, topic, 2, **{"fetch.max.wait.ms": 5}) as consumer:
         while twice:
             consumer.seek_to_beginning()
             consumer.position(partitions[0])
