@@ -11,7 +11,8 @@ import attrs
 
 from benchmarks.case import POLL_RECORDS, Case, Job, Measured, UnavailableError
 from benchmarks.child import measure
-from benchmarks.clients import CLIENTS, COLUMNAR, READING
+from benchmarks.clients import CLIENTS, COLUMNAR, LATENCY, READING
+from benchmarks.memory import make_present
 from benchmarks.plan import Stage, records_for
 from kclient.admin import KafkaAdminClient, NewTopic
 
@@ -129,6 +130,8 @@ class Comparison:
         topic = source or self._create(admin, case)
         try:
             warm_up = int(records * client.warm_up)
+            if operation not in LATENCY:
+                make_present()
             job = Job(operation, self.servers, topic, records, case, self.poll_records, warm_up)
             return measure(client, job)
         except UnavailableError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
+import os
 import sys
 import threading
 import time
@@ -15,7 +17,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import comparison, output, profile, report, targets, watch
+from benchmarks import comparison, memory, output, profile, report, targets, watch
 from benchmarks.case import Case, Job, Measured, UnavailableError
 from benchmarks.clients import CLIENTS, OPERATIONS
 from benchmarks.comparison import Comparison, Line
@@ -187,6 +189,7 @@ def test_a_client_that_warms_up_does_so_before_the_records_that_count(
 
     monkeypatch.setattr(comparison, "measure", measure)
     monkeypatch.setattr(comparison, "KafkaAdminClient", _Admin)
+    monkeypatch.setattr(comparison, "make_present", lambda: 0)
     compared = Comparison("", ["java", "java_warm"], 1, lambda _text: None, 10)
     assert [line.client for line in compared.of(Stage(Case(), ("produce",)))] == ["java", "java_warm"]
     assert asked == [(10, 0), (10, 10)]
@@ -206,6 +209,7 @@ def test_clients_take_turns_and_one_that_is_not_there_is_asked_once(monkeypatch:
 
     monkeypatch.setattr(comparison, "measure", measure)
     monkeypatch.setattr(comparison, "KafkaAdminClient", _Admin)
+    monkeypatch.setattr(comparison, "make_present", lambda: 0)
     compared = Comparison("", ["confluent", "java", "aiokafka"], 3, lambda _text: None, 10)
     lines = list(compared.of(Stage(Case(), ("produce",))))
     assert asked == ["confluent", "java", "aiokafka", "java", "confluent", "confluent", "java"]
@@ -213,6 +217,33 @@ def test_clients_take_turns_and_one_that_is_not_there_is_asked_once(monkeypatch:
     assert compared.absent == {("produce", "aiokafka"): "not installed"}
     assert len(compared.failed) == 1
     assert "broke" in compared.failed[0]
+
+
+def test_memory_is_made_present_before_each_run_of_a_rate_and_of_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+
+    def measure(_client: object, job: Job) -> Measured:
+        done.append(job.operation)
+        return Measured(job.records, 1.0, 1.0)
+
+    monkeypatch.setattr(comparison, "measure", measure)
+    monkeypatch.setattr(comparison, "KafkaAdminClient", _Admin)
+    monkeypatch.setattr(comparison, "make_present", lambda: done.append("memory"))
+    compared = Comparison("", ["kclient", "confluent"], 1, lambda _text: None, 10)
+    assert len(list(compared.of(Stage(Case(), ("produce",))))) == 2
+    assert len(list(compared.of(Stage(Case(), ("round_trip",))))) == 2
+    assert done == ["memory", "produce", "memory", "produce", "round_trip", "round_trip"]
+
+
+def test_memory_that_is_made_present_was_all_written_and_is_no_more_than_a_quarter() -> None:
+    before = watch.peak_rss_bytes()
+    size = before + 50_000_000
+    assert memory.make_present(size) == size // mmap.PAGESIZE * mmap.PAGESIZE
+    assert watch.peak_rss_bytes() >= before + 45_000_000
+    quarter = os.sysconf("SC_PHYS_PAGES") // 4 * mmap.PAGESIZE
+    assert memory.make_present(size) <= quarter
 
 
 def test_the_profile_times_every_step_of_the_seam(monkeypatch: pytest.MonkeyPatch) -> None:
