@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 
 from kclient._accel.pure_batch_input import Column
-from kclient._accel.varint import zigzag_size
-from kclient.errors import ClientClosedError, RecordTooLargeError
+from kclient.errors import ClientClosedError
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.incomplete import IncompleteBatches
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue, TopicQueues
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.record_size import RecordSizes
 from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
 from kclient.producer.internals.transactions.sequences import sequence_precedes
 from kclient.producer.internals.wakeup import SenderWakeup
@@ -27,14 +27,10 @@ from kclient.utils.time import Time, Timer
 
 Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 
-_BATCH_OVERHEAD = 61
 # No batch grows to more than this part of buffer.memory.
 _LARGEST_SHARE = 16
 # A larger record may not be written in one go, and has no use for being a little faster.
 _LARGEST_ALONE_BYTES = 8192
-# Length, attributes and the deltas of timestamp and offset, each at its longest. Java's client counts so, too, and the
-# same record should be too large for both.
-_RECORD_OVERHEAD = 21
 
 
 class RecordColumns(Protocol):
@@ -85,6 +81,7 @@ class RecordAccumulator:
         self.settings = settings
         self._log_prefix = log_prefix
         self.pool = pool
+        self.sizes = RecordSizes(settings.max_request_size, pool.total)
         self.compressor = compressor
         self.incomplete = IncompleteBatches(time)
         self.topics: dict[str, TopicQueues] = {}
@@ -104,12 +101,6 @@ class RecordAccumulator:
         return 0 if threading.get_ident() == self.io_thread_id else self.settings.max_block_ms
 
     # Adding records.
-
-    @property
-    def largest_plain_bytes(self) -> int:
-        """Key and value of up to so many bytes together, without headers, are certainly not too large."""
-        room = min(self.settings.max_request_size, self.pool.total)
-        return room - _BATCH_OVERHEAD - _RECORD_OVERHEAD - 11
 
     def topic(self, name: str) -> TopicQueues:
         """The queues of a topic, made at first use."""
@@ -143,7 +134,7 @@ class RecordAccumulator:
             future: Any = builder.append(timestamp_ms, key, value, headers, callback)
             if future is not None:
                 return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
-        size = self.check_size(topic.topic, key, value, headers)
+        size = self.sizes.check(topic.topic, key, value, headers)
         if builder is None and queue is not None and queue.lane is not None and callback is None:
             future = self._send_alone(topic, queue, partition, size, timestamp_ms, key, value, headers)
             if future is not None:
@@ -264,31 +255,9 @@ class RecordAccumulator:
         result, index = future.resolve()
         return result, index, 1
 
-    def check_size(
-        self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
-    ) -> int:
-        """An upper bound of what the record takes as a batch of its own; raises RecordTooLargeError."""
-        size = _BATCH_OVERHEAD + _RECORD_OVERHEAD + _sized(key) + _sized(value) + 1
-        if headers:
-            size += zigzag_size(len(headers)) - 1
-            for name, content in headers:
-                size += _sized(name.encode()) + _sized(content)
-        settings = self.settings
-        if size > settings.max_request_size:
-            raise RecordTooLargeError(
-                f"A record for {topic} has {size} bytes when serialized, more than max.request.size "
-                f"({settings.max_request_size}) allows."
-            )
-        if size > self.pool.total:
-            raise RecordTooLargeError(
-                f"A record for {topic} has {size} bytes when serialized, more than buffer.memory ({self.pool.total})."
-            )
-        return size
-
     def _batch_limit(self, topic: str) -> int:
         settings = self.settings
-        largest = min(settings.max_request_size, self.pool.total)
-        return self.compressor.uncompressed_limit(topic, settings.batch_size, largest)
+        return self.compressor.uncompressed_limit(topic, settings.batch_size, self.sizes.largest_batch)
 
     def _sticky_queue(self, topic: TopicQueues, size: int) -> PartitionQueue:
         """Where a record without a key goes that did not fit the open batch: on, once a batch's worth has been there.
@@ -525,11 +494,3 @@ class RecordAccumulator:
         with self._lock:
             self._closed = True
         self.pool.close()
-
-
-def _sized(content: bytes | None) -> int:
-    """Bytes that `content` takes with its length in front."""
-    if content is None:
-        return 1
-    size = len(content)
-    return size + (1 if size < 64 else 2 if size < 8192 else zigzag_size(size))

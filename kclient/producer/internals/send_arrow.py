@@ -56,11 +56,11 @@ def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) 
     sizes = pc.fill_null(pc.binary_length(piece.value), 0)
     if piece.key is not None:
         sizes = pc.add(sizes, pc.fill_null(pc.binary_length(piece.key), 0))
-    room = core.accumulator.largest_plain_bytes
+    room = core.accumulator.sizes.largest_plain
     if pc.max(sizes).as_py() > room:
         for at in pc.indices_nonzero(pc.greater(sizes, room)).to_pylist():
             _, key, value = piece.row(at)
-            core.accumulator.check_size(piece.topic, key, value, piece.headers_of(at))
+            core.accumulator.sizes.check(piece.topic, key, value, piece.headers_of(at))
 
 
 def _send_columns(

@@ -72,10 +72,10 @@ def _serialized(core: ProducerCore, topic: str, given: list[Any] | tuple[Any, ..
 
 
 def _check_sizes(core: ProducerCore, topic: str, keys: Contents | None, values: Contents) -> None:
-    if _largest(values) + _largest(keys or ()) <= core.accumulator.largest_plain_bytes:
+    if _largest(values) + _largest(keys or ()) <= core.accumulator.sizes.largest_plain:
         return
     for i, value in enumerate(values):
-        core.accumulator.check_size(topic, None if keys is None else keys[i], value, ())
+        core.accumulator.sizes.check(topic, None if keys is None else keys[i], value, ())
 
 
 def _largest(contents: Contents) -> int:
