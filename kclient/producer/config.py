@@ -190,7 +190,8 @@ class ProducerConfig(ClientConfig):
         Type.BOOLEAN,
         True,
         Importance.LOW,
-        "Whether batches that wait for others in flight may grow beyond batch.size, up to max.request.size.",
+        "Whether batches that wait for others in flight may grow beyond batch.size, up to max.request.size and "
+        "500,000 bytes.",
     )
     partitioner_availability_timeout_ms: int = setting(
         "partitioner.availability.timeout.ms",

@@ -27,8 +27,11 @@ from kclient.utils.time import Time, Timer
 
 Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 
-# No batch grows to more than this part of buffer.memory.
+# No batch grows to more than this part of buffer.memory, nor beyond what gains nothing any more. Brokers rather suffer
+# from more: half a region of a JVM's heap (512 KiB, up to 2 GiB of heap) is garbage of the expensive kind, and large
+# writes ask their system for large pages.
 _LARGEST_SHARE = 16
+_LARGEST_GROWN_BYTES = 500_000
 # A larger record may not be written in one go, and has no use for being a little faster.
 _LARGEST_ALONE_BYTES = 8192
 
@@ -298,7 +301,7 @@ class RecordAccumulator:
             return 0
         if not queue.may_grow or not self.settings.adaptive_batching:
             return 0
-        largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE)
+        largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE, _LARGEST_GROWN_BYTES)
         return max(min(builder.limit * 2, largest) - builder.limit, 0)
 
     def _grow(self, batch: ProducerBatch, claim: Claim) -> None:

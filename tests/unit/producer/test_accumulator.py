@@ -149,6 +149,17 @@ def test_growing_is_bounded_by_max_request_size_and_a_share_of_the_memory() -> N
     assert max(batch.builder.size for batch in m.accumulator.topic("t").queue(0).batches) <= 3000
 
 
+def test_growing_ends_at_half_a_megabyte_and_a_larger_batch_size_is_kept() -> None:
+    grown = model(batch_size=1000, buffer_memory=64_000_000)
+    large = model(batch_size=800_000, buffer_memory=64_000_000)
+    for m in (grown, large):
+        for _ in range(100):
+            m.send(b"x" * 20_000)
+    sizes = [batch.builder.size for batch in grown.accumulator.topic("t").queue(0).batches]
+    assert 450_000 < max(sizes) <= 500_000
+    assert 750_000 < max(b.builder.size for b in large.accumulator.topic("t").queue(0).batches) <= 800_000
+
+
 def test_records_without_key_stay_with_a_partition_for_a_batch_then_move() -> None:
     m = model({"t": 4}, batch_size=500)
     futures = [m.send(b"x" * 90, partition=None) for _ in range(400)]
