@@ -244,8 +244,7 @@ class KafkaConsumer(Generic[K, V]):
                 begun = True
                 return wait(timer)
         except BaseException:
-            # A Ctrl-C may come when the positions have moved, and before the caller has the records; and another one
-            # at any moment after this assignment, which leaves the rest to the next call.
+            # The positions may have moved, and the caller gets nothing. What a second Ctrl-C ends, the next call does.
             if begun:
                 self._use.torn = True
                 self._use.mend()
