@@ -28,7 +28,7 @@ demo-spark: $(SPARK_VENV)/.installed  ## generated orders through the flagship p
 test: $(VENV)/.installed-dev  ## everything: lint, types, unit, golden, embedded-broker, foreign-client and real-Kafka tests
 	@$(BIN)/python .ci/tests.py --jobs $(JOBS) --spark-environment $(SPARK_VENV)
 
-spark-env: $(SPARK_VENV)/.installed  ## the environment of the tests on Spark, which `make test` makes where there is Java
+spark-env: $(SPARK_VENV)/.installed-dev  ## the environment of the tests on Spark, which `make test` makes where there is Java
 
 check: $(VENV)/.installed-dev  ## lint and types alone
 	@$(BIN)/python .ci/tests.py --only checks
@@ -86,7 +86,15 @@ $(SPARK_VENV)/bin/python:
 	@$(PYTHON) -m venv $(SPARK_VENV)
 
 $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
-	@echo "==> installing kclient with PySpark, and the tools to test it, into $(SPARK_VENV)"
-	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check '.[spark,dev,peers]' '$(PYSPARK)'
-	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
+	@echo "==> building kclient"
+	@rm -rf $(SPARK_VENV)/wheel
+	@$(SPARK_BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(SPARK_VENV)/wheel .
+	@echo "==> installing it with PySpark into $(SPARK_VENV): the first time half a gigabyte comes, for a minute or two"
+	@$(SPARK_BIN)/python -m pip install --disable-pip-version-check "$$(ls $(SPARK_VENV)/wheel/*.whl)[spark]" '$(PYSPARK)'
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(SPARK_VENV)/wheel/*.whl
+	@touch $@
+
+$(SPARK_VENV)/.installed-dev: $(SPARK_VENV)/.installed
+	@echo "==> installing the tools to test it into $(SPARK_VENV)"
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check "$$(ls $(SPARK_VENV)/wheel/*.whl)[dev,peers]"
 	@touch $@

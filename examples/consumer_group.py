@@ -62,7 +62,7 @@ with KafkaProducer(bootstrap_servers=servers) as producer:
     for number in range(500):
         producer.send(topic, b"order %d" % number, key=b"customer %d" % (number % 50))
 
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 30
 while len(set(handled)) < 500 and time.monotonic() < deadline:
     done.wait(0.1)
 done.set()

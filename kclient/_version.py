@@ -1,3 +1,3 @@
 """The one place that knows the version; CHANGELOG.md's newest entry must equal it."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

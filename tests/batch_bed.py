@@ -29,6 +29,7 @@ wrong = st.sampled_from(["text", 5, bytearray(b"b"), memoryview(b"m"), [b"l"]])
 timestamps = st.one_of(
     st.integers(1000, 1010), st.integers(-1, MAX), st.sampled_from([-1, 0, MAX - 1, MAX, 63, 64, 2**31])
 )
+no_timestamps = st.sampled_from(["1", 1.5, b"", (1,)])
 bad_timestamps = st.sampled_from([-2, -(2**63), 2**63, 2**70, -(2**70)])
 names = st.text(max_size=6) | st.sampled_from(["ключ", "鍵", "\0", "n" * 130])
 headers = st.one_of(
@@ -38,7 +39,11 @@ headers = st.one_of(
     st.lists(st.tuples(names, contents)).map(tuple),
 )
 bad_headers = st.sampled_from(
-    [[(b"name", b"")], [("name", "text")], [("\ud800", None)], [("n", b"", 1)], [5], 5]
+    [
+        *([(b"name", b"")], [("name", "text")], [("\ud800", None)], [("n", b"", 1)], [("n",)], ["n"], [5], 5),
+        [("\ud800", None), (b"name", b"")],
+        [("\ud800", 5), ("n", b"")],
+    ]
 )
 
 appends = st.tuples(st.just("append"), timestamps, contents, values, headers, st.booleans())
@@ -47,11 +52,25 @@ bad_appends = st.one_of(
     st.tuples(st.just("append"), timestamps, contents, wrong, headers, st.booleans()),
     st.tuples(st.just("append"), timestamps, contents, contents, bad_headers, st.booleans()),
     st.tuples(st.just("append"), bad_timestamps, contents, contents, headers, st.booleans()),
+    # With several faults the first one counts.
+    st.tuples(
+        st.just("append"),
+        timestamps | bad_timestamps | no_timestamps,
+        contents | wrong,
+        contents | wrong,
+        headers | bad_headers,
+        st.booleans(),
+    ),
 )
 lists = st.lists(st.one_of(*[contents] * 8, wrong), max_size=12)
 positions = st.integers(-1, 14)
 many = st.tuples(
-    st.just("append_many"), timestamps, st.none() | lists, lists | lists.map(tuple), positions, positions
+    st.just("append_many"),
+    st.one_of(timestamps, timestamps, timestamps, bad_timestamps | no_timestamps),
+    st.none() | lists,
+    lists | lists.map(tuple),
+    positions,
+    positions,
 )
 
 
@@ -98,12 +117,15 @@ steps = st.lists(
 limits = st.one_of(st.integers(0, 400), st.sampled_from([1000, 16384, 1 << 20, 1 << 40]))
 
 
+_KNOWN_WORDS = ("must be", "records", "lie outside", "interpreted as an integer", "to unpack", "not iterable")
+
+
 def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
     """What a call returned, or what it raised: its type, and for errors of ours its words."""
     try:
         return call(*arguments)
     except (TypeError, ValueError, OverflowError, KafkaError) as error:
-        known = "must be" in str(error) or "records" in str(error) or "lie outside" in str(error)
+        known = any(words in str(error) for words in _KNOWN_WORDS)
         return type(error).__name__, str(error) if known else None
 
 

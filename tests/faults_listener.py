@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -56,6 +57,22 @@ def closed_port() -> int:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
         return port
+
+
+@contextlib.contextmanager
+def unanswered_port() -> Iterator[int]:
+    """A port of 127.0.0.1 where connecting takes for ever, as if a firewall dropped it all."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        # Nobody accepts: once the queue is full, the kernel answers no more.
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        port: int = listening.getsockname()[1]
+        yield port
 
 
 class Listener:
@@ -167,3 +184,14 @@ class Listener:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+class SilentListener(Listener):
+    """Accepts, reads, and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("silent")
+
+    def serve(self, sock: socket.socket) -> None:
+        while sock.recv(1 << 16):
+            pass

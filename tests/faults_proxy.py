@@ -6,11 +6,15 @@ import enum
 import socket
 import struct
 import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import attrs
 
 from faults_listener import JOIN_S, Listener, hang_up, read_frame, reset
 from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import parse_request, response_buffers
 
 
 class Fault(enum.Enum):
@@ -24,6 +28,11 @@ class Fault(enum.Enum):
     SWALLOW = enum.auto()
     CORRUPT = enum.auto()
     DUPLICATE = enum.auto()
+    ANSWER = enum.auto()
+
+
+Answering = Callable[[Any], Any]
+"""Gets the message of a request; returns the message that answers it, or None to leave it to the broker."""
 
 
 @attrs.define(eq=False)
@@ -31,8 +40,9 @@ class Rule:
     """Spoils frames of `api` (None: any) in one direction, `times` times (negative: always).
 
     `amount` is milliseconds (DELAY), bytes a second (DRIP), how many bytes pass, length included (CUT, RESET), or the
-    position of the byte to turn round (CORRUPT). `hits` counts, `frame_bytes` is the size of the last frame that was
-    hit, length included.
+    position of the byte to turn round (CORRUPT). `answer` makes the message that the client gets (ANSWER), and
+    `pass_on` says whether the broker gets the request all the same. `hits` counts, `frame_bytes` is the size of the
+    last frame that was hit, length included.
     """
 
     fault: Fault
@@ -42,6 +52,8 @@ class Rule:
     times: int
     hits: int = 0
     frame_bytes: int = 0
+    answer: Answering | None = None
+    pass_on: bool = False
 
 
 class FaultProxy(Listener):
@@ -91,6 +103,17 @@ class FaultProxy(Listener):
         """Pass such frames twice."""
         return self._add(Fault.DUPLICATE, api, on_response, 0, times)
 
+    def answer(self, api: ApiKeys, answer: Answering, *, times: int = 1, pass_on: bool = False) -> Rule:
+        """Answer requests in the broker's place, in the order in which the broker answers the others.
+
+        With `pass_on` the broker does what is asked, and its own answer is thrown away. A request for which `answer`
+        returns None is left to the broker, and is no hit.
+        """
+        rule = Rule(Fault.ANSWER, api, False, 0, times, answer=answer, pass_on=pass_on)
+        with self._rules_lock:
+            self._rules.append(rule)
+        return rule
+
     def clear(self) -> None:
         """Drop all rules."""
         with self._rules_lock:
@@ -125,6 +148,16 @@ class FaultProxy(Listener):
         return rule
 
 
+@attrs.define(eq=False)
+class _Pending:
+    """A request whose answer has not gone to the client yet. `answer` is the frame that takes the broker's place."""
+
+    api: int
+    correlation_id: int
+    answer: bytes | None = None
+    passed_on: bool = True
+
+
 class _Link:
     """One proxied connection: two threads, one for each direction."""
 
@@ -132,28 +165,76 @@ class _Link:
         self._proxy = proxy
         self._client = client
         self._broker = broker
-        self._apis: dict[int, int] = {}  # correlation id -> API
+        # Clients expect answers in the order of their requests, whoever gives them. Taken out under the lock alone.
+        self._pending: deque[_Pending] = deque()
+        self._to_client = threading.Lock()
         self._blackholed = threading.Event()
 
     def pump_requests(self) -> None:
         while True:
             frame = read_frame(self._client)
             api, _, correlation_id = struct.unpack_from(">hhi", frame)
-            self._apis[correlation_id] = api
-            if not self._pass(frame, self._broker, self._proxy.rule_for(api, on_response=False)):
+            pending = _Pending(api, correlation_id)
+            rule = self._proxy.rule_for(api, on_response=False)
+            if rule is not None and rule.fault is Fault.ANSWER:
+                rule = self._prepare(pending, rule, frame)
+            self._pending.append(pending)
+            if not pending.passed_on:
+                with self._to_client:
+                    if not self._flush():
+                        return
+            elif not self._pass(frame, self._broker, rule):
                 return
+
+    def _prepare(self, pending: _Pending, rule: Rule, frame: bytes) -> None:
+        """Make the answer of `rule` to a request."""
+        assert rule.answer is not None
+        header, message = parse_request(memoryview(frame))
+        answer = rule.answer(message)
+        if answer is None:
+            rule.hits -= 1
+            return
+        assert isinstance(header.api_key, ApiKeys)
+        buffers = response_buffers(answer, header.api_key, header.api_version, header.correlation_id)
+        pending.answer = b"".join(buffers)[4:]
+        pending.passed_on = rule.pass_on
+
+    def _flush(self) -> bool:
+        """Give the client the answers that wait for nothing else; False if the connection is over. Under the lock."""
+        while self._pending and not self._pending[0].passed_on:
+            first = self._pending.popleft()
+            assert first.answer is not None
+            if not self._pass(first.answer, self._client, self._proxy.rule_for(first.api, on_response=True)):
+                return False
+        return True
 
     def pump_responses(self) -> None:
         try:
             while True:
                 frame = read_frame(self._broker)
-                api = self._apis.pop(int.from_bytes(frame[:4], "big", signed=True), -1)
-                if not self._pass(frame, self._client, self._proxy.rule_for(api, on_response=True)):
+                if not self._forward(frame, int.from_bytes(frame[:4], "big", signed=True)):
                     return
         except (OSError, EOFError):
             pass
         finally:
             hang_up(self._client)
+
+    def _forward(self, frame: bytes, correlation_id: int) -> bool:
+        """Give the client an answer of the broker's, or what takes its place; False if the connection is over."""
+        with self._to_client:
+            api = -1
+            while self._pending:
+                # One that is passed over expected no answer.
+                pending = self._pending.popleft()
+                if pending.answer is not None and pending.correlation_id != correlation_id:
+                    self._pass(pending.answer, self._client, None)
+                if pending.correlation_id == correlation_id:
+                    api = pending.api
+                    frame = pending.answer or frame
+                    break
+            if not self._pass(frame, self._client, self._proxy.rule_for(api, on_response=True)):
+                return False
+            return self._flush()
 
     def _pass(self, frame: bytes, to: socket.socket, rule: Rule | None) -> bool:
         """Forward a frame; False if the connection is over."""
@@ -190,6 +271,8 @@ class _Link:
                 to.sendall(whole + whole)
             case Fault.SWALLOW:
                 pass
+            case Fault.ANSWER:
+                raise AssertionError("answers are prepared, not passed")
         return True
 
     def _end(self, with_reset: bool) -> None:

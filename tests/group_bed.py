@@ -28,6 +28,9 @@ class MemoryStore:
     def partition_for(self, group_id: str) -> TopicPartition:
         return TopicPartition("__consumer_offsets", 0)
 
+    def check_known(self, group_id: str) -> None:
+        """All groups are known."""
+
     def write(self, group_id: str, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
         if self.fail_with is not None:
             raise self.fail_with

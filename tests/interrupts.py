@@ -77,8 +77,51 @@ class Storm:
         self._collection.__exit__(kind, error, trace)
 
 
-def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **named: Any) -> R:
-    """Call `function`, with a KeyboardInterrupt at the `point`-th moment at which a signal could raise one in kclient.
+def interrupted_after(delay_s: float, function: Callable[..., R], *arguments: Any) -> R:
+    """Call `function`, with one KeyboardInterrupt `delay_s` later, for a call that takes longer than that."""
+    target = threading.get_ident()
+    over = threading.Event()
+    raised = False
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal raised
+        if not raised:
+            raised = True
+            raise KeyboardInterrupt
+
+    def send() -> None:
+        # Again and again: a signal that comes as the thread is about to wait is seen only with the next one.
+        over.wait(delay_s)
+        while not over.is_set():
+            signal.pthread_kill(target, signal.SIGUSR1)
+            over.wait(0.02)
+
+    with _no_collection():
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        sender = threading.Thread(target=send, name="interrupt")
+        try:
+            sender.start()
+            return function(*arguments)
+        finally:
+            over.set()
+            sender.join()
+            signal.signal(signal.SIGUSR1, before)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted_at(
+    point: int,
+    function: Callable[..., R],
+    *arguments: Any,
+    by: Callable[[], object] = _interrupt,
+    **named: Any,
+) -> R:
+    """Call `function`, and `by` at the `point`-th moment at which a signal's handler could run in kclient.
+
+    It raises a KeyboardInterrupt, if nothing else is given.
 
     That is where the interpreter looks for signals: at the beginning of functions, after calls of functions that are
     not Python's own, and where loops begin again. Anywhere else, such as between the end of a `with` block's body
@@ -111,7 +154,7 @@ def interrupted_at(point: int, function: Callable[..., R], *arguments: Any, **na
                 if previous in _CHECKED and not returned and handler == previous_handler:
                     left -= 1
                     if not left:
-                        raise KeyboardInterrupt
+                        by()
                 returned = False
                 previous = dis.opname[code[frame.f_lasti]]
                 previous_handler = handler

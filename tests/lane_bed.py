@@ -106,6 +106,13 @@ class LaneBed:
         """Whether the poll goes on."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def ident(self) -> int:
+        """The thread that polls."""
+        assert self._thread is not None
+        assert self._thread.ident is not None
+        return self._thread.ident
+
     def ended(self) -> list[Any]:
         """What the poll returns, once it does."""
         assert self._thread is not None

@@ -53,6 +53,7 @@ class LogBed:
         for log in self.logs:
             log.close_for_deletion()
         self.scheduler.shutdown()
+        self.log_dir.release()
 
     def batch(
         self,

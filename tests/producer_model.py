@@ -73,37 +73,65 @@ class PartitionLog:
 
 
 class FakeBroker:
-    """Partition logs behind produce requests; `errors` answers for a partition instead of its log, in order."""
+    """Partition logs behind produce requests.
+
+    `errors` answers for a partition instead of its log, in order; with True the log has the batch all the same, as
+    that of a leader that is demoted before its followers have it.
+    """
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.errors: dict[tuple[str, int], deque[PartitionProduceResponse]] = {}
+        self.errors: dict[tuple[str, int], deque[tuple[PartitionProduceResponse, bool]]] = {}
         self.names: dict[Uuid, str] = {}
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """The log of a partition."""
         return self.logs.setdefault((topic, partition), PartitionLog())
 
-    def fail(self, topic: str, code: int, *, partition: int = 0, times: int = 1, **fields: Any) -> None:
-        """Answer the next batches for a partition with `code`, without appending them."""
+    def fail(
+        self,
+        topic: str,
+        code: int,
+        *,
+        partition: int = 0,
+        times: int = 1,
+        appended: bool = False,
+        **fields: Any,
+    ) -> None:
+        """Answer the next batches for a partition with `code`, `appended` or not."""
         answers = self.errors.setdefault((topic, partition), deque())
         for _ in range(times):
-            answers.append(
-                PartitionProduceResponse(index=partition, error_code=code, base_offset=-1, **fields)
-            )
+            answer = PartitionProduceResponse(index=partition, error_code=code, base_offset=-1, **fields)
+            answers.append((answer, appended))
+
+    def recreate(self, topic: str) -> None:
+        """Delete a topic and create it again: its logs are empty and know no producer, and its id is another."""
+        for name, partition in list(self.logs):
+            if name == topic:
+                del self.logs[name, partition]
+        self.names = {topic_id: name for topic_id, name in self.names.items() if name != topic}
 
     def produce(self, request: ProduceRequest) -> ProduceResponse:
         """The answer to a produce request."""
         responses = []
         for topic in request.topic_data:
-            name = topic.name or self.names[topic.topic_id]
+            name = topic.name or self.names.get(topic.topic_id)
             answers = []
             for data in topic.partition_data:
-                scripted = self.errors.get((name, data.index))
-                if scripted:
-                    answers.append(scripted.popleft())
+                if name is None:
+                    code = ErrorCode.UNKNOWN_TOPIC_ID
+                    answers.append(
+                        PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
+                    )
                     continue
+                scripted = self.errors.get((name, data.index))
                 assert data.records is not None
+                if scripted:
+                    answer, appended = scripted.popleft()
+                    if appended:
+                        self.log(name, data.index).append(data.records)
+                    answers.append(answer)
+                    continue
                 code, base = self.log(name, data.index).append(data.records)
                 answers.append(
                     PartitionProduceResponse(
@@ -132,9 +160,18 @@ class ProducerModel:
         self.topics: dict[str, int] = {}
 
     def know(
-        self, topics: dict[str, int], *, nodes: int = 1, leader_epoch: int = 1, ids: bool = False
+        self,
+        topics: dict[str, int],
+        *,
+        nodes: int = 1,
+        leader_epoch: int = 1,
+        ids: bool = False,
+        incarnation: int = 1,
     ) -> None:
-        """Let the metadata know of topics and their numbers of partitions; no node leads a partition of -1."""
+        """Let the metadata know of topics and their numbers of partitions; no node leads a partition of -1.
+
+        With `ids` each has an id, another one for each `incarnation`.
+        """
         self.topics = topics
         now_ms = self.time.monotonic_ms()
         for topic in topics:
@@ -147,7 +184,7 @@ class ProducerModel:
             topics=[
                 MetadataResponseTopic(
                     name=name,
-                    topic_id=self._id(name) if ids else Uuid.ZERO,
+                    topic_id=self._id(name, incarnation) if ids else Uuid.ZERO,
                     partitions=[
                         MetadataResponsePartition(
                             partition_index=i,
@@ -167,8 +204,8 @@ class ProducerModel:
             self.accumulator.topic(topic)
         self.accumulator.update_partition_counts()
 
-    def _id(self, topic: str) -> Uuid:
-        uuid = Uuid(topic.encode().ljust(16, b"\1")[:16])
+    def _id(self, topic: str, incarnation: int) -> Uuid:
+        uuid = Uuid(topic.encode().ljust(16, bytes([incarnation]))[:16])
         self.broker.names[uuid] = topic
         return uuid
 
@@ -233,7 +270,7 @@ def ready_producer(
     settings.setdefault("linger_ms", 0)
     made = ProducerModel(**settings)
     made.know(topics or {"t": 1}, nodes=nodes, ids=ids)
-    return made.initialized() if made.core.transactions is not None else made
+    return made.initialized() if made.core.idempotence is not None else made
 
 
 def sequences(sent: SentRequest) -> list[tuple[int, int, int]]:

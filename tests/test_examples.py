@@ -12,6 +12,8 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Those for Spark are run in tests/spark/pipelines, where there is a session for all of them.
 ALONE = [example for example in EXAMPLES if not example.stem.startswith("spark_")]
+PATIENCE_S = 10
+"""Each takes a second or two: nobody reads an example that stands still."""
 
 
 @pytest.mark.parametrize("example", ALONE, ids=lambda path: path.stem)
@@ -20,7 +22,7 @@ def test_the_example_runs(example: Path) -> None:
         [sys.executable, "-W", "error", str(example)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,9 @@
 """The hot path behind one list of names, with the choice of body made once.
 
 `IMPL` says which body runs: `"python"`, the reference, or `"c"`, the native one. The environment variable
-`KCLIENT_IMPL=python|c` chooses; unset takes the best there is. Asking for one that is not there is an `ImportError`.
+`KCLIENT_IMPL=python|c` chooses; unset takes the best there is: the native one if it was built, and the interpreter has
+its lock (GIL), by which that is thread-safe. Asking for one that is not there is an `ImportError`; one that was built
+and cannot be imported, without being asked for, is a `RuntimeWarning`.
 
 The bodies know no policy and nothing of the floors above: what they need from there (codecs, the old record formats,
 Kafka's error classes) is plugged into `hooks`. Left alone they raise `ValueError` and builtin `TimeoutError`.
@@ -10,9 +12,26 @@ Kafka's error classes) is plugged into `hooks`. Left alone they raise `ValueErro
 from __future__ import annotations
 
 import os
+import sys
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kclient._accel.hooks import hooks
+
+
+def _has_gil() -> bool:
+    """True if the interpreter has its lock; before Python 3.13 there is none without."""
+    is_enabled: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
+    return is_enabled is None or is_enabled()
+
+
+def _extensions() -> list[str]:
+    """The files of the native body, for whichever interpreter they were built."""
+    from pathlib import Path
+
+    directory = Path(__file__).parent
+    return sorted(path.name for suffix in ("so", "pyd") for path in directory.glob(f"*.{suffix}"))
 
 
 def _choose(wanted: str | None) -> str:
@@ -22,10 +41,25 @@ def _choose(wanted: str | None) -> str:
         return chosen
     if chosen != "c":
         raise ImportError(f"KCLIENT_IMPL={wanted!r}: the bodies of kclient are named python and c")
+    if not _has_gil():
+        if not wanted:
+            return "python"
+        raise ImportError(
+            "KCLIENT_IMPL=c asks for the native body of kclient, which needs the interpreter lock (GIL), and this "
+            "interpreter runs without it: set PYTHON_GIL=1, or leave KCLIENT_IMPL out"
+        )
     try:
         import kclient._accel.native  # noqa: F401 - whether it can be imported is the question
     except ImportError as error:
         if not wanted:
+            built = _extensions()
+            if built:
+                warnings.warn(
+                    f"kclient runs in Python alone, which is slower: its native body was built ({', '.join(built)}), "
+                    f"but cannot be imported: {error}. KCLIENT_IMPL=python asks for that without this warning.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             return "python"
         raise ImportError(
             f"KCLIENT_IMPL=c asks for the native body of kclient, but this build does not have it: {error}"
@@ -55,6 +89,7 @@ encode_record = _body.encode_record
 end_of_batches = _body.end_of_batches
 hand_over = _body.hand_over
 key_partitions = _body.key_partitions
+largest_timestamp = _body.largest_timestamp
 murmur2 = _body.murmur2
 
 __all__ = [
@@ -75,5 +110,6 @@ __all__ = [
     "hand_over",
     "hooks",
     "key_partitions",
+    "largest_timestamp",
     "murmur2",
 ]

@@ -21,10 +21,11 @@ from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-import os
 import time
 
+from kclient._accel.bridges import as_concurrent, text_of, wait_in_loop
 from kclient._accel.closed_batch import decompressed, records_of, spread
+from kclient._accel.forks import in_forked_children
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_batch_input import (
     MAX_RECORD_BYTES,
@@ -73,12 +74,12 @@ cdef inline int64_t timestamp_of(object timestamp_ms) except? -1:
     cdef int64_t value
     if timestamp_ms is None:
         us = now_us()
-        if io_waiting > 0:
+        if kclient_load(&io_waiting) > 0:
             give_way(us)
         return us // 1000
     maybe_hand_over()
     value = PyLong_AsLongLongAndOverflow(timestamp_ms, &overflow)
-    if overflow:
+    if overflow or value < -1:
         check_timestamp(timestamp_ms, 0)
     return value
 
@@ -243,6 +244,10 @@ cdef class BatchBuilder:
         self.store.size = to + headers.size - self.store.data
         self.count += 1
 
+    @property
+    def entered(self):
+        return False  # nobody waits for a step here, as the GIL makes it one
+
     def append(self, timestamp_ms, key, value, headers, callback=None):
         cdef Content key_content, value_content, headers_content = NO_HEADERS
         cdef int64_t body
@@ -266,16 +271,12 @@ cdef class BatchBuilder:
         entry = None
         if callback is not None:
             entry = (future, callback, True)
-            if self.result._callbacks is None:
-                empty = []
-                if self.result._callbacks is None:
-                    self.result._callbacks = empty
-            callbacks = self.result._callbacks
+            callbacks = self.result._deliveries
         # From here on nothing of that kind, unless it ends in an error.
         if self.closed:
             return None
         if entry is not None and (
-            self.result.done or self.result._successors or self.result._callbacks is not callbacks
+            self.result._known or self.result._successors or self.result._deliveries is not callbacks
         ):
             callbacks = None
         body = self.room_for(when, key_content, value_content, headers_content.size)

@@ -284,6 +284,8 @@ cdef class ColumnWriter:
             values.copy(data + pos, -1 if raw & 1 else <int64_t>(raw >> 1))
             if not raw & 1:
                 pos += raw >> 1
+            if left and not left & (HEADERS_FOR_A_TURN - 1):
+                give_turn()
         longest = max(names.used, values.used)
         if names.count > LARGEST_COLUMN:
             longest = names.count

@@ -38,10 +38,19 @@ cdef bytes encoded_headers(object headers):
     cdef list pairs = []
     cdef uint8_t* to
     cdef int64_t size
-    for name, value in headers:
+    unencodable = None
+    for header in headers:
+        if type(header) is not tuple or len(header) != 2:
+            check_headers((header,))
+        name, value = header
         if not isinstance(name, str) or not (value is None or PyBytes_Check(value)):
             check_headers(((name, value),))
-        pairs.append((PyUnicode_AsUTF8String(name), value))
+        try:
+            pairs.append((PyUnicode_AsUTF8String(name), value))
+        except UnicodeEncodeError as error:
+            unencodable = unencodable or error  # wrong types behind it are told first
+    if unencodable is not None:
+        raise unencodable
     size = varint_size(len(pairs))
     for name, value in pairs:
         size += content_size(content_of(name)) + content_size(content_of(value))

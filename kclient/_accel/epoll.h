@@ -118,7 +118,7 @@ static int kclient_lane_received(kclient_lane *lane, const kclient_event *event)
    to what is sent through `lane` do not end it; but now and then its owner wants to see what was, and a lane that
    nobody uses is shut. From the end of the wait until the GIL is here again, *waiting counts this thread. */
 static int kclient_wait_released(int epoll, kclient_event *events, int room, int timeout_ms,
-                                 kclient_fill *fills, int fill_count, kclient_lane *lane, volatile int *waiting) {
+                                 kclient_fill *fills, int fill_count, kclient_lane *lane, int *waiting) {
     int count, error, found, i;
     int64_t now_ms = kclient_now_ms(), patrol_ms = lane ? now_ms + lane->patrol_ms : now_ms;
     int64_t deadline_ms = timeout_ms < 0 ? -1 : now_ms + timeout_ms;

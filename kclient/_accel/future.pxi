@@ -21,13 +21,14 @@ cdef class Future:
         self._timestamp_ms, self._key_size, self._value_size = about
 
     def done(self):
-        """Whether the record was acknowledged or has failed."""
+        """True if the record was acknowledged or has failed, and the callback that it was sent with has run."""
         return self._result.done or self._result.successor(self._index)[0].done
 
     def result(self, timeout=None):
         """The record's metadata; waits for it up to `timeout` seconds, or without end.
 
-        Raises the record's error if it failed, and a TimeoutError if neither is known in time.
+        Raises the record's error if it failed, and a TimeoutError if neither is known in time. In a callback of its own
+        batch it does not wait, although it is not done there.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -46,6 +47,18 @@ cdef class Future:
         """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
         result, _ = self.resolve()
         result.add_callback(self, callback, False)
+
+    def as_concurrent(self):
+        """A `concurrent.futures.Future`, for `wait`, `as_completed` and `asyncio.wrap_future`; not to be cancelled."""
+        return as_concurrent(self)
+
+    def __await__(self):
+        """Wait in the running asyncio loop; a task that is cancelled leaves the record on its way."""
+        return wait_in_loop(self)
+
+    def __repr__(self):
+        result, _ = self.resolve()
+        return text_of(self, f"Future of a record for {result.topic}-{result.partition}")
 
     def metadata(self):
         """The record's metadata as far as it is known now; never waits and never raises."""

@@ -11,6 +11,15 @@ cdef extern from *:
     #define kclient_yield() ((void)sched_yield())
     #endif
 
+    /* What polls change without the GIL; where there are none, whoever has it is alone. */
+    #if defined(__GNUC__)
+    #define kclient_load(at) __atomic_load_n(at, __ATOMIC_SEQ_CST)
+    #define kclient_store(at, number) __atomic_store_n(at, number, __ATOMIC_SEQ_CST)
+    #else
+    #define kclient_load(at) (*(at))
+    #define kclient_store(at, number) ((void)(*(at) = (number)))
+    #endif
+
     /* Microseconds since the epoch; -1 where C does not tell. */
     static int64_t kclient_clock_us(void) {
         struct timespec now;
@@ -26,6 +35,8 @@ cdef extern from *:
     """
     int64_t kclient_clock_us() nogil
     void kclient_yield() nogil
+    int kclient_load(const int* at) nogil
+    void kclient_store(int* at, int number) nogil
 
 cdef enum:
     # Given way more often, the I/O thread sends smaller batches, which cost the broker and the throughput more. With
@@ -34,30 +45,28 @@ cdef enum:
     HAND_OVER_INTERVAL_US = 1000
     HAND_OVER_YIELDS = 50
 
-cdef volatile int io_waiting = 0
+cdef int io_waiting = 0
 cdef int64_t last_hand_over_us = 0
 cdef object stand_in = None
 
 
-cdef volatile int* hand_over_waiting() noexcept nogil:
+cdef int* hand_over_waiting() noexcept nogil:
     return &io_waiting
 
 
 def _nobody_waits():
     """In a forked child: the I/O threads that were counted are the parent's."""
-    global io_waiting
-    io_waiting = stand_in is not None
+    kclient_store(&io_waiting, stand_in is not None)
 
 
 def give_way_by(function):
     """Call `function` to give way, for Pollers that cannot count who waits: to find that out is its part."""
-    global io_waiting, stand_in
+    global stand_in
     stand_in = function
-    io_waiting = function is not None
+    kclient_store(&io_waiting, function is not None)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_nobody_waits)
+in_forked_children(_nobody_waits)
 
 
 cdef int64_t now_us() except -1:
@@ -76,14 +85,14 @@ cdef int give_way(int64_t us) except -1:
         stand_in()
         return 0
     with nogil:
-        while io_waiting > 0 and turns < HAND_OVER_YIELDS:
+        while kclient_load(&io_waiting) > 0 and turns < HAND_OVER_YIELDS:
             kclient_yield()
             turns += 1
     return 0
 
 
 cdef inline int maybe_hand_over() except -1:
-    if io_waiting > 0:
+    if kclient_load(&io_waiting) > 0:
         give_way(now_us())
     return 0
 

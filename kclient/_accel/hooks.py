@@ -53,6 +53,7 @@ class Hooks:
         "data_errors",
         "decompress",
         "forked_error",
+        "interrupting_error",
         "invalid_error",
         "read_legacy",
         "timeout_error",
@@ -79,6 +80,8 @@ class Hooks:
         """(topic, partition, offset, which, timestamp_ms, key, value, headers): a failed deserializer."""
         self.forked_error: Callable[[str], BaseException] = RuntimeError
         """A future of a parent process that is waited for in a forked child."""
+        self.interrupting_error: Callable[[str], BaseException] = RuntimeError
+        """A batch that is used by a signal handler or a `__del__` which has interrupted its use."""
         self.timeout_error: Callable[[str], BaseException] = TimeoutError
         """A future that was not done in time."""
 

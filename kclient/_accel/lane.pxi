@@ -85,6 +85,10 @@ cdef class Lane:
         return kclient_lane_state(&self.lane) == KCLIENT_OPEN
 
     @property
+    def entered(self):
+        return False  # nobody waits for a step here, as the GIL makes it one
+
+    @property
     def waiting(self):
         return self.lane.waiting
 
@@ -251,12 +255,13 @@ cdef class Lane:
         self.lane.fd = fd
         self.lane.correlation_id = correlation_id
         self.lane.patrol_ms = patrol_ms
+        self.live = True
         return 0
 
     cdef void begin(self) noexcept:
-        """The poll begins to wait."""
-        if kclient_lane_move(&self.lane, KCLIENT_SHUT, KCLIENT_OPEN):
-            self.live = True
+        """The poll begins to wait; nothing happens if it was to end before that, or was interrupted."""
+        if self.live:
+            kclient_lane_move(&self.lane, KCLIENT_SHUT, KCLIENT_OPEN)
 
     cdef void end(self) noexcept:
         """It no longer waits, or is about to. What was sent stays to be settled."""

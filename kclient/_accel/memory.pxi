@@ -13,12 +13,6 @@ cdef enum:
 # written to, which costs more than receiving into it.
 cdef Block kept[KEPT_BLOCKS]
 
-# Lets the C library see that blocks of this size come and go. glibc gives what is free at the end of the heap back to
-# the system above a threshold of 128 KiB, which is less than the values of one poll() or the batches of one request:
-# their pages would come fresh, and zeroed, each time. It raises the threshold to twice the size of the largest block
-# that was mapped for itself and is freed. Never written to, the block costs two system calls.
-PyMem_RawFree(PyMem_RawMalloc(LARGEST_KEPT))
-
 
 cdef Block block_of(Py_ssize_t size) noexcept:
     """A kept block that is large enough, and not far too large; else a new one, whose address may be NULL."""

@@ -11,7 +11,7 @@ from kclient._accel.poller import FrameMemory, PreparedFetch
 from kclient._accel.pure_batch import encode_record
 from kclient._accel.pure_future import BatchResult, LoneResult
 from kclient._accel.pure_records import decode_records
-from kclient._accel.reader import RecordReader, end_of_batches
+from kclient._accel.reader import RecordReader, end_of_batches, largest_timestamp
 
 if poller.AVAILABLE:
     from kclient._accel.batch import hand_over
@@ -40,5 +40,6 @@ __all__ = [
     "end_of_batches",
     "hand_over",
     "key_partitions",
+    "largest_timestamp",
     "murmur2",
 ]

@@ -48,7 +48,7 @@ cdef extern from "epoll.h":
     int kclient_wait(int epoll, kclient_event* events, int room, int timeout_ms)
     int kclient_wait_released(
         int epoll, kclient_event* events, int room, int timeout_ms, kclient_fill* fills, int fill_count,
-        kclient_lane* lane, volatile int* waiting
+        kclient_lane* lane, int* waiting
     )
     int kclient_lane_state(const kclient_lane* lane)
     void kclient_lane_enter(kclient_lane* lane, int state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient._accel.pure_batch import BatchBuilder, encode_record
+from kclient._accel.pure_check import largest_timestamp
 from kclient._accel.pure_ends import end_of_batches
 from kclient._accel.pure_future import BatchResult, Future, LoneResult
 from kclient._accel.pure_hand_over import hand_over
@@ -30,5 +31,6 @@ __all__ = [
     "end_of_batches",
     "hand_over",
     "key_partitions",
+    "largest_timestamp",
     "murmur2",
 ]

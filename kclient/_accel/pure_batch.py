@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kclient._accel.closed_batch import decompressed, records_of, spread
+from kclient._accel.hooks import hooks
+from kclient._accel.locks import holder_test, interrupting_text
 from kclient._accel.pure_batch_input import (
     MAX_RECORD_BYTES,
+    MAX_TIMESTAMP_MS,
     Column,
     Row,
     check_content,
@@ -19,6 +22,7 @@ from kclient._accel.pure_batch_input import (
     check_timestamp,
     checked_column,
     checked_timestamps,
+    given_timestamp,
     rows,
     too_large,
     unfit,
@@ -73,6 +77,7 @@ class BatchBuilder:
         "_cached_length",
         "_cached_ts",
         "_complete",
+        "_is_held_here",
         "_lock",
         "_max_ts",
         "_prefix",
@@ -107,7 +112,8 @@ class BatchBuilder:
         self._cached_ts = self._cached_length = self._cached_end = -1
         self._prefix = self._suffix = b""
         self._about = (-1, -1, -1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_held_here = holder_test(self._lock)
 
     def append(
         self,
@@ -120,13 +126,19 @@ class BatchBuilder:
         """Add a record; None if it does not fit or the batch is closed, and then nothing has changed.
 
         `timestamp_ms` None means now. `callback(metadata, error)` runs when the record is acknowledged or has failed.
-        Raises TypeError for what is not bytes, ValueError for a timestamp or a size that the format cannot hold.
+        Raises TypeError for what is not bytes, ValueError for a timestamp or a size that the format cannot hold (of the
+        first thing that is wrong: timestamp, key, value, headers, what the batch's first timestamp rules out), and an
+        error if it was called by what has interrupted this batch in the middle of a step.
         """
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
             if timestamp_ms > self._max_ts and self.count:
                 # Once per millisecond. The first record is added under a lock of the caller's, who does this later.
                 hand_over()
+        elif type(timestamp_ms) is not int or not -1 <= timestamp_ms <= MAX_TIMESTAMP_MS:
+            timestamp_ms = given_timestamp(timestamp_ms)
+        if self._is_held_here():
+            raise self._interrupting()
         with self._lock:
             if self.closed:
                 return None
@@ -198,9 +210,8 @@ class BatchBuilder:
         What is wrong with the first one raises as in `append` (its index is named); what is wrong with a later one
         only ends the run before it, so that nothing is both taken and refused.
         """
+        timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else given_timestamp(timestamp_ms)
         check_many(keys, values, start, stop)
-        if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
         if self.count:
             hand_over()  # as in `append`
 
@@ -238,6 +249,8 @@ class BatchBuilder:
 
     def _append_rows(self, records: Iterator[Row]) -> tuple[int, int]:
         parts: list[bytes] = []
+        if self._is_held_here():
+            raise self._interrupting()
         with self._lock:
             first = index = self.count
             if self.closed:
@@ -265,6 +278,14 @@ class BatchBuilder:
             self._max_ts = max_ts
             self.count = index
             return first, index - first
+
+    def _interrupting(self) -> BaseException:
+        return hooks.interrupting_error(interrupting_text(f"The batch for {self.topic}-{self.partition}"))
+
+    @property
+    def entered(self) -> bool:
+        """True if the calling thread is in a step here that others wait for: a signal handler has interrupted it."""
+        return self._is_held_here()
 
     @property
     def size(self) -> int:
@@ -387,8 +408,8 @@ def _checked_record(
     value: bytes | None,
     headers: Headers | None,
 ) -> bytes:
-    check_timestamp(timestamp_ms, base_ts)
     record = encode_record(timestamp_ms - base_ts, index, key, value, headers)
+    check_timestamp(timestamp_ms, base_ts)
     if len(record) > MAX_RECORD_BYTES:
         raise too_large()
     return record

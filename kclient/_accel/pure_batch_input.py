@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 
 from kclient._accel.pure_hash import Buffer
 
@@ -15,6 +16,13 @@ each, the least significant first; None if none is null) and the number of the f
 
 CheckedColumn = tuple[memoryview, memoryview, "memoryview | None", int]
 Row = tuple[int, "bytes | None", "bytes | None"]
+
+
+def given_timestamp(timestamp_ms: int) -> int:
+    """The timestamp that a caller gave. TypeError for what is no int, otherwise as `check_timestamp`."""
+    number = int(index(timestamp_ms))
+    check_timestamp(number, 0)
+    return number
 
 
 def check_timestamp(timestamp_ms: int, base_ms: int) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kclient._accel.bridges import as_concurrent, text_of, wait_in_loop
+from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel.forks import in_forked_children
 from kclient._accel.hooks import hooks
 
 if TYPE_CHECKING:
+    import concurrent.futures
+
     from kclient._accel.pure_lane import Lane
 
 log = logging.getLogger(__name__)
@@ -27,11 +31,11 @@ def _after_fork_in_child() -> None:
     _forks += 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+in_forked_children(_after_fork_in_child)
 
 MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
 DeliveryCallback = Callable[[Any, "BaseException | None"], object]
+_Callback: TypeAlias = "tuple[Future, Callable[..., object], bool]"
 
 
 def _plain_metadata(
@@ -47,6 +51,9 @@ def _plain_metadata(
 class BatchResult:
     """What became of a batch; completed once, for all its records. Thread-safe.
 
+    It is `done` once the callbacks that were given with the records have run. They alone may ask before that: to the
+    thread that runs them the outcome is told without waiting, as it would wait for itself.
+
     `metadata_factory(result, index, timestamp_ms, key_size, value_size)` makes what the future of the batch's
     `index`-th record returns; without one that is a plain tuple. It must not raise.
 
@@ -55,14 +62,17 @@ class BatchResult:
     """
 
     __slots__ = (
-        "_callbacks",
+        "_deliveries",
         "_forks",
+        "_known",
         "_latch",
         "_lock",
         "_notified",
         "_record_error",
         "_starts",
         "_successors",
+        "_teller",
+        "_watchers",
         "base_offset",
         "done",
         "error",
@@ -91,11 +101,16 @@ class BatchResult:
         self._record_error: Callable[[int], BaseException] | None = None
         # Made by the first waiter: most batches have none.
         self._latch: threading.Lock | None = None
-        self._callbacks: list[tuple[Future, Callable[..., object], bool]] | None = None
+        # What runs before it is done, and what runs then.
+        self._deliveries: list[_Callback] = []
+        self._watchers: list[_Callback] = []
+        self._known = False
         self._notified = False
+        self._teller: int | None = None
         self._starts: Sequence[int] = ()
         self._successors: Sequence[BatchResult] = ()
-        self._lock = threading.Lock()
+        # Reentrant: a signal handler or a __del__ that interrupts its holder may add a callback.
+        self._lock = threading.RLock()
         self._forks = _forks
 
     def complete(
@@ -107,29 +122,57 @@ class BatchResult:
     ) -> bool:
         """Set the outcome; False, and nothing else, if there was one already.
 
-        `error` fails all records; `record_error(i)`, if given, then says the error of the i-th one. Callbacks run
-        here, in the order of the records, and before `wait` returns, so that whoever flushes knows that they ran.
+        `error` fails all records; `record_error(i)`, if given, then says the error of the i-th one. Here the callbacks
+        run that came with the records, in their order, then it is done, then those run that wait for this, and then
+        `wait` returns: whoever finds a future done knows that its callback ran, and whoever flushes that all did.
         Where it was interrupted, which a Ctrl-C does to a `LoneResult`, the next call goes on.
         """
         with self._lock:
             if self._notified or self._successors:
                 return False
-            if not self.done:
+            if not self._known:
                 self.base_offset = base_offset
                 self.log_append_time_ms = log_append_time_ms
                 self.error = error
                 self._record_error = record_error
-                self.done = True
-            callbacks, self._callbacks = self._callbacks, None
+                self._known = True
+            self._teller = threading.get_ident()
+            callbacks = self._next_callbacks()
+        while callbacks:
+            self._tell(callbacks)
+            with self._lock:
+                callbacks = self._next_callbacks()
+        return True
+
+    def _next_callbacks(self) -> list[_Callback]:
+        """The callbacks that are to run next; none when all have run, which wakes who waits. The lock is held."""
+        callbacks = self._deliveries
         if callbacks:
-            for future, callback, on_delivery in callbacks:
-                self._notify(future, callback, on_delivery)
-        with self._lock:
-            self._notified = True
-            latch, self._latch = self._latch, None
+            self._deliveries = []
+            return callbacks
+        self.done = True
+        callbacks = self._watchers
+        if callbacks:
+            self._watchers = []
+            return callbacks
+        self._notified = True
+        latch, self._latch = self._latch, None
         if latch is not None:
             latch.release()
-        return True
+        return callbacks
+
+    def _tell(self, callbacks: list[_Callback]) -> None:
+        begun = 0
+        try:
+            for future, callback, on_delivery in callbacks:
+                begun += 1
+                self._notify(future, callback, on_delivery)
+        except BaseException:
+            # A Ctrl-C: the others are for the next call.
+            with self._lock:
+                left = self._watchers if self.done else self._deliveries
+                left[:0] = callbacks[begun:]
+            raise
 
     def hand_over(self, successors: Sequence[tuple[int, BatchResult]]) -> None:
         """Let other results take the place of this one: (index of the first record, result), in order.
@@ -138,23 +181,27 @@ class BatchResult:
         handed over before.
         """
         with self._lock:
-            if self.done or self._successors:
+            if self._known or self._successors:
                 raise ValueError("the result of a batch that is complete cannot be handed over")
             if not successors:
                 raise ValueError("a batch's result needs at least one successor")
             self._starts = [start for start, _ in successors]
             self._successors = [result for _, result in successors]
             self._notified = True
-            callbacks, self._callbacks = self._callbacks, None
+            callbacks = self._deliveries + self._watchers
+            self._deliveries, self._watchers = [], []
             latch = self._latch
-        for future, callback, on_delivery in callbacks or ():
+        for future, callback, on_delivery in callbacks:
             result, _ = future.resolve()
             result.add_callback(future, callback, on_delivery)
         if latch is not None:
             latch.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the outcome is known and the callbacks have run; False if the time was over before that."""
+        """Wait until the outcome is known and the callbacks have run; False if the time was over before that.
+
+        A callback itself does not wait.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         if not self.wait_here(timeout_s):
             return False
@@ -171,6 +218,8 @@ class BatchResult:
                 f"{self.topic}-{self.partition}: the record was sent before os.fork(); only the parent process will "
                 "hear what became of it"
             )
+        if self._teller == threading.get_ident():
+            return True
         with self._lock:
             latch = self._latch
             if latch is None and not self._notified:
@@ -199,7 +248,7 @@ class BatchResult:
         in_time = True
         while True:
             result, at = self.successor(index)
-            if result.done:
+            if result.known_here:
                 return result.record_error(at)
             if not in_time:
                 raise hooks.timeout_error(
@@ -207,6 +256,11 @@ class BatchResult:
                     "it may still be"
                 )
             in_time = result.wait_here(None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    @property
+    def known_here(self) -> bool:
+        """True if the calling thread may be told the outcome: all may when it is done, the callbacks before that."""
+        return self.done or self._teller == threading.get_ident()
 
     def successor(self, index: int) -> tuple[BatchResult, int]:
         """The result that now stands for the record `index` of this batch, and its index there."""
@@ -232,23 +286,22 @@ class BatchResult:
         return found
 
     def record_error(self, index: int) -> BaseException | None:
-        """The error of the batch's `index`-th record; None while the result is not complete, and if it was written."""
+        """The error of the batch's `index`-th record; None while the outcome is not known, and if it was written."""
         if self.error is not None and self._record_error is not None:
             return self._record_error(index)
         return self.error
 
     def add_callback(self, future: Future, callback: Callable[..., object], on_delivery: bool) -> None:
-        """Run `callback` when complete (now, if it is): `callback(metadata, error)` or `callback(future)`.
+        """Run `callback(metadata, error)` before it is done if `on_delivery`, else `callback(future)` then.
 
-        What the callback raises is logged and goes no further.
+        If it is done, the callback runs now. What it raises is logged and goes no further.
         """
         target = self
         while True:
             with target._lock:
                 if not target.done and not target._successors:
-                    if target._callbacks is None:
-                        target._callbacks = []
-                    target._callbacks.append((future, callback, on_delivery))
+                    callbacks = target._deliveries if on_delivery else target._watchers
+                    callbacks.append((future, callback, on_delivery))
                     return
             if target.done:
                 target._notify(future, callback, on_delivery)
@@ -261,8 +314,10 @@ class BatchResult:
                 callback(future.metadata(), future.resolved_error())
             else:
                 callback(future)
-        except Exception:
+        except BaseException as error:
             log.exception("%sA callback for %s-%d raised", self.log_prefix, self.topic, self.partition)
+            if belongs_to_caller(error):
+                raise
 
 
 class LoneResult(BatchResult):
@@ -285,7 +340,7 @@ class LoneResult(BatchResult):
         self._lane = lane
 
     def wait_here(self, timeout_s: float | None = None) -> bool:
-        if self._notified or self._forks != _forks or self._callbacks:
+        if self._notified or self._forks != _forks or self._watchers:
             # An answer that nobody waits for there ends the poll, and its thread runs the callbacks.
             return super().wait_here(timeout_s)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -312,13 +367,14 @@ class Future:
         self._about = about
 
     def done(self) -> bool:
-        """Whether the record was acknowledged or has failed."""
+        """True if the record was acknowledged or has failed, and the callback that it was sent with has run."""
         return self._result.done or self._result.successor(self._index)[0].done
 
     def result(self, timeout: float | None = None) -> Any:
         """The record's metadata; waits for it up to `timeout` seconds, or without end.
 
-        Raises the record's error if it failed, and a TimeoutError if neither is known in time.
+        Raises the record's error if it failed, and a TimeoutError if neither is known in time. In a callback of its own
+        batch it does not wait, although it is not done there.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -337,6 +393,18 @@ class Future:
         """Call `callback(future)` when done, on the thread that completes it; at once, if it is done."""
         result, _ = self.resolve()
         result.add_callback(self, callback, False)
+
+    def as_concurrent(self) -> concurrent.futures.Future[Any]:
+        """A `concurrent.futures.Future`, for `wait`, `as_completed` and `asyncio.wrap_future`; not to be cancelled."""
+        return as_concurrent(self)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait in the running asyncio loop; a task that is cancelled leaves the record on its way."""
+        return wait_in_loop(self)
+
+    def __repr__(self) -> str:
+        result, _ = self.resolve()
+        return text_of(self, f"Future of a record for {result.topic}-{result.partition}")
 
     def metadata(self) -> Any:
         """The record's metadata as far as it is known now; never waits and never raises."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
 from typing import Protocol
+
+from kclient._accel.forks import in_forked_children
 
 # An I/O thread is given at most so much time at once, and so often. Measured with a producer that spins at 100,000
 # records/s: twice the interval doubles the latency, half of it costs throughput.
@@ -66,4 +67,4 @@ def _after_fork_in_child() -> None:
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+in_forked_children(_after_fork_in_child)

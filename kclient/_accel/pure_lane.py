@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kclient._accel.locks import holder_test
 from kclient._accel.varint import zigzag
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Lane:
         "_compact",
         "_correlation_id",
         "_head",
+        "_is_held_here",
         "_live",
         "_lock",
         "_numbers",
@@ -94,6 +96,7 @@ class Lane:
         self._places = places
         # Reentrant: a signal handler may end a poll of which the same thread uses the lane.
         self._lock = threading.RLock()
+        self._is_held_here = holder_test(self._lock)
         self._state = _SHUT
         # Whether the poll that it was lent to goes on, and nobody wants it to end.
         self._live = False
@@ -128,6 +131,11 @@ class Lane:
         """Whether `send` is worth trying."""
         return self._state == _OPEN
 
+    @property
+    def entered(self) -> bool:
+        """True if the calling thread is in a step here that others wait for: a signal handler has interrupted it."""
+        return self._is_held_here()
+
     def prepare(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
         """Give the next batch `sequence`, and those after it the ones that follow; a negative one stays what it is.
 
@@ -147,6 +155,8 @@ class Lane:
 
         The builder is then of no use any more.
         """
+        if self.entered:
+            return False
         with self._lock:
             if self._state != _OPEN or self.waiting:
                 return False
@@ -240,13 +250,13 @@ class Lane:
         self._sock = sock
         self._correlation_id = correlation_id
         self.patrol_ms = patrol_ms
+        self._live = True
 
     def begin(self) -> None:
-        """The poll begins to wait."""
+        """The poll begins to wait; nothing happens if it was to end before that."""
         with self._lock:
-            if self._state == _SHUT:
+            if self._state == _SHUT and self._live:
                 self._state = _OPEN
-                self._live = True
 
     def end(self) -> None:
         """It no longer waits, or is about to. What was sent stays to be settled."""

@@ -98,8 +98,6 @@ class RecordReader(BatchWalk):
             self.next_offset,
             self.leader_epoch,
             self._ended,
-            self._aborted_met,
-            self._aborted_producers,
             self._opened_before,
             self._pos,
             None if self._portions is None else self._batch_pos,
@@ -119,7 +117,7 @@ class RecordReader(BatchWalk):
         except BaseException:
             # A batch may be half way through a record: it is opened again, and read on from the next offset.
             self.next_offset, self.leader_epoch, self._ended = before[:3]
-            self._aborted_met, self._aborted_producers, self._opened_before, self._pos, half_read = before[3:]
+            self._opened_before, self._pos, half_read = before[3:]
             self._portions = self._portion = None
             if half_read is not None:
                 self._pos = half_read

@@ -60,6 +60,10 @@ class Run:
             return repeat(*times.values())
         return map(times.__getitem__, self._codes)
 
+    def largest_timestamp(self, base_ms: int) -> int:
+        """The largest of all times."""
+        return max(wrapped(base_ms + delta) for delta in self._deltas.values())
+
     def taken(self, count: int) -> None:
         """`count` records were read: as many keys, values and, of records with different ones, timestamps."""
         self.offset += count
@@ -116,6 +120,9 @@ def find_run(data: bytes, pos: int, most: int) -> Run | None:
     counting = _COUNTING.get(key_at - offsets_at)
     if counting is None:
         return None
+    phase = offset % _PERIOD
+    # No longer than offset deltas can count up: of many short runs each would look at all that is left otherwise.
+    count = min(count, len(counting[0]) - phase)
     uniform = (
         *range(pos, body),
         *range(offsets_at + len(counting), key_start),
@@ -126,7 +133,6 @@ def find_run(data: bytes, pos: int, most: int) -> Run | None:
         column = data[at : pos + count * stride : stride]
         if column != column[:1] * count:
             count -= len(column.lstrip(column[:1]))
-    phase = offset % _PERIOD
     for at, expected in enumerate(counting, offsets_at):
         while data[at : pos + count * stride : stride] != expected[phase : phase + count]:
             count //= 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
+from kclient._accel.aborted import AbortedTransactions
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_hash import Buffer, crc32c
 from kclient._accel.pure_records import Portion, RawRecord, decode_portions, records_of
@@ -44,10 +45,7 @@ class BatchWalk:
         self._pos = 0
         self._check_crc = check_crc
         self._decompress_max = decompress_max
-        # Sorted, so that each transaction is met once; None where transactions do not matter.
-        self._aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1])
-        self._aborted_met = 0
-        self._aborted_producers: frozenset[int] = frozenset()
+        self._aborted = AbortedTransactions(aborted) if aborted else None
         # The batch being read, of which `_portions` has what was not begun yet.
         self._portions: Iterator[Portion] | None = None
         self._base_offset = 0
@@ -132,10 +130,8 @@ class BatchWalk:
         base_offset, attributes, last_delta, producer_id, count = (header[i] for i in (0, 5, 6, 9, 12))
         aborted = self._aborted
         assert aborted is not None
-        while self._aborted_met < len(aborted) and aborted[self._aborted_met][1] <= base_offset + last_delta:
-            self._aborted_producers |= {aborted[self._aborted_met][0]}
-            self._aborted_met += 1
-        if producer_id not in self._aborted_producers:
+        last_offset = base_offset + last_delta
+        if not aborted.has(producer_id, last_offset):
             return False
         if not control:
             return bool(attributes & 0x10)
@@ -150,7 +146,7 @@ class BatchWalk:
             raise self._invalid("a control record has no type", self.next_offset)
         # The end of this transaction; a second marker for it finds nothing to end.
         if _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
-            self._aborted_producers -= {producer_id}
+            aborted.end(producer_id, last_offset)
         return False
 
     def _open_legacy(self, batch: memoryview) -> bool:

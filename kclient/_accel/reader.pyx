@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The native body: from fetched bytes to the application's records, and to columns.
 
-What it does, in which order and with which errors, is that of `pure_reader.py`. It keeps the interpreter lock.
+What it does, in which order and with which errors, is that of `pure_reader.py`. It keeps the interpreter lock, but
+gives other threads their turn now and then.
 """
 
 cimport cython
@@ -29,14 +30,18 @@ from kclient._accel.scan cimport (
 )
 from kclient._accel.wire cimport crc32c_of, crc32c_setup, get_32, get_64
 
+from kclient._accel.aborted import AbortedTransactions
 from kclient._accel.hooks import hooks
 from kclient._accel.pure_columns import BinaryColumn, Columns, HeaderColumns
 from kclient._accel.pure_reader import RECORD_FIELDS, is_plain
+from kclient._accel.turns import give_turn
 
 cdef enum:
     LENGTH_PREFIX = 12
     SMALLEST_BATCH = 14
     BATCH_FACTS = 27  # up to the last offset delta
+    BATCHES_FOR_A_TURN = 65536  # of which only that is looked at
+    NO_TIMESTAMP = -1
 
 cdef extern from *:
     """
@@ -90,6 +95,7 @@ cdef enum:
 
 include "columns.pxi"
 include "walk.pxi"
+include "check.pxi"
 
 crc32c_setup()
 
@@ -159,8 +165,8 @@ cdef class RecordReader(Walk):
         if self.plain:
             for index in range(FIELDS):
                 self.slots[index] = slots[index]
-        self.aborted = None if aborted is None else sorted(aborted, key=lambda entry: entry[1])
-        self.aborted_producers = frozenset()
+        self.aborted = AbortedTransactions(aborted) if aborted else None
+        self.work = WORK_FOR_A_TURN
         self.here.next_offset = from_offset
         self.here.epoch = -1
 
@@ -207,7 +213,7 @@ cdef class RecordReader(Walk):
             raise RuntimeError("the reader is being read already")
         if self.error is not None:
             raise self.error
-        objects = (self.aborted_producers, self.source, self.broken_off, self.messages)
+        objects = (self.source, self.broken_off, self.messages)
         self.busy = True
         try:
             while (len(records) if columns is None else columns.count) < max_records:
@@ -224,7 +230,7 @@ cdef class RecordReader(Walk):
                 raise
         except BaseException:
             self.here = before
-            self.aborted_producers, self.source, self.broken_off, self.messages = objects
+            self.source, self.broken_off, self.messages = objects
             raise
         finally:
             self.busy = False
@@ -257,6 +263,7 @@ cdef class RecordReader(Walk):
                 raise ValueError(f"the batch claims {count} records")
             while index < count:
                 self.take(at, index, &found)
+                self.worked(found.end - at)
                 at = found.end
                 index += 1
                 if not self.is_wanted(&found, wanted, &offset):
@@ -361,6 +368,7 @@ cdef class RecordReader(Walk):
             out.begin_batch(self.source, source_size(self.source), records, left)
             while index < count:
                 self.take(at, index, &found)
+                self.worked(found.end - at)
                 if self.is_wanted(&found, wanted, &offset):
                     if not out.add(
                         self.here.data, &found, offset, self.time_of(&found), self.here.timestamp_type
@@ -431,6 +439,8 @@ cdef tuple headers_of(const uint8_t* data, const Found* found):
         header = (name, value)
         kclient_unwatch(header)
         made.append(header)
+        if left and not left & (HEADERS_FOR_A_TURN - 1):
+            give_turn()
     header = tuple(made)
     kclient_unwatch(header)
     return header
@@ -443,21 +453,25 @@ def end_of_batches(data):
     cdef int64_t base = 0
     cdef int32_t length, delta
     cdef int32_t last_delta = 0
-    cdef bint found = False
+    cdef int64_t found = 0
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    while view.len - pos >= BATCH_FACTS:
-        at = <const uint8_t*>view.buf + pos
-        length = <int32_t>get_32(at + 8)
-        delta = <int32_t>get_32(at + 23) if at[16] < 128 and at[16] >= 2 else 0
-        if length < SMALLEST_BATCH or delta < 0:
-            found = False
-            break
-        pos += LENGTH_PREFIX + <int64_t>length
-        if pos > view.len:
-            break
-        base = <int64_t>get_64(at)
-        last_delta = delta
-        found = True
-    PyBuffer_Release(&view)
+    try:
+        while view.len - pos >= BATCH_FACTS:
+            at = <const uint8_t*>view.buf + pos
+            length = <int32_t>get_32(at + 8)
+            delta = <int32_t>get_32(at + 23) if at[16] < 128 and at[16] >= 2 else 0
+            if length < SMALLEST_BATCH or delta < 0:
+                found = 0
+                break
+            pos += LENGTH_PREFIX + <int64_t>length
+            if pos > view.len:
+                break
+            base = <int64_t>get_64(at)
+            last_delta = delta
+            found += 1
+            if not found % BATCHES_FOR_A_TURN:
+                give_turn()
+    finally:
+        PyBuffer_Release(&view)
     # In Python's numbers, which have no largest one.
     return (<object>base) + 1 + last_delta if found else None

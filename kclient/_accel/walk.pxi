@@ -5,13 +5,15 @@ cdef enum:
     SMALLEST_LENGTH = 14
     SMALLEST_RECORD = 7
     LARGEST_LENGTH = 2147483635
+    # Records, or pieces of 4 KiB, after which other threads have their turn: about a millisecond.
+    WORK_FOR_A_TURN = 4096
+    HEADERS_FOR_A_TURN = 1024  # a power of two
 
 
 cdef struct Cursor:
     int64_t pos             # of the next batch in the slice
     int64_t next_offset
     int64_t epoch           # -1 if it is not known
-    int64_t aborted_met
     bint ended
     # The batch being read.
     bint open
@@ -31,6 +33,9 @@ cdef struct Cursor:
     int64_t inflated
 
 
+cdef class Walk
+
+
 @cython.final
 @cython.no_gc
 cdef class Messages:
@@ -40,26 +45,29 @@ cdef class Messages:
     cdef int64_t count
     cdef bytes data
 
-    def __cinit__(self, list records):
-        cdef int64_t at = 0
+    def __cinit__(self, list records, Walk walk):
+        cdef int64_t at = 0, index = 0
         cdef Found* found
+        cdef bytearray data = bytearray()
         self.count = len(records)
-        self.data = b"".join([part for record in records for part in record[3:] if part])
         self.found = <Found*>PyMem_RawMalloc(self.count * sizeof(Found) + 1)
         if not self.found:
             raise MemoryError
-        for index, (offset, timestamp, _, key, value) in enumerate(records):
-            found = self.found + <int64_t>index
+        for offset, timestamp, _, key, value in records:
+            found = self.found + index
+            index += 1
             memset(found, 0, sizeof(Found))
             found.offset_delta = offset
             found.delta = timestamp
             found.key = at
             found.key_size = -1 if key is None else len(key)
-            at += len(key or b"")
-            found.value = at
+            data += key or b""
+            found.value = len(data)
             found.value_size = -1 if value is None else len(value)
-            at += len(value or b"")
-            found.end = at
+            data += value or b""
+            walk.worked(len(data) - at)
+            found.end = at = len(data)
+        self.data = bytes(data)
 
     def __dealloc__(self):
         PyMem_RawFree(self.found)
@@ -78,13 +86,22 @@ cdef class Walk:
     cdef int64_t size
     cdef bint check_crc
     cdef object decompress_max
-    cdef list aborted
+    cdef object aborted     # AbortedTransactions, None where there are none
     # Where it stands. All of it is put back after an interrupt.
     cdef Cursor here
-    cdef frozenset aborted_producers
     cdef object source
     cdef object broken_off
     cdef Messages messages
+    cdef int64_t work       # that is left until other threads have their turn
+
+    @cython.final
+    cdef inline int worked(self, int64_t size) except -1:
+        """A record or batch of `size` bytes was looked at. Like any Python code, this may be interrupted."""
+        self.work -= 1 + (size >> 12)
+        if self.work <= 0:
+            self.work = WORK_FOR_A_TURN
+            give_turn()
+        return 0
 
     # From batch to batch.
 
@@ -110,6 +127,7 @@ cdef class Walk:
             length += 12
             if left < length:
                 return False
+            self.worked(length)
             found = self.open_batch(pos, length) if magic == 2 else self.open_legacy(pos, length)
             self.here.pos = pos + length
             if found:
@@ -191,10 +209,7 @@ cdef class Walk:
     ) except -1:
         """Keep track of aborted transactions; True for a batch that belongs to one."""
         cdef Found found
-        while self.here.aborted_met < len(self.aborted) and self.aborted[self.here.aborted_met][1] <= last_offset:
-            self.aborted_producers |= {self.aborted[self.here.aborted_met][0]}
-            self.here.aborted_met += 1
-        if producer_id not in self.aborted_producers:
+        if not self.aborted.has(producer_id, last_offset):
             return False
         if not attributes & 0x20:
             return attributes & 0x10 != 0
@@ -211,7 +226,7 @@ cdef class Walk:
             raise self.invalid("a control record has no type", self.here.next_offset)
         # The end of this transaction; a second marker for it finds nothing to end. 0 is an abort.
         if not self.here.data[found.key + 2] and not self.here.data[found.key + 3]:
-            self.aborted_producers -= {producer_id}
+            self.aborted.end(producer_id, last_offset)
         return False
 
     @cython.final
@@ -219,14 +234,17 @@ cdef class Walk:
         cdef const uint8_t* batch = self.bytes + pos
         # Offsets and timestamps are absolute here, and the type is that of each record.
         cdef list records = list(hooks.read_legacy(self.view[pos : pos + size], self.check_crc, self.decompress_max))
-        highest = max([record[0] for record in records], default=-1)
-        highest = max(highest, <int64_t>get_64(batch)) + 1
-        if highest > INT64_MAX:
-            raise self.corrupt(f"a batch that ends at offset {highest} cannot be")
+        cdef object highest = max(-1, <int64_t>get_64(batch))
+        for record in records:
+            self.worked(0)
+            if record[0] > highest:
+                highest = record[0]
+        if highest >= INT64_MAX:
+            raise self.corrupt(f"a batch that ends at offset {highest + 1} cannot be")
         self.here.batch_next = <int64_t>get_64(batch) + 1
         if not records:
             return False
-        self.messages = Messages(records)
+        self.messages = Messages(records, self)
         self.source = self.messages.data
         self.broken_off = None
         self.here.data = <const uint8_t*>PyBytes_AS_STRING(self.messages.data)
@@ -276,19 +294,7 @@ cdef class Walk:
             return 0
         if self.broken_off is not None and (fault == BEYOND_END or fault == CUT_OFF):
             raise self.broken_off
-        if fault == BAD_SIZE or fault == BEYOND_END:
-            raise ValueError(f"record {index} has an impossible size")
-        if fault == CUT_OFF:
-            raise ValueError(f"record {index} is cut off")
-        if fault == LONG_VARINT:
-            raise ValueError("a varint has more than 5 bytes")
-        if fault == LONG_VARLONG:
-            raise ValueError("a varlong has more than 10 bytes")
-        if fault == BAD_HEADER_COUNT:
-            raise ValueError("a record has an impossible number of headers")
-        if fault == BAD_HEADER_SIZE:
-            raise ValueError("a header has an impossible size")
-        raise ValueError(f"record {index} does not end where its size says")
+        raise fault_of(fault, index)
 
     @cython.final
     cdef inline bint is_wanted(self, const Found* found, int64_t wanted, int64_t* offset) except -1:
@@ -316,3 +322,20 @@ cdef class Walk:
     @cython.final
     cdef object invalid(self, str what, int64_t offset):
         return hooks.invalid_error(f"{self.topic}-{self.partition}, offset {offset}: {what}")
+
+
+cdef object fault_of(Fault fault, int64_t index):
+    """The error of a record that is malformed."""
+    if fault == BAD_SIZE or fault == BEYOND_END:
+        return ValueError(f"record {index} has an impossible size")
+    if fault == CUT_OFF:
+        return ValueError(f"record {index} is cut off")
+    if fault == LONG_VARINT:
+        return ValueError("a varint has more than 5 bytes")
+    if fault == LONG_VARLONG:
+        return ValueError("a varlong has more than 10 bytes")
+    if fault == BAD_HEADER_COUNT:
+        return ValueError("a record has an impossible number of headers")
+    if fault == BAD_HEADER_SIZE:
+        return ValueError("a header has an impossible size")
+    return ValueError(f"record {index} does not end where its size says")

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals import operations
@@ -24,7 +24,6 @@ from kclient.admin.internals.arguments import (
 )
 from kclient.admin.internals.context import OperationContext
 from kclient.admin.internals.driver import AdminDriver
-from kclient.admin.internals.steps import Operation, run
 from kclient.admin.types import (
     ClusterDescription,
     CreatedTopic,
@@ -41,9 +40,7 @@ from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
-from kclient.utils.time import SYSTEM_TIME, Timer
-
-R = TypeVar("R")
+from kclient.utils.time import SYSTEM_TIME
 
 
 class _BrokersAlone(Metadata):
@@ -57,9 +54,11 @@ class KafkaAdminClient:
     """Manages a Kafka cluster. Thread-safe.
 
     Settings are Java's: dotted in a mapping or a `.properties` file, underscored as keywords. Methods wait for their
-    answer and return plain values; a method over several keys raises `AdminError` if any of them failed, with what
-    went well in `.results` and the rest in `.errors`. `timeout_ms` is default.api.timeout.ms unless given; when it
-    is over, `KafkaTimeoutError` says what was tried.
+    answer and return plain values; a method that was asked about one thing raises what is wrong with it
+    (`TopicExistsError`), about several `AdminError` if any of them failed, with what went well in `.results` and the
+    rest in `.errors`. `timeout_ms` is default.api.timeout.ms unless given; when it
+    is over, `KafkaTimeoutError` says what was tried. A Ctrl-C ends a call at once, and what it has asked for is
+    forgotten; a broker that has the request may still carry it out.
 
         with KafkaAdminClient(bootstrap_servers="localhost:9092") as admin:
             admin.create_topics([NewTopic("orders", num_partitions=3)])
@@ -85,7 +84,6 @@ class KafkaAdminClient:
             max_in_flight=5,
         )
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
-        self._closed = False
         self._driver = AdminDriver(
             network_client,
             metadata,
@@ -95,6 +93,9 @@ class KafkaAdminClient:
             time=self._time,
             log_context=log_context,
         )
+        # In this order: after a Ctrl-C in between there is no thread that nobody would end.
+        self._closed = False
+        self._driver.start()
 
     def create_topics(
         self,
@@ -106,40 +107,39 @@ class KafkaAdminClient:
         """Create topics; a plain name takes the broker's default counts. `validate_only` only checks."""
         wanted = checked_new_topics(new_topics)
         check_flag("validate_only", validate_only)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
-        return self._run(
-            operations.topics.create_topics(context, wanted, validate_only, timer.timeout_ms), timer, what
-        )
+        operation = operations.topics.create_topics(context, wanted, validate_only, context.timer.timeout_ms)
+        return context.run(operation, what)
 
     def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete topics and everything in them."""
         wanted = checked_topics(names)
-        context, timer = self._begin(timeout_ms)
-        operation = operations.topics.delete_topics(context, wanted, timer.timeout_ms)
-        return self._run(operation, timer, f"Deleting topics {', '.join(wanted)}")
+        context = self._begin(timeout_ms)
+        operation = operations.topics.delete_topics(context, wanted, context.timer.timeout_ms)
+        return context.run(operation, f"Deleting topics {', '.join(wanted)}")
 
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
         """Every topic by name; Kafka's own only with `include_internal`."""
         check_flag("include_internal", include_internal)
-        context, timer = self._begin(timeout_ms)
-        return self._run(operations.topics.list_topics(context, include_internal), timer, "Listing topics")
+        context = self._begin(timeout_ms)
+        return context.run(operations.topics.list_topics(context, include_internal), "Listing topics")
 
     def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TopicDescription]:
         """Partitions, leaders and replicas of topics."""
         wanted = checked_topics(names)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.topics.describe_topics(context, wanted)
-        return self._run(operation, timer, f"Describing topics {', '.join(wanted)}")
+        return context.run(operation, f"Describing topics {', '.join(wanted)}")
 
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
         """The cluster's id, brokers and controller."""
-        context, timer = self._begin(timeout_ms)
-        return self._run(operations.topics.describe_cluster(context), timer, "Describing the cluster")
+        context = self._begin(timeout_ms)
+        return context.run(operations.topics.describe_cluster(context), "Describing the cluster")
 
     def list_offsets(
         self,
@@ -154,34 +154,34 @@ class KafkaAdminClient:
         """
         wanted = checked_specs(specs)
         isolation = checked_isolation(isolation_level)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.offsets.list_offsets(context, wanted, isolation)
-        return self._run(operation, timer, "Listing offsets")
+        return context.run(operation, "Listing offsets")
 
     def list_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
         """Every group by id, of all brokers, narrowed to `states` and `types` where given (KIP-518, KIP-848)."""
         wanted_states, wanted_types = checked_words("states", states), checked_words("types", types)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.groups.list_groups(context, wanted_states, wanted_types)
-        return self._run(operation, timer, "Listing groups")
+        return context.run(operation, "Listing groups")
 
     def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, GroupDescription]:
-        """State, members and assignments of classic groups."""
+        """State, members and assignments of groups of consumers, of either protocol (KIP-848)."""
         wanted = checked_groups(group_ids)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.groups.describe_groups(context, wanted)
-        return self._run(operation, timer, f"Describing groups {', '.join(wanted)}")
+        return context.run(operation, f"Describing groups {', '.join(wanted)}")
 
     def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete groups without members, and their offsets (KIP-229)."""
         wanted = checked_groups(group_ids)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.groups.delete_groups(context, wanted)
-        return self._run(operation, timer, f"Deleting groups {', '.join(wanted)}")
+        return context.run(operation, f"Deleting groups {', '.join(wanted)}")
 
     def list_consumer_group_offsets(
         self,
@@ -193,9 +193,9 @@ class KafkaAdminClient:
         """What `group_id` has committed: for all its partitions, or for `partitions` (None where nothing is)."""
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)
-        context, timer = self._begin(timeout_ms)
+        context = self._begin(timeout_ms)
         operation = operations.offsets.list_consumer_group_offsets(context, group_id, wanted)
-        return self._run(operation, timer, f"Listing the offsets of group {group_id}")
+        return context.run(operation, f"Listing the offsets of group {group_id}")
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Wait at most `timeout_ms` (by default default.api.timeout.ms) for calls under way, then close.
@@ -203,10 +203,9 @@ class KafkaAdminClient:
         A second call does nothing; in a forked child it touches none of the parent's connections.
         """
         limit_ms = checked_timeout(timeout_ms, self._config.default_api_timeout_ms)
-        self._closed = True
-        if self._fork_guard.forked:
-            return
-        self._driver.close(limit_ms)
+        if not self._fork_guard.forked:
+            self._driver.close(limit_ms)
+        self._closed = True  # last: where a Ctrl-C comes before, the finalizer ends the thread
 
     def __enter__(self) -> Self:
         return self
@@ -214,7 +213,8 @@ class KafkaAdminClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # After a Ctrl-C the calls of other threads are not waited for either.
+        self.close(0 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
 
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._fork_guard.forked:
@@ -223,10 +223,7 @@ class KafkaAdminClient:
         message = f"KafkaAdminClient {self._client_id} was not closed"
         warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
 
-    def _begin(self, timeout_ms: int | None) -> tuple[OperationContext, Timer]:
+    def _begin(self, timeout_ms: int | None) -> OperationContext:
         self._fork_guard.check()
         timer = self._time.timer(checked_timeout(timeout_ms, self._config.default_api_timeout_ms))
-        return OperationContext(self._driver, timer.deadline_ms, self._backoff), timer
-
-    def _run(self, operation: Operation[R], timer: Timer, what: str) -> R:
-        return run(operation, timer, what)
+        return OperationContext(self._driver, timer, self._backoff)

@@ -144,7 +144,7 @@ class MemberDescription:
 
 @attrs.frozen
 class GroupDescription:
-    """One classic group. `state` is Kafka's word for it, such as Stable, Empty or Dead."""
+    """One group. `state` is Kafka's word for it, such as Stable, Empty or Dead."""
 
     group_id: str
     state: str

@@ -25,13 +25,9 @@ class BrokerContext:
     node_id: int
     cluster_id: str
     advertised: Sequence[Endpoint]
+    """Addresses that clients are told for this broker, by listener."""
     controller: Controller
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
     groups: GroupCoordinator
     producer_ids: ProducerIds
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where clients are told to find this broker."""
-        return self.advertised[0]

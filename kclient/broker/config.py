@@ -56,8 +56,10 @@ class BrokerConfig(Config):
         validator=at_least(1),
     )  # fmt: skip
     queued_max_request_bytes: int = setting(
-        "queued.max.request.bytes", Type.LONG, 512 * 1024 * 1024, _MEDIUM,
-        "Bytes of requests being handled above which no more are read; -1 for no limit.", validator=at_least(-1),
+        "queued.max.request.bytes", Type.LONG, 128 * 1024 * 1024, _MEDIUM,
+        "Most memory, in bytes, of requests that are arriving or being handled; above it connections are not read "
+        "from, except that one request may always be finished. -1, which is Kafka's default, for no limit.",
+        validator=at_least(-1),
     )  # fmt: skip
     socket_request_max_bytes: int = setting(
         "socket.request.max.bytes", Type.INT, 100 * 1024 * 1024, _HIGH,
@@ -243,6 +245,13 @@ class BrokerConfig(Config):
         "What must be on disk before records are acknowledged: none (the system's cache is enough, as in Kafka), "
         "batch (they are forced to disk together with others) or always (one by one).",
         validator=one_of("none", "batch", "always"),
+    )  # fmt: skip
+
+    kclient_adopt_topics: bool = setting(
+        "kclient.adopt.topics", Type.BOOLEAN, False, _MEDIUM,
+        "Whether topics are taken over that are found in log.dirs but not in the broker's topics.journal, such as "
+        "those that Apache Kafka wrote. Nothing is deleted from them until their retention.ms or retention.bytes "
+        "is set. Without this the broker does not start on such a directory, and leaves it as it is.",
     )  # fmt: skip
 
     # Fetching

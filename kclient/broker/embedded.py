@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kclient._accel.forks import in_forked_children
 from kclient.broker.config import BrokerConfig
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.errors import ConfigError, IllegalStateError
@@ -180,7 +181,7 @@ def _close_all() -> None:
         kafka.close()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+in_forked_children(_forget_in_child)
 at_exit(ExitStage.BROKERS, _close_all)
 
 

@@ -10,24 +10,28 @@ from contextlib import ExitStack
 from kclient.broker.apis.dispatcher import ApiDispatcher
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.config import BrokerConfig
+from kclient.broker.descriptors import DescriptorShares, descriptor_shares
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
 from kclient.broker.group.group_types import GroupSettings
+from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_manager import LogIntervals, LogManager
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller, TopicDefaults
 from kclient.broker.metadata.recovery import recover_topics
-from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.metadata.topics import TopicStore, journal_directory
 from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
 from kclient.broker.timer import Scheduler
 from kclient.broker.transaction.producer_ids import ProducerIds
-from kclient.errors import IllegalStateError
+from kclient.errors import IllegalStateError, KafkaStorageError
+from kclient.record.open_files import OpenFiles
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
+from kclient.utils.threads import KafkaThread
 from kclient.utils.time import SYSTEM_TIME, Time
 
 _FETCH_SESSION_EVICTION_MS = 2 * 60 * 1000
@@ -52,6 +56,7 @@ class KafkaBroker:
         self._endpoints: Sequence[Endpoint] = ()
         self._advertised: Sequence[Endpoint] = ()
         self._cluster_id = ""
+        self._failure: KafkaStorageError | None = None
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
@@ -75,11 +80,17 @@ class KafkaBroker:
         """The cluster's identifier, which its data directories keep; empty before `start`."""
         return self._cluster_id
 
+    @property
+    def failure(self) -> KafkaStorageError | None:
+        """Why the broker stopped by itself: no log directory could be used any more. None if it did not."""
+        return self._failure
+
     def start(self) -> None:
         """Load what is in the data directories, then serve. Nothing stays behind if it fails.
 
         Raises ConfigError if an address cannot be bound, IllegalStateError if another broker uses a data
-        directory, and KafkaStorageError if none can be used or what is in them is damaged beyond repair.
+        directory, and KafkaStorageError if none can be used, if what is in them is damaged beyond repair, or
+        if it is not this broker's.
         """
         with self._lock:
             if self._started:
@@ -110,34 +121,34 @@ class KafkaBroker:
         config, time, context = self.config, self._time, self._log_context
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
-        server = SocketServer(_network_settings(config), time, context)
+        shares = descriptor_shares()
+        server = SocketServer(_network_settings(config, shares), time, context)
         cleanup.callback(server.shutdown)
         self._endpoints = tuple(server.endpoints)
         self._advertised = _advertised(config, server.endpoints)
 
-        directory = config.data_directories()[0]
-        store = TopicStore(directory)
-        cleanup.callback(store.close)
-        log_config = config.log_config()
-        known = store.topics
-
         scheduler = Scheduler("broker", time)
-        logs = _log_manager(config, time, scheduler)
+        logs = self._log_manager(scheduler, shares)
         cleanup.callback(logs.shutdown)
         cleanup.callback(scheduler.shutdown)
+        found = logs.find_partitions()
+        directory = journal_directory(config.data_directories())
+        store = TopicStore(directory)
+        cleanup.callback(store.close)
+        recovered = recover_topics(store, found, logs.log_dirs, adopt=config.kclient_adopt_topics)
+        log_config = config.log_config()
         logs.startup(
-            lambda topic: (
-                log_config.from_topic_configs(known[topic].configs, log_config)
-                if topic in known
-                else log_config
-            )
+            lambda topic: LogConfig.from_topic_configs(recovered.topics[topic].configs, log_config),
+            recovered.partitions,
+            recovered.deleted,
+            store.directories,
         )
         self._cluster_id = logs.cluster_id or ""
         replicas = ReplicaManager(logs, time, context)
         cleanup.callback(replicas.shutdown)
 
-        cache = MetadataCache(recover_topics(store, logs))
-        store.start(cache.topics())
+        cache = MetadataCache(recovered.placed(logs))
+        store.start(cache.topics(), logs.directory_places())
         defaults = TopicDefaults(
             config.node_id,
             config.num_partitions,
@@ -185,8 +196,38 @@ class KafkaBroker:
             ", ".join(map(str, self._endpoints)), self.bootstrap_servers, self._cluster_id, ", ".join(config.log_dirs),
         )  # fmt: skip
 
+    def _log_manager(self, scheduler: Scheduler, shares: DescriptorShares) -> LogManager:
+        config = self.config
+        return LogManager(
+            config.data_directories(),
+            config.log_config(),
+            self._time,
+            scheduler,
+            node_id=config.node_id,
+            files=OpenFiles(shares.log_files),
+            on_all_offline=self._stop_without_storage,
+            ack_policy=AckPolicy(config.kclient_ack_policy),
+            intervals=LogIntervals(
+                retention_check_ms=config.log_retention_check_interval_ms,
+                flush_check_ms=config.log_flush_scheduler_interval_ms,
+                recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
+                log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+            ),
+        )
 
-def _network_settings(config: BrokerConfig) -> NetworkSettings:
+    def _stop_without_storage(self) -> None:
+        """The last log directory has gone offline: there is nothing left to serve."""
+        if self._failure is None:
+            directories = ", ".join(self.config.log_dirs)
+            self._failure = KafkaStorageError(
+                f"The broker stopped: no log directory can be used any more ({directories}); its log says why"
+            )
+            self._log.critical("%s", self._failure)
+            # Whoever finds out may be a thread that `stop` waits for.
+            KafkaThread("stop-without-storage", self.stop).start()
+
+
+def _network_settings(config: BrokerConfig, shares: DescriptorShares) -> NetworkSettings:
     return NetworkSettings(
         listeners=config.endpoints(),
         backlog=config.socket_listen_backlog_size,
@@ -199,23 +240,7 @@ def _network_settings(config: BrokerConfig) -> NetworkSettings:
         connections_max_idle_ms=config.connections_max_idle_ms,
         send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
-    )
-
-
-def _log_manager(config: BrokerConfig, time: Time, scheduler: Scheduler) -> LogManager:
-    return LogManager(
-        config.data_directories(),
-        config.log_config(),
-        time,
-        scheduler,
-        node_id=config.node_id,
-        ack_policy=AckPolicy(config.kclient_ack_policy),
-        intervals=LogIntervals(
-            retention_check_ms=config.log_retention_check_interval_ms,
-            flush_check_ms=config.log_flush_scheduler_interval_ms,
-            recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
-            log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
-        ),
+        descriptors=shares.connections,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from kclient.broker import BrokerConfig, KafkaBroker
 from kclient.cli.common import error_console, key_value, natural
 from kclient.config.properties import load_properties
+from kclient.utils.threads import KafkaThread
 
 _STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 
@@ -64,10 +66,21 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     settings.setdefault("log.dirs", str(directory))
     broker = KafkaBroker(BrokerConfig.parse(settings))
     broker.start()
+
+    def end_with_it() -> None:
+        broker.await_shutdown()
+        if broker.failure is not None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    watch = KafkaThread("watch", end_with_it)
+    watch.start()
     try:
         host, port = broker.address
         print(f"listening on {host}:{port}", flush=True)
         signal.sigwait(_STOP_SIGNALS)
     finally:
         broker.stop()
+        watch.join()
+    if broker.failure is not None:
+        raise broker.failure
     return 0

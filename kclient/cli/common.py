@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +16,26 @@ from rich.table import Table
 from kclient.config.properties import load_properties
 from kclient.errors import ConfigError
 
+if TYPE_CHECKING:
+    from kclient.consumer import KafkaConsumer
+    from kclient.producer import KafkaProducer
+
 DEFAULT_SERVER = "localhost:9092"
+INTERRUPTED_MS = 1000
+"""Time that a client may take to close after a Ctrl-C."""
+
+C = TypeVar("C", bound="KafkaProducer[Any, Any] | KafkaConsumer[Any, Any]")
+
+
+@contextlib.contextmanager
+def closing(client: C) -> Iterator[C]:
+    """`client`, closed at the end; soon after a Ctrl-C, whether brokers answer or not."""
+    with client:
+        try:
+            yield client
+        except KeyboardInterrupt:
+            client.close(INTERRUPTED_MS)
+            raise
 
 
 def error_console() -> Console:
@@ -84,6 +105,14 @@ def natural(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 0 or more")
     return value
+
+
+def positive(text: str) -> int:
+    """An argparse type for a whole number >= 1."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not number:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 1 or more")
+    return number
 
 
 def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: str) -> dict[str, str]:

@@ -7,11 +7,13 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeAlias
 
 from kclient.cli.common import (
     add_client_arguments,
     client_settings,
+    closing,
     error_console,
     json_bytes,
     key_value,
@@ -19,10 +21,11 @@ from kclient.cli.common import (
     properties,
     unescape,
 )
-from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import ConsumerRecord, KafkaConsumer
-from kclient.errors import ConfigError, UnknownTopicOrPartitionError
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.consumer import ConsumerRecord, ConsumerRecords, KafkaConsumer
+from kclient.errors import ConfigError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kclient.record.record import TimestampType
+from kclient.utils.text import counted
 
 _POLL_MS = 500
 _FORMATTER = {
@@ -83,7 +86,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    write = _writer(options)
     settings = client_settings(options)
     if options.from_beginning:
         settings["auto.offset.reset"] = "earliest"
@@ -93,31 +95,82 @@ def run(options: argparse.Namespace) -> int:
         settings["group.id"] = options.group
     elif "group.id" not in settings:
         settings["enable.auto.commit"] = "false"
-    count = 0
-    limit = options.max_messages
-    out = sys.stdout.buffer
-    with KafkaConsumer(settings) as consumer:
-        _start(consumer, options, in_group="group.id" in settings)
-        idle_ms = 0
-        while limit is None or count < limit:
-            wait_ms = _POLL_MS if options.timeout_ms is None else min(_POLL_MS, options.timeout_ms - idle_ms)
-            records = consumer.poll(max(wait_ms, 0))
-            if not records:
-                idle_ms += max(wait_ms, 1)
-                if options.timeout_ms is not None and idle_ms >= options.timeout_ms:
-                    break
-                continue
+    if options.offset is not None and options.partition is None:
+        raise ConfigError("--offset needs --partition")
+    out = _Output(_writer(options), options.max_messages)
+    with closing(KafkaConsumer(settings)) as consumer:
+        try:
+            _start(consumer, options, in_group="group.id" in settings)
+            _read(consumer, out, options.timeout_ms)
+        except KeyboardInterrupt:
+            out.settle(consumer)
+            raise
+        out.settle(consumer)
+    error_console().print(counted(out.count, "record"), highlight=False)
+    return 1 if out.limit is not None and out.count < out.limit else 0
+
+
+def _partitions(
+    consumer: KafkaConsumer[bytes, bytes], topic: str, timeout_ms: int | None
+) -> list[PartitionInfo]:
+    try:
+        return consumer.partitions_for(topic, timeout_ms=timeout_ms)
+    except KafkaTimeoutError as error:
+        if timeout_ms is None:
+            raise
+        raise KafkaTimeoutError(
+            f"no broker told of {topic} within --timeout-ms {timeout_ms}: {error}"
+        ) from error
+
+
+def _read(consumer: KafkaConsumer[bytes, bytes], out: _Output, timeout_ms: int | None) -> None:
+    idle_ms = 0
+    while not out.full:
+        wait_ms = _POLL_MS if timeout_ms is None else min(_POLL_MS, timeout_ms - idle_ms)
+        records = consumer.poll(max(wait_ms, 0))
+        if records:
             idle_ms = 0
-            for record in records:
-                out.write(write(record))
-                count += 1
-                if count == limit:
-                    # What was fetched beyond the limit was not shown, so it must not be committed either.
-                    consumer.seek(TopicPartition(record.topic, record.partition), record.offset + 1)
-                    break
-            out.flush()
-    error_console().print(f"{count} records", highlight=False)
-    return 1 if limit is not None and count < limit else 0
+            out.show(records)
+            continue
+        idle_ms += max(wait_ms, 1)
+        if timeout_ms is not None and idle_ms >= timeout_ms:
+            return
+
+
+class _Output:
+    """Shows records, at most `limit`, and has the consumer commit what was shown: all of it, and no other."""
+
+    def __init__(self, write: Callable[[Record], bytes], limit: int | None) -> None:
+        self.count = 0
+        self.limit = limit
+        self._write = write
+        self._to = sys.stdout.buffer
+        self._polled: ConsumerRecords[bytes, bytes] = ConsumerRecords({})
+        self._shown = 0
+
+    @property
+    def full(self) -> bool:
+        """True if the limit is reached."""
+        return self.limit is not None and self.count >= self.limit
+
+    def show(self, records: ConsumerRecords[bytes, bytes]) -> None:
+        """Show what a poll gave, as far as the limit allows."""
+        self._shown = 0
+        self._polled = records
+        for record in records if self.limit is None else islice(records, self.limit - self.count):
+            self._to.write(self._write(record))
+            self._shown += 1
+            self.count += 1
+        self._to.flush()
+
+    def settle(self, consumer: KafkaConsumer[bytes, bytes]) -> None:
+        """Put the consumer behind what was shown of the last poll, before it closes and commits that."""
+        self._to.flush()
+        ends = {record.topic_partition: record.offset + 1 for record in islice(self._polled, self._shown)}
+        assigned = consumer.assignment()
+        for tp, fetched in self._polled.by_partition().items():
+            if tp in assigned:
+                consumer.seek(tp, ends.get(tp, fetched[0].offset))
 
 
 def _start(consumer: KafkaConsumer[bytes, bytes], options: argparse.Namespace, in_group: bool) -> None:
@@ -134,7 +187,7 @@ def _start(consumer: KafkaConsumer[bytes, bytes], options: argparse.Namespace, i
     partitions = [
         TopicPartition(topic, info.partition)
         for topic in options.topic
-        for info in consumer.partitions_for(topic)
+        for info in _partitions(consumer, topic, options.timeout_ms)
         if options.partition in (None, info.partition)
     ]
     if not partitions:

@@ -16,11 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
-from kclient.cli.common import natural
+from kclient.cli.common import closing, positive
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
-from kclient.errors import KafkaError
+from kclient.errors import ConfigError, KafkaError
 from kclient.producer import KafkaProducer, RecordMetadata
+from kclient.utils.text import counted
 
 _TOPIC = "kclient-demo"
 _GROUP = "kclient-demo-readers"
@@ -33,8 +34,10 @@ _SAMPLE_EVERY = 50  # one latency sample in so many records: enough for percenti
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--records", type=natural, default=100_000, help="how many (default 100000)")
-    parser.add_argument("--size", type=natural, default=100, help="bytes per value, at least 8 (default 100)")
+    parser.add_argument("--records", type=positive, default=100_000, help="how many (default 100000)")
+    parser.add_argument(
+        "--size", type=positive, default=100, help="bytes per value, at least 8 (default 100)"
+    )
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
@@ -44,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     console = Console(soft_wrap=True)
-    if options.size < 8 or options.records < 1:
-        raise KafkaError("--size must be at least 8 and --records at least 1")
+    if options.size < 8:
+        raise ConfigError("--size must be at least 8")
     with _servers(options.bootstrap_server, console) as servers:
         demo = Demo(
             servers, options.records, options.size, f"{_TOPIC}-{time.time_ns() // 1_000_000}", console
@@ -163,7 +166,7 @@ class Demo:
             return delivered
 
         started_s = clock()
-        with KafkaProducer(bootstrap_servers=self._servers, client_id="demo-producer") as producer:
+        with closing(KafkaProducer(bootstrap_servers=self._servers, client_id="demo-producer")) as producer:
             futures = []
             for number in range(self._records):
                 key = b"user-%d" % (number % _KEYS)
@@ -200,10 +203,13 @@ class Demo:
             seconds = time.perf_counter() - started_s
         except threading.BrokenBarrierError:
             seconds = 0.0
+        except KeyboardInterrupt:
+            together.abort()
+            raise  # they are left behind: what they wait for may never come
         finally:
             done.set()
-            for reader in readers:
-                reader.join(_STALLED_S)
+        for reader in readers:
+            reader.join(_STALLED_S)
         for reader in readers:
             if reader.error is not None:
                 raise reader.error
@@ -270,7 +276,7 @@ class Demo:
             self._console.print(f"[bold red]NOT verified:[/] {escape('; '.join(problems))}", highlight=False)
             return False
         self._console.print(
-            f"[bold green]verified:[/] {self._records:,} records, each exactly once and in order per key, "
+            f"[bold green]verified:[/] {counted(self._records, 'record')}, each exactly once and in order per key, "
             "all committed",
             highlight=False,
         )

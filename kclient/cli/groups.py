@@ -7,7 +7,13 @@ import argparse
 from kclient.admin import GroupDescription, KafkaAdminClient, OffsetSpec
 from kclient.cli.common import add_client_arguments, client_settings, print_table
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import AdminError, ConfigError
+from kclient.errors import (
+    AdminError,
+    ConfigError,
+    GroupIdNotFoundError,
+    KafkaError,
+    UnknownTopicOrPartitionError,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,18 +39,43 @@ def run(options: argparse.Namespace) -> int:
     with KafkaAdminClient(client_settings(options)) as admin:
         if options.list:
             return _list(admin, options.state)
-        groups = sorted(admin.list_groups()) if options.all_groups else options.group
+        groups = _groups_of_consumers(admin) if options.all_groups else options.group
         if options.delete:
             admin.delete_groups(groups)
             for group in groups:
                 print(f"Deleted group {group}.")
             return 0
-        described = admin.describe_groups(groups)
+        described = _describe(admin, groups)
         if options.state:
             return _describe_states(described)
         if options.members:
             return _describe_members(described)
         return _describe_offsets(admin, described)
+
+
+def _groups_of_consumers(admin: KafkaAdminClient) -> list[str]:
+    """Without share groups and those of Kafka Streams, which are described by other requests."""
+    groups = admin.list_groups()
+    return sorted(group for group, one in groups.items() if one.group_type in ("", "classic", "consumer"))
+
+
+def _describe(admin: KafkaAdminClient, groups: list[str]) -> dict[str, GroupDescription]:
+    errors: dict[str, KafkaError] = {}
+    try:
+        described = admin.describe_groups(groups)
+    except GroupIdNotFoundError:
+        described, errors = {}, {groups[0]: GroupIdNotFoundError()}
+    except AdminError as error:
+        described, errors = dict(error.results), dict(error.errors)
+    # Brokers before Kafka 4.0 do not know a group that is not there from one that is dead.
+    missing = [group for group in groups if isinstance(errors.get(group), GroupIdNotFoundError)]
+    missing += [group for group, one in described.items() if one.state == "Dead"]
+    if missing:
+        what = "group" if len(missing) == 1 else "groups"
+        raise GroupIdNotFoundError(f"There is no {what} {', '.join(missing)}")
+    if errors:
+        raise next(iter(errors.values()))
+    return described
 
 
 def _list(admin: KafkaAdminClient, with_state: bool) -> int:
@@ -135,4 +166,6 @@ def _end_offsets(admin: KafkaAdminClient, partitions: list[TopicPartition]) -> d
         listed = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
     except AdminError as error:
         listed = dict(error.results)  # a topic that was deleted since has no end; the others still do
+    except UnknownTopicOrPartitionError:
+        listed = {}  # the only one
     return {tp: offset.offset for tp, offset in listed.items()}

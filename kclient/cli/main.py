@@ -1,20 +1,24 @@
 """`kclient`: parses the command line, runs one command, turns errors into one line and an exit code.
 
-Exit codes: 0 all went well, 1 something failed, 2 the command line or a setting is wrong, 130 interrupted.
+Exit codes: 0 all went well, 1 something failed, 2 the command line or a setting is wrong, 130 interrupted by Ctrl-C,
+143 by SIGTERM.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kclient._accel import IMPL
 from kclient._version import __version__
 from kclient.cli.common import complain
+from kclient.cli.parser import Parser
 from kclient.errors import ConfigError, KafkaError
 
 # Imported when asked for: `kclient --help` should not wait for code that it does not run.
@@ -32,7 +36,7 @@ COMMANDS = {
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser; with `only`, just that command's options are filled in."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="kclient",
         description="Apache Kafka from Python: produce, consume, look around, and run a broker for tests.",
     )
@@ -57,7 +61,38 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _sigterm_like_ctrl_c():
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except _TerminatedError:
+        return 128 + signal.SIGTERM
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """A SIGTERM came: everything is closed as after a Ctrl-C, so that members leave their groups."""
+
+
+@contextlib.contextmanager
+def _sigterm_like_ctrl_c() -> Iterator[None]:
+    def terminate(_number: int, _frame: object) -> None:
+        raise _TerminatedError
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield  # whoever started us wants something else
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _run(words: list[str]) -> int:
+    if not words:
+        build_parser().print_help(sys.stderr)
+        return 2
     options = build_parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
     levels = (logging.WARNING, logging.INFO, logging.DEBUG)
     logging.basicConfig(
@@ -75,6 +110,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KafkaError, OSError) as error:
         complain("error", error)
         return 1
-    except KeyboardInterrupt:
-        return 130
     return code

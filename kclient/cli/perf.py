@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-_WHAT = {
+PARTS = {
     "produce": "send records as fast as it goes, or at a rate; the options of kafka-producer-perf-test.sh",
     "consume": "read records as fast as it goes; the options of kafka-consumer-perf-test.sh",
     "latency": "send records one by one and wait until each is read back; the options of kafka-e2e-latency.sh",
@@ -14,7 +14,7 @@ _WHAT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    for name, summary in _WHAT.items():
+    for name, summary in PARTS.items():
         part = parts.add_parser(
             name,
             help=summary,

@@ -10,19 +10,11 @@ from collections.abc import Mapping, Sequence
 import attrs
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from kclient.cli.common import error_console, natural, print_table
+from kclient.cli.common import error_console, print_table
 from kclient.metrics import MetricName
 
 MIB = 1 << 20
 PROGRESS_EVERY_S = 0.5
-
-
-def positive(text: str) -> int:
-    """An argparse type for a whole number >= 1."""
-    number = natural(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 1 or more")
-    return number
 
 
 def add_reporting_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,18 +11,18 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from kclient.cli.common import add_client_arguments, client_settings, complain
+from kclient.cli.common import add_client_arguments, client_settings, closing, complain, positive
 from kclient.cli.perf_common import (
     MIB,
     PROGRESS_EVERY_S,
     add_reporting_arguments,
-    positive,
     print_metrics,
     progress_bar,
     warn_if_embedded,
 )
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
+from kclient.utils.text import counted
 
 _POLL_MS = 100
 _COLUMNS = (
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     detailed = options.show_detailed_stats
     if not options.hide_header:
         print(("time, threadId, " if detailed else "start.time, end.time, ") + _COLUMNS)
-    with progress_bar(options.no_progress) as progress, KafkaConsumer(settings) as consumer:
+    with progress_bar(options.no_progress) as progress, closing(KafkaConsumer(settings)) as consumer:
         task = progress.add_task("reading", total=options.num_records)
         take = _take_columns if options.columns else _take_records
         reading = Reading()
@@ -125,7 +125,8 @@ def run(options: argparse.Namespace) -> int:
     if reading.records < options.num_records:
         complain(
             "error",
-            f"{reading.records} of {options.num_records} records came: none for {options.timeout} ms (--timeout)",
+            f"{reading.records} of {counted(options.num_records, 'record')} came: none for {options.timeout} ms "
+            "(--timeout)",
         )
         return 1
     return 0

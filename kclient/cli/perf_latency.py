@@ -8,11 +8,10 @@ import time
 import attrs
 
 from kclient.admin import KafkaAdminClient, NewTopic
-from kclient.cli.common import add_client_arguments, client_settings, natural
+from kclient.cli.common import add_client_arguments, client_settings, closing, natural, positive
 from kclient.cli.perf_common import (
     Latencies,
     add_reporting_arguments,
-    positive,
     print_metrics,
     progress_bar,
     warn_if_embedded,
@@ -21,6 +20,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecord, KafkaConsumer
 from kclient.errors import ConfigError, KafkaError
 from kclient.producer import KafkaProducer
+from kclient.utils.text import counted
 
 _TIMEOUT_S = 60
 _REPORT_EVERY = 1000
@@ -74,14 +74,12 @@ def run(options: argparse.Namespace) -> int:
     message = _message(options)
     with (
         progress_bar(options.no_progress) as progress,
-        KafkaConsumer(
-            {
-                **settings,
-                "enable.auto.commit": "false",
-                "fetch.max.wait.ms": 0,
-            }
+        closing(
+            KafkaConsumer({**settings, "enable.auto.commit": "false", "fetch.max.wait.ms": 0})
         ) as consumer,
-        KafkaProducer({**settings, "acks": options.producer_acks or "all", "linger.ms": 0}) as producer,
+        closing(
+            KafkaProducer({**settings, "acks": options.producer_acks or "all", "linger.ms": 0})
+        ) as producer,
     ):
         _make(settings, options.topic)
         _start_at_end(consumer, options.topic)
@@ -178,7 +176,7 @@ def _read_one(consumer: KafkaConsumer[bytes, bytes]) -> ConsumerRecord[bytes, by
     records = consumer.poll(_TIMEOUT_S * 1000)
     if len(records) != 1:
         raise KafkaError(
-            f"{len(records)} records came within {_TIMEOUT_S} s where the one that was sent should have"
+            f"{counted(len(records), 'record')} came within {_TIMEOUT_S} s where the one that was sent should have"
             + (": does anybody else write to this topic?" if records else "")
         )
     return next(iter(records))

@@ -16,9 +16,11 @@ from rich.progress import Progress, TaskID
 from kclient.cli.common import (
     add_client_arguments,
     client_settings,
+    closing,
     complain,
     key_value,
     natural,
+    positive,
     unescape,
 )
 from kclient.cli.perf_common import (
@@ -26,7 +28,6 @@ from kclient.cli.perf_common import (
     PROGRESS_EVERY_S,
     Latencies,
     add_reporting_arguments,
-    positive,
     print_metrics,
     progress_bar,
     warn_if_embedded,
@@ -34,6 +35,7 @@ from kclient.cli.perf_common import (
 from kclient.errors import ConfigError, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.text import counted
 
 _LETTERS = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[byte % 26] for byte in range(256))
 _PAYLOADS = 1000
@@ -109,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     payloads = _payloads(options)
     settings = client_settings(options, client_id="perf-producer-client")
     warn_if_embedded(settings)
-    with progress_bar(options.no_progress) as progress, KafkaProducer(settings) as producer:
+    with progress_bar(options.no_progress) as progress, closing(KafkaProducer(settings)) as producer:
         producer.partitions_for(options.topic)
         task = progress.add_task("sending", total=options.num_records)
         every = sample_every(options.num_records, options.throughput)
@@ -120,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     if options.warmup_records:
         print(load.steady.line("steady state records"))
     for message, count in load.errors.most_common(_SHOWN_ERRORS):
-        complain("failed", f"{message} ({count} records)")
+        complain("failed", f"{message} ({counted(count, 'record')})")
     if metrics is not None:
         print_metrics(metrics)
     return 1 if load.errors else 0

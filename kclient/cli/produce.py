@@ -6,15 +6,15 @@ import argparse
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kclient.cli.common import (
     add_client_arguments,
     client_settings,
+    closing,
     complain,
     error_console,
     key_value,
@@ -23,6 +23,7 @@ from kclient.cli.common import (
 )
 from kclient.errors import ConfigError, KafkaError
 from kclient.producer import KafkaProducer, RecordMetadata
+from kclient.utils.text import counted
 
 _READER = {
     "parse.key": "false",
@@ -65,16 +66,30 @@ def run(options: argparse.Namespace) -> int:
     if options.acks:
         settings["acks"] = options.acks
     tally = _Tally()
+    try:
+        _send_all(options, reader, settings, tally)
+    except KeyboardInterrupt:
+        _report(tally)
+        raise
+    return _report(tally)
+
+
+def _send_all(
+    options: argparse.Namespace, reader: dict[str, str], settings: dict[str, object], tally: _Tally
+) -> None:
     with contextlib.ExitStack() as stack:
         lines, total_bytes = _open(options.file, stack)
-        progress = stack.enter_context(_progress(options.no_progress))
+        typed = options.file is None and sys.stdin.isatty()
+        if typed:
+            lines = _prompted(lines)
+        progress = stack.enter_context(_progress(options.no_progress or typed))
         task = progress.add_task("sending", total=total_bytes)
         # Entered last, so that it closes (and delivers what is left) while the progress still shows.
-        producer = stack.enter_context(KafkaProducer(settings))
+        producer = stack.enter_context(closing(KafkaProducer(settings)))
         for number, line in enumerate(lines, 1):
+            tally.taken += 1
             try:
                 key, value, headers = parse_line(line.rstrip(b"\r\n"), reader)
-                tally.sent += 1
                 producer.send(
                     options.topic,
                     value,
@@ -89,17 +104,23 @@ def run(options: argparse.Namespace) -> int:
                     break  # nothing gets through: stop rather than wait out every line
             progress.update(task, advance=len(line))
         producer.flush()
+
+
+def _report(tally: _Tally) -> int:
+    """Say what became of the records; the exit code."""
     for message, count in tally.errors.most_common(_SHOWN_ERRORS):
-        complain("failed", message + (f" ({count} records)" if count > 1 else ""))
-    error_console().print(f"{tally.delivered} delivered, {tally.failed} failed", highlight=False)
-    return 1 if tally.failed or tally.delivered < tally.sent else 0
+        complain("failed", message + (f" ({counted(count, 'record')})" if count > 1 else ""))
+    left = tally.taken - tally.delivered - tally.failed
+    given_up = f", {left} given up" if left else ""
+    error_console().print(f"{tally.delivered} delivered, {tally.failed} failed{given_up}", highlight=False)
+    return 1 if tally.failed or left else 0
 
 
 class _Tally:
     """Counts outcomes; `delivered_or_failed` runs on the producer's I/O thread, which alone writes `delivered`."""
 
     def __init__(self) -> None:
-        self.sent = 0
+        self.taken = 0
         self.delivered = 0
         self.failed = 0
         self.errors: Counter[str] = Counter()
@@ -115,10 +136,23 @@ class _Tally:
         self.errors[message] += 1
 
 
-def _open(file: Path | None, stack: contextlib.ExitStack) -> tuple[IO[bytes], int | None]:
+def _open(file: Path | None, stack: contextlib.ExitStack) -> tuple[Iterable[bytes], int | None]:
     if file is None:
         return sys.stdin.buffer, None
     return stack.enter_context(file.open("rb")), file.stat().st_size
+
+
+def _prompted(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """`lines` as a person types them, each after a prompt."""
+    waiting = iter(lines)
+    while True:
+        sys.stderr.write(">")
+        sys.stderr.flush()
+        line = next(waiting, None)
+        if line is None:
+            sys.stderr.write("\n")
+            return
+        yield line
 
 
 def _progress(silent: bool) -> Progress:

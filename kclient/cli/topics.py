@@ -6,10 +6,17 @@ import argparse
 import re
 
 from kclient.admin import KafkaAdminClient, NewTopic
-from kclient.cli.common import add_client_arguments, client_settings, key_value, natural, print_table
+from kclient.cli.common import (
+    add_client_arguments,
+    client_settings,
+    key_value,
+    positive,
+    print_table,
+)
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
-from kclient.errors import AdminError, ConfigError, TopicExistsError, UnknownTopicOrPartitionError
+from kclient.errors import ConfigError, TopicExistsError, UnknownTopicOrPartitionError
+from kclient.utils.text import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--delete", action="store_true", help="delete --topic and all its records")
     parser.add_argument("--topic", help="the topic; a regular expression for --describe and --delete")
     parser.add_argument(
-        "--partitions", type=natural, help="for --create (default: the broker's num.partitions)"
+        "--partitions", type=positive, help="for --create (default: the broker's num.partitions)"
     )
-    parser.add_argument("--replication-factor", type=natural, help="for --create (default: the broker's)")
+    parser.add_argument("--replication-factor", type=positive, help="for --create (default: the broker's)")
     parser.add_argument(
         "--config",
         type=key_value,
@@ -65,13 +72,12 @@ def _create(admin: KafkaAdminClient, options: argparse.Namespace) -> int:
     )
     try:
         created = admin.create_topics([topic])[options.topic]
-    except AdminError as error:
-        cause = error.errors[options.topic]
-        if options.if_not_exists and isinstance(cause, TopicExistsError):
-            print(f"Topic {options.topic} is there already.")
-            return 0
-        raise cause from error
-    print(f"Created topic {options.topic} with {created.num_partitions} partitions.")
+    except TopicExistsError:
+        if not options.if_not_exists:
+            raise
+        print(f"Topic {options.topic} is there already.")
+        return 0
+    print(f"Created topic {options.topic} with {counted(created.num_partitions, 'partition')}.")
     return 0
 
 

@@ -16,6 +16,7 @@ import attrs
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.errors import IllegalStateError, KafkaError
 from kclient.network.send import NetworkSend
+from kclient.protocol.api_keys import ApiKeys
 
 
 @attrs.define(eq=False)
@@ -50,6 +51,7 @@ class InFlightRequest:
         disconnected: bool = True,
         timed_out: bool = False,
         error: KafkaError | None = None,
+        cause: KafkaError | None = None,
     ) -> ClientResponse:
         """The response for a request that will not be answered."""
         request = self.request
@@ -65,6 +67,7 @@ class InFlightRequest:
             disconnected,
             timed_out,
             error,
+            cause,
         )
 
 
@@ -112,6 +115,10 @@ class InFlightRequests:
         if node_id is None:
             return self._count
         return len(self._by_node.get(node_id, ()))
+
+    def holds(self, node_id: int, api_key: ApiKeys) -> bool:
+        """True if a request of this kind to the node is in flight."""
+        return any(each.request.api_key is api_key for each in self._by_node.get(node_id, ()))
 
     def clear(self, node_id: int) -> list[InFlightRequest]:
         """Take all requests of a node, oldest first."""

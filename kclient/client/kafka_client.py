@@ -94,8 +94,16 @@ class KafkaClient(Protocol):
         An error raised by a callback is logged and does not keep the other callbacks from running.
         """
 
+    def beside_fetches(self, node: Node) -> Node:
+        """`node`; while a fetch to it is in flight the same broker by a second connection, which is made when needed.
+
+        A broker answers a connection's requests in order, and keeps a fetch for fetch.max.wait.ms.
+        """
+
     def least_loaded_node(self, now_ms: int) -> Node | None:
-        """The best node for a request that any can answer; None if none can be used or connected to now."""
+        """The best node for a request that any can answer, `beside_fetches`; None if none can be used or connected to
+        now.
+        """
 
     def in_flight_count(self, node_id: int | None = None) -> int:
         """How many requests wait for an answer, from one node or from all."""

@@ -128,6 +128,9 @@ class Metadata:
         del topic, is_internal, now_ms
         return True
 
+    def on_missing_topics(self, topics: frozenset[str], now_ms: int) -> None:
+        """An answer came; these topics do not exist. To override."""
+
     def bootstrap(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Begin with brokers known by (host, port) alone, and ask them."""
         with self._lock:
@@ -227,6 +230,7 @@ class Metadata:
             self._update_version += 1
             self._changed.notify_all()
             self._log_changes(before, picture)
+            self.on_missing_topics(after.missing_topics, now_ms)
         self._tell_listeners(after.cluster)
 
     def failed_update(self, now_ms: int, error: KafkaError | None = None) -> None:

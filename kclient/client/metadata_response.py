@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -30,15 +30,15 @@ class EpochMemory:
     epochs: dict[TopicPartition, int] = attrs.field(factory=dict)
     topic_ids: dict[str, Uuid] = attrs.field(factory=dict)
 
-    def begin_topic(self, topic: str, topic_id: Uuid | None) -> None:
-        """An answer speaks of `topic`; with another id it is another topic, and its epochs begin anew."""
-        if topic_id is None:
-            return
-        known = self.topic_ids.get(topic)
-        if known is not None and known != topic_id:
-            for tp in [tp for tp in self.epochs if tp.topic == topic]:
+    def begin_topics(self, topic_ids: Mapping[str, Uuid]) -> None:
+        """An answer speaks of these topics; with another id one is another topic, and its epochs begin anew."""
+        renewed = {
+            topic for topic, its_id in topic_ids.items() if self.topic_ids.get(topic, its_id) != its_id
+        }
+        if renewed:
+            for tp in [tp for tp in self.epochs if tp.topic in renewed]:
                 del self.epochs[tp]
-        self.topic_ids[topic] = topic_id
+        self.topic_ids.update(topic_ids)
 
     def accepts(self, tp: TopicPartition, epoch: int | None) -> bool:
         """True, remembering the epoch, unless a newer one was seen. A broker without epochs is believed."""
@@ -63,9 +63,15 @@ class Picture:
 def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: EpochMemory) -> Picture:
     """The picture that `response` gives; what is older than `before`, or not known now, is as before."""
     partitions: dict[TopicPartition, PartitionMetadata] = {}
-    topic_ids: dict[str, Uuid] = {}
+    topic_ids = {
+        topic.name: topic.topic_id
+        for topic in response.topics
+        if topic.name is not None and not topic.error_code and topic.topic_id != Uuid.ZERO
+    }
+    memory.begin_topics(topic_ids)
     stale: dict[str, KafkaError] = {}
-    answered, internal, invalid, unauthorized = set(), set(), set(), set()
+    kept: set[str] = set()
+    answered, internal, invalid, unauthorized, missing = set(), set(), set(), set(), set()
     for topic in response.topics:
         name = topic.name
         if name is None:
@@ -75,9 +81,6 @@ def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: 
         if error is None:
             if topic.is_internal:
                 internal.add(name)
-            if topic.topic_id != Uuid.ZERO:
-                topic_ids[name] = topic.topic_id
-            memory.begin_topic(name, topic_ids.get(name))
             partitions.update(_partitions(topic, name, before, memory, stale))
         elif topic.error_code == Errors.INVALID_TOPIC_EXCEPTION:
             invalid.add(name)
@@ -85,10 +88,14 @@ def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: 
             unauthorized.add(name)
         elif error.invalid_metadata:
             stale[name] = error
-            if topic.error_code != Errors.UNKNOWN_TOPIC_OR_PARTITION:
-                partitions.update((tp, p) for tp, p in before.partitions.items() if tp.topic == name)
-                if name in before.topic_ids:
-                    topic_ids[name] = before.topic_ids[name]
+            if topic.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                missing.add(name)
+                continue
+            kept.add(name)
+            if name in before.topic_ids:
+                topic_ids[name] = before.topic_ids[name]
+    if kept:
+        partitions.update((tp, p) for tp, p in before.partitions.items() if tp.topic in kept)
     snapshot = MetadataSnapshot(
         response.cluster_id,
         {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in response.brokers},
@@ -98,6 +105,7 @@ def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: 
         frozenset(internal),
         frozenset(invalid),
         frozenset(unauthorized),
+        frozenset(missing),
     )
     return Picture(snapshot, frozenset(answered), stale)
 

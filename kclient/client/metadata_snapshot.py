@@ -48,6 +48,7 @@ class MetadataSnapshot:
     internal_topics: frozenset[str] = frozenset()
     invalid_topics: frozenset[str] = frozenset()
     unauthorized_topics: frozenset[str] = frozenset()
+    missing_topics: frozenset[str] = frozenset()
     cluster: Cluster = attrs.field(init=False)
 
     @cluster.default
@@ -114,6 +115,7 @@ class MetadataSnapshot:
             internal_topics=newer.internal_topics | {t for t in self.internal_topics if stays(t)},
             invalid_topics=newer.invalid_topics | (self.invalid_topics - gone),
             unauthorized_topics=newer.unauthorized_topics | (self.unauthorized_topics - gone),
+            missing_topics=newer.missing_topics | (self.missing_topics - gone),
         )
 
     def leader_and_epoch(self, tp: TopicPartition) -> LeaderAndEpoch:

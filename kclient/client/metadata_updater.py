@@ -31,6 +31,9 @@ class MetadataChannel(Protocol):
     def is_any_node_preparing(self) -> bool:
         """True if some connection is being set up."""
 
+    def is_any_node_connected(self) -> bool:
+        """True if some connection is set up, whether or not it can take a request now."""
+
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
 
@@ -67,6 +70,8 @@ class MetadataUpdater:
         self._reconnect_backoff_ms = reconnect_backoff_ms
         self._rebootstrap = rebootstrap
         self._log = (log_context or LogContext()).logger(__name__)
+        self.awaits_turn = False
+        """True if an update is due and every connection has all the requests that it may: the next goes to this."""
         self._in_progress: MetadataRequestPlan | None = None
         self._needed_since_ms: int | None = None
 
@@ -78,6 +83,7 @@ class MetadataUpdater:
         """Send a request or connect for one if an update is due; returns how long nothing more will be
         due.
         """
+        self.awaits_turn = False
         if self._in_progress is not None:
             return self._request_timeout_ms
         wait_ms = self.metadata.time_to_next_update_ms(now_ms)
@@ -89,7 +95,9 @@ class MetadataUpdater:
             self._begin_again(now_ms, f"no broker has answered for {self._rebootstrap.trigger_ms} ms")
         node = client.least_loaded_node(now_ms)
         if node is None:
-            if not self.metadata.is_bootstrapping:
+            # A broker that is busy, or asks for silence, is there, and will take the request in its turn (KIP-899).
+            self.awaits_turn = client.is_any_node_connected()
+            if not self.awaits_turn and not self.metadata.is_bootstrapping:
                 self._begin_again(now_ms, "no known broker is available")
             # Before the first of them may be tried again another turn would find nothing to do.
             waits_ms = (client.poll_delay_ms(node, now_ms) for node in self.nodes())

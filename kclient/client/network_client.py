@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kclient._accel import Lane, PreparedFetch
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.api_versions import NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
@@ -13,7 +14,7 @@ from kclient.client.kafka_client import LaneSettler
 from kclient.client.metadata import MetadataRequestPlan
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.negotiations import Negotiations
-from kclient.client.node_choice import least_loaded
+from kclient.client.node_choice import beside, least_loaded
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.client.throttling import client_throttle_ms
 from kclient.common.node import Node
@@ -84,13 +85,14 @@ class NetworkClient:
     def ready(self, node: Node, now_ms: int) -> bool:
         if self._closed or fork.generation != self._generation:
             self._check_usable()
-        if self._can_send(node.id, now_ms):
+        if self.is_ready(node, now_ms):
             return True
         self.connect_if_allowed(node, now_ms)
         return False
 
     def is_ready(self, node: Node, now_ms: int) -> bool:
-        return self._can_send(node.id, now_ms)
+        # Whoever fills a connection again at every answer would leave no room for the metadata request.
+        return not self._updater.awaits_turn and self._can_send(node.id, now_ms)
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
@@ -116,7 +118,15 @@ class NetworkClient:
 
     def is_any_node_preparing(self) -> bool:
         """True if some connection is being set up."""
-        return any(self._states.is_preparing(node.id) for node in self._updater.nodes())
+        return any(self._states.is_preparing(self.beside_fetches(node).id) for node in self._updater.nodes())
+
+    def is_any_node_connected(self) -> bool:
+        """True if some connection is set up, whether or not it can take a request now."""
+        return any(
+            self._states.state(known.id) is ConnectionState.READY
+            for node in self._updater.nodes()
+            for known in (node, beside(node))
+        )
 
     def in_flight_count(self, node_id: int | None = None) -> int:
         return self._in_flight.count(node_id)
@@ -130,9 +140,12 @@ class NetworkClient:
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         return self._versions.get(node_id)
 
+    def beside_fetches(self, node: Node) -> Node:
+        return beside(node) if self._in_flight.holds(node.id, ApiKeys.FETCH) else node
+
     def least_loaded_node(self, now_ms: int) -> Node | None:
         self._check_usable()
-        nodes = self._updater.nodes()
+        nodes = [self.beside_fetches(node) for node in self._updater.nodes()]
         return least_loaded(nodes, self._can_send, self._states, self._in_flight, now_ms)
 
     def new_request(
@@ -474,8 +487,10 @@ class NetworkClient:
             if response.request.on_complete is not None:
                 try:
                     response.request.on_complete(response)
-                except Exception:
+                except BaseException as error:
                     self._log.exception("The callback of %s raised", response.request)
+                    if belongs_to_caller(error):
+                        raise
         return responses
 
     def _throttle(self, node_id: int, throttle_ms: int, now_ms: int) -> None:
@@ -514,7 +529,8 @@ class NetworkClient:
             self._updater.handle_connection_failure(self._reports.ended(node_id, state, error, now_ms))
         for in_flight in self._in_flight.clear(node_id):
             late = timed_out and in_flight.deadline_ms <= now_ms
-            self._fail_in_flight(responses, in_flight, now_ms, timed_out=late, error=refused)
+            self._fail_in_flight(responses, in_flight, now_ms, timed_out=late, error=refused, cause=error)
+            error = None  # which had to do with the answer that was due, of the oldest request
 
     def _fail_in_flight(
         self,
@@ -524,13 +540,16 @@ class NetworkClient:
         *,
         timed_out: bool = False,
         error: KafkaError | None = None,
+        cause: KafkaError | None = None,
     ) -> None:
         if not in_flight.internal:
             # An answer that cannot be read will not become readable: that is no disconnection to try again
             # after.
             disconnected = not isinstance(error, SchemaError)
             responses.append(
-                in_flight.failed(now_ms, disconnected=disconnected, timed_out=timed_out, error=error)
+                in_flight.failed(
+                    now_ms, disconnected=disconnected, timed_out=timed_out, error=error, cause=cause
+                )
             )
         elif in_flight.request.api_key is ApiKeys.METADATA:
             self._updater.handle_failure(now_ms, error)

@@ -1,13 +1,21 @@
-"""Which broker to ask what any of them can answer."""
+"""The choice of a broker for what any of them can answer, and of the connection to it."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.in_flight import InFlightRequests
 from kclient.common.node import Node
+
+_BESIDE_ID_BASE: Final = -(2**31)
+
+
+def beside(node: Node) -> Node:
+    """The broker of `node` by a second connection."""
+    return Node(_BESIDE_ID_BASE + node.id, node.host, node.port, node.rack)
 
 
 def least_loaded(

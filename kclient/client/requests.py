@@ -45,7 +45,8 @@ class ClientResponse:
 
     `message` is None if the request failed, and also for a request that expects no response (acks=0), which
     is complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError,
-    SchemaError, CorrelationIdMismatchError. `timed_out` implies `disconnected`.
+    SchemaError, CorrelationIdMismatchError. `timed_out` implies `disconnected`. `cause` is what ended the connection
+    when this answer was due.
     """
 
     request: ClientRequest
@@ -59,6 +60,7 @@ class ClientResponse:
     disconnected: bool = False
     timed_out: bool = False
     error: KafkaError | None = None
+    cause: KafkaError | None = None
 
     @property
     def failed(self) -> bool:
@@ -76,7 +78,9 @@ class ClientResponse:
                 f"{self.request} got no answer within {self.request.timeout_ms} ms (request.timeout.ms), "
                 "so the connection was closed"
             )
-        return DisconnectError(f"The connection closed before {self.request} was answered")
+        failure = DisconnectError(f"The connection closed before {self.request} was answered")
+        failure.__cause__ = self.cause
+        return failure
 
     def raise_if_failed(self) -> None:
         """Raise `failure()` if there is one."""

@@ -196,6 +196,7 @@ class ClientConfig(SaslConfig):
         "Whether connections use TLS, SASL or both.",
         validator=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
         support=Support.LATER,
+        off=("PLAINTEXT",),
     )
     security_providers: str | None = setting(
         "security.providers",

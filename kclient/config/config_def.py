@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from kclient.config.foreign_names import FOREIGN_NAMES
 from kclient.config.java_names import java_alias
 from kclient.config.validators import Validator
 from kclient.config.values import Type, parse_value
@@ -91,8 +92,8 @@ class ConfigKey:
             if parsed != self.default:
                 _warn_jvm_only(self.name)
         elif self.support is Support.LATER and parsed != self.default and parsed not in self.off:
-            allowed = [str(value) for value in (self.default, *self.off) if value is not None and value != ""]
-            hint = " or set it to ".join(["leave it out", *allowed])
+            # Not the default: that of sasl.mechanism is as little implemented as the others.
+            hint = " or set it to ".join(["leave it out", *map(str, self.off)])
             shown = f"={parsed}" if isinstance(parsed, str | bool) else ""
             raise ConfigError(f"{self.name}{shown} is not implemented yet; {hint}.", name=self.name)
 
@@ -148,6 +149,9 @@ class ConfigDef:
         raise ConfigError(f"{given!r} is not a setting of the {self.client}.{self._hint(name)}", name=name)
 
     def _hint(self, name: str) -> str:
+        instead = FOREIGN_NAMES.get(name.lower().replace("_", "."))
+        if instead is not None:
+            return f" Here it is {instead}."
         nearest = difflib.get_close_matches(name.lower().replace("_", "."), self._keys, n=1, cutoff=0.6)
         return f" Did you mean {nearest[0]!r}?" if nearest else ""
 

@@ -9,6 +9,7 @@ config = ProducerConfig.parse({"bootstrap.servers": "localhost:9092"}, {"linger_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,6 +22,9 @@ from kclient.config.validators import Validator
 from kclient.config.values import Type
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext, shared_logger
+
+# host:port, several of them or a broker of ours; a drive of Windows has no port.
+_SERVERS = re.compile(r"(embedded://.*|[^/\\\s]+:[0-9]+)(,.*)?")
 
 _METADATA = "kclient.config.key"
 
@@ -121,7 +125,7 @@ def from_mapping(
     """What `Config.parse` does, for any class of settings."""
     definition = definition_of(cls)
     if isinstance(config, str | Path):
-        config = load_properties(config)
+        config = _read_file(config, cls.client)
     elif config is not None and not isinstance(config, Mapping):
         raise ConfigError(
             "The configuration must be a mapping or the path of a .properties file, "
@@ -176,6 +180,23 @@ def _known_name(definition: ConfigDef, key: object) -> str:
             f"{key!r} is a setting of the {' and the '.join(owners)}, not of the {definition.client}.",
             name=error.name,
         ) from None
+
+
+def _read_file(path: str | Path, client: str) -> Mapping[str, object]:
+    """The settings of a file; a text that looks like something else is answered with where that belongs."""
+    # Other clients take topics or servers there.
+    if isinstance(path, str) and not path.endswith(".properties") and not Path(path).exists():
+        if _SERVERS.fullmatch(path):
+            raise ConfigError(
+                f"Servers are given by name: bootstrap_servers={path!r}.", name="bootstrap.servers"
+            )
+        if "/" not in path and "\\" not in path:
+            topics = f"; topics are given to subscribe([{path!r}])" if client == "consumer" else ""
+            raise ConfigError(
+                f"{path!r} is taken for the path of a .properties file, and there is none{topics}. Settings are "
+                "keywords, such as bootstrap_servers='localhost:9092', or a mapping."
+            )
+    return load_properties(path)
 
 
 def _refuse_providers(source: Mapping[str, object]) -> None:

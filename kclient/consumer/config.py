@@ -70,6 +70,7 @@ class ConsumerConfig(ClientConfig):
         "The rebalance protocol: classic, or the consumer protocol of KIP-848.",
         validator=one_of("classic", "consumer", ignore_case=True),
         support=Support.LATER,
+        off=("classic",),
     )
     group_remote_assignor: str | None = setting(
         "group.remote.assignor",
@@ -125,7 +126,7 @@ class ConsumerConfig(ClientConfig):
         Type.BOOLEAN,
         True,
         Importance.MEDIUM,
-        "Whether poll(), revocation and close() commit the offsets of what earlier polls returned.",
+        "Whether poll() and revocation commit what earlier polls returned, and close() all that was returned.",
     )
     auto_commit_interval_ms: int = setting(
         "auto.commit.interval.ms",

@@ -41,6 +41,7 @@ from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
 from kclient.metrics import MetricName
 from kclient.serialization import Deserializer
+from kclient.utils.text import counted
 from kclient.utils.time import Timer
 
 log = logging.getLogger(__name__)
@@ -68,10 +69,12 @@ class KafkaConsumer(Generic[K, V]):
     rebalances are handled inside `poll`; heartbeats are sent by a thread of the consumer's own, so that processing
     may take up to max.poll.interval.ms between two calls.
 
-    Positions move when `poll` returns, and never for records that it did not return. With enable.auto.commit, `poll`
-    (every auto.commit.interval.ms), a rebalance and `close` commit what *earlier* polls returned: a record counts as
-    processed once the next one is asked for. What the last poll returned is therefore read again after `close`,
-    unless `commit_sync` is called for it.
+    Positions move when `poll` returns, and never for records that it did not return. With enable.auto.commit a record
+    counts as processed once more is asked for: `poll` (every auto.commit.interval.ms) and a rebalance commit what
+    *earlier* polls returned. `close`, the end of a `with` block, `unsubscribe` and `assign` commit everything that was
+    returned. Leaving the `with` block by an exception, Ctrl-C included, does not commit what the last poll returned,
+    so that it is read again. A `finally: consumer.close()` cannot tell an error from success and commits what was
+    returned, processed or not: use the `with` block, or commit_sync() without enable.auto.commit.
     """
 
     @overload
@@ -154,14 +157,19 @@ class KafkaConsumer(Generic[K, V]):
                 self._calls.unsubscribe(self._calls.timer(None))
 
     def unsubscribe(self) -> None:
-        """Leave the group and forget subscription or assignment. The listener hears of the revocation first."""
+        """Leave the group and forget subscription or assignment. The listener hears of the revocation first.
+
+        With enable.auto.commit, everything that was returned is committed before. What `commit_async` was asked for
+        is waited for and told, for default.api.timeout.ms at most.
+        """
         with self._use:
             self._calls.unsubscribe(self._calls.timer(None))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly `partitions`, without a group. Replaces the assignment before; none at all is `unsubscribe`.
 
-        Raises IllegalStateError after `subscribe`.
+        With enable.auto.commit, everything that was returned is committed in the background before. Raises
+        IllegalStateError after `subscribe`.
         """
         with self._use:
             chosen = checked_partitions(partitions)
@@ -184,6 +192,9 @@ class KafkaConsumer(Generic[K, V]):
 
     def poll(self, timeout_ms: int) -> ConsumerRecords[K, V]:
         """Up to max.poll.records records, as soon as there are any; none after `timeout_ms`.
+
+        With enable.auto.commit, what the poll before returned counts as processed from here on. What this one returns
+        does with the next poll, and at `close`: also at one in a `finally`, whatever the error that led there.
 
         Here rebalances happen and their listener is called. Raises, each time it is the turn of what is wrong,
         RecordDeserializationError or CorruptRecordError (with positions unmoved, so that `seek` can go past them),
@@ -251,14 +262,20 @@ class KafkaConsumer(Generic[K, V]):
             raise
 
     def __iter__(self) -> Self:
+        """Iterate over the records, each of which counts as a poll of its own.
+
+        With enable.auto.commit, a loop that ends by `break` or `return` has its last record committed when the consumer
+        is closed. One that ends by an exception has not, if that leaves the consumer's `with` block too; but a
+        `finally: close()` commits that record.
+        """
         return self
 
     def __next__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for it as long as it takes.
 
-        Each record counts as a poll of its own: the position moves to the record that was given out, so leaving the
-        loop loses nothing, and `commit_sync()` in its body commits that record and those before it. Iteration ends
-        when the consumer is closed; `wakeup` makes it raise WakeupError.
+        The position moves past the record that was given out and no further, so leaving the loop skips nothing, and
+        `commit_sync()` in its body commits that record and those before it. Iteration ends when the consumer is closed;
+        `wakeup` makes it raise WakeupError.
         """
         if self._use.closed:
             raise StopIteration
@@ -306,7 +323,9 @@ class KafkaConsumer(Generic[K, V]):
     ) -> None:
         """Commit as `commit_sync` does, but in the background and without retries.
 
-        `on_commit(offsets, error)` is called inside a later `poll`, `commit_sync` or `close`, on this thread.
+        `on_commit(offsets, error)` is called inside a later call of `poll`, a commit, `unsubscribe` or `close`, on this
+        thread and in the order of the calls. Offsets and the member's generation are those of this moment. While one
+        commit is on its way, those after it wait and go together, the newest offset of each partition.
         """
         with self._use:
             self._calls.need_group("commit_async()")
@@ -446,7 +465,12 @@ class KafkaConsumer(Generic[K, V]):
     def close(self, timeout_ms: int | None = None) -> None:
         """Commit (if automatic), tell the listener, leave the group and end; takes at most `timeout_ms` (30,000).
 
-        A static member does not leave. May be called again. An error of the listener is raised when all is closed.
+        With enable.auto.commit it commits everything that was returned, as Java does. In a `finally` that includes
+        records whose processing has just failed; a `with` block knows the difference. What `commit_async` was asked
+        for is waited for before the group is left; what is not through in time fails, and `on_commit` hears of it.
+
+        A static member does not leave. May be called again. An error of the listener or of an `on_commit` is raised
+        when all is closed. A pending `wakeup` does not keep it from closing.
         """
         if self._use.closed or self._use.forked:
             return
@@ -455,10 +479,10 @@ class KafkaConsumer(Generic[K, V]):
             if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             timer = core.time.timer(checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
+            core.wakeup.closing = True
             failure: BaseException | None = None
             try:
                 self._calls.unsubscribe(timer, "the consumer is being closed")
-                core.tell_commits()
             except Exception as error:
                 failure = error
             finally:
@@ -466,6 +490,8 @@ class KafkaConsumer(Generic[K, V]):
                 core.metadata.close()
                 core.close_parts()
                 self._use.closed = True
+            failure_told = core.commits.tell_all()
+            failure = failure or failure_told
             if failure is not None:
                 raise failure
 
@@ -478,14 +504,28 @@ class KafkaConsumer(Generic[K, V]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Close; after an exception without committing what the last poll returned, as `finally: close()` would."""
         if exc is None:
             self.close()
             return
+        if self._core.commits.automatic:
+            self._use.torn = True  # whoever closes next takes back what was handed out last
         try:
             self.close()
         except Exception:
             # The error of the block is the one that matters.
             log.exception("[Consumer clientId=%s] The consumer could not be closed", self._core.client_id)
+
+    def __repr__(self) -> str:
+        # Takes no turn: also the repr of a consumer in use by another thread must do.
+        core, config = self._core, self._core.config
+        group = "" if config.group_id is None else f" in group {config.group_id}"
+        subscription = ", ".join(sorted(core.subscriptions.subscription()))
+        count = len(core.subscriptions.assigned_partitions())
+        reads = f" subscribed to {subscription}" if subscription else ""
+        state = " closed" if self._use.closed else ""
+        servers = ", ".join(config.bootstrap_servers)
+        return f"<KafkaConsumer {core.client_id}{state} to {servers}{group}{reads} with {counted(count, 'partition')}>"
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)

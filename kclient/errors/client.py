@@ -78,6 +78,11 @@ class RecordDeserializationError(SerializationError):
     timestamp_ms: int = -1
     default_message = "A record could not be deserialized; seek past its offset to leave it out."
 
+    def __str__(self) -> str:
+        cause = self.__cause__
+        text = super().__str__()
+        return text if cause is None else f"{text} The reason: {type(cause).__name__}: {cause}"
+
 
 class BufferExhaustedError(KafkaTimeoutError):
     default_message = (
@@ -104,6 +109,10 @@ class CorrelationIdMismatchError(KafkaError):
 
 
 class InvalidReceiveError(KafkaError):
+    """A frame was announced with `size` bytes, where `limit` are allowed."""
+
+    size: int = -1
+    limit: int = -1
     default_message = "The peer announced a message of an impossible size; is this a Kafka port without TLS?"
 
 

@@ -25,7 +25,8 @@ class Metrics:
         self._time = time
         self._window_ms = window_ms
         self._samples = samples
-        self._lock = threading.Lock()
+        # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
+        self._lock = threading.RLock()
         self._sensors: list[Sensor] = []
         self._gauges: dict[MetricName, Callable[[], float]] = {}
         self.group = group

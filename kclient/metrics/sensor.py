@@ -16,7 +16,8 @@ class Sensor:
 
     def __init__(self, time: Time) -> None:
         self._time = time
-        self._lock = threading.Lock()
+        # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
+        self._lock = threading.RLock()
         self._stats: list[tuple[MetricName, Stat]] = []
 
     def add(self, name: MetricName, stat: Stat) -> None:

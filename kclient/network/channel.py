@@ -8,7 +8,7 @@ from typing import Protocol
 from kclient._accel import PreparedFetch
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
-from kclient.network.receive import NetworkReceive
+from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend
 from kclient.network.transport import Transport
 
@@ -26,6 +26,7 @@ class ChannelState(enum.Enum):
 
 
 _LARGE_BYTES = 64 * 1024  # from here on a frame comes in pieces
+_MOST_LIKELY_BYTES = 2 * 1024 * 1024  # of memory that is held for the next frame because the last one had it
 _ENDS = frozenset({ChannelState.EXPIRED, ChannelState.FAILED, ChannelState.LOCAL_CLOSE})
 VALID_TRANSITIONS: dict[ChannelState, frozenset[ChannelState]] = {
     ChannelState.NOT_CONNECTED: _ENDS | {ChannelState.AUTHENTICATE},
@@ -73,6 +74,7 @@ class KafkaChannel:
         "expecting",
         "id",
         "interest",
+        "memory",
         "muted",
         "peer",
         "prepared",
@@ -95,6 +97,8 @@ class KafkaChannel:
         """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
         self.prepared: PreparedFetch | None = None
         """What may follow an answer; only the Selector changes it."""
+        self.memory: ReceiveMemory | None = None
+        """The memory that its frames ask; only the Selector changes it, before the first one."""
         self.ready = False
         """True while frames of the application can be exchanged. Here and below: to be read, changed by the methods."""
         self.muted = False
@@ -144,6 +148,16 @@ class KafkaChannel:
     def receiving(self) -> bool:
         """True while a frame has begun to arrive and is not complete."""
         return self._receive is not None and self._receive.started
+
+    @property
+    def arrived(self) -> int:
+        """Number of bytes came of a frame that is not complete."""
+        return 0 if self._receive is None else self._receive.arrived
+
+    @property
+    def starved(self) -> bool:
+        """True while the frame that comes waits for memory."""
+        return self._receive is not None and self._receive.starved
 
     @property
     def at_rest(self) -> bool:
@@ -211,7 +225,7 @@ class KafkaChannel:
         """Read what is there; returns the receive if that completed it."""
         receive = self._receive
         if receive is None:
-            receive = self._receive = NetworkReceive(self.id, self._max_receive_bytes)
+            receive = self._receive = self._new_receive()
         if receive.filled != receive.size:
             receive.read_from(self.transport)
             if receive.filled != receive.size:
@@ -230,7 +244,9 @@ class KafkaChannel:
         """Memory to receive the whole next frame into, length and all, if it is likely to be a large one."""
         if self._last_bytes < _LARGE_BYTES or self._receive is not None or not self.transport.receives_as_is:
             return None
-        self._receive = NetworkReceive(self.id, self._max_receive_bytes)
+        if self.memory is not None and self._last_bytes > _MOST_LIKELY_BYTES:
+            return None
+        self._receive = self._new_receive()
         # With some room to spare: frames of records are of about the same size, and not quite.
         return self._receive.ahead(self._last_bytes + self._last_bytes // 8)
 
@@ -238,6 +254,13 @@ class KafkaChannel:
         """`count` bytes were received into `expected()` or `expected_ahead()`."""
         if self._receive is not None:
             self._receive.advance(count)
+
+    def _new_receive(self) -> NetworkReceive:
+        if self.memory is None:
+            return NetworkReceive(self.id, self._max_receive_bytes)
+        return NetworkReceive(
+            self.id, self._max_receive_bytes, self.memory, min(self._last_bytes, _MOST_LIKELY_BYTES)
+        )
 
     def close(self, state: ChannelState = ChannelState.LOCAL_CLOSE) -> None:
         """Close the transport and let go of every buffer; a second call does nothing."""

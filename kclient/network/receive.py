@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kclient._accel import FrameMemory
 from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
@@ -9,6 +11,7 @@ from kclient.network.transport import Transport
 _LENGTH_BYTES = 4
 _GROWTH = 4
 _MUCH_BYTES = 32 * 1024
+_FIRST_HELD_BYTES = 64 * 1024
 _NOTHING = FrameMemory(0)  # until the size is known; never grows
 _STRANGERS = {
     b"HTTP": "the peer speaks HTTP",
@@ -19,28 +22,47 @@ _STRANGERS = {
 }
 
 
+class ReceiveMemory(Protocol):
+    """The memory that the frames of one connection may take up. Used by the connection's thread."""
+
+    def hold(self, size: int, whole: int) -> bool:
+        """Have `size` bytes in all for a frame of `whole`; False if it has to wait until they are there."""
+
+    def take(self, size: int) -> None:
+        """Have `size` bytes in all, whatever there is: they have arrived already."""
+
+
 class NetworkReceive:
     """The four bytes of the length, then one buffer for the frame. Used by one thread.
 
     Memory is taken up as bytes arrive, so a peer that announces 100 MiB and sends nothing costs 64 KiB at most.
+    If there is a `memory` to ask, twice what has arrived is asked for, or `likely_bytes` if that is more.
     `payload` belongs to whoever takes the receive; nothing here keeps or reuses it.
     """
 
     __slots__ = (
         "_ahead",
         "_buffer",
+        "_likely_bytes",
         "_max_bytes",
+        "_memory",
+        "_room",
         "_size_filled",
         "_size_view",
         "_start",
         "filled",
         "size",
         "source",
+        "starved",
     )
 
-    def __init__(self, source: str, max_bytes: int) -> None:
+    def __init__(
+        self, source: str, max_bytes: int, memory: ReceiveMemory | None = None, likely_bytes: int = 0
+    ) -> None:
         self.source = source
         self._max_bytes = max_bytes
+        self._memory = memory
+        self._likely_bytes = likely_bytes
         self._size_view = memoryview(bytearray(_LENGTH_BYTES))
         self._size_filled = 0
         self.size = -1
@@ -50,7 +72,15 @@ class NetworkReceive:
         self._start = 0
         self.filled = 0
         """How many of them are there."""
+        self._room = 0  # how many the buffer can have; what comes behind the frame must stay in the socket
         self._ahead: FrameMemory | None = None
+        self.starved = False
+        """True while it waits for memory."""
+
+    @property
+    def arrived(self) -> int:
+        """Number of bytes came, those of the length included."""
+        return self._size_filled + self.filled
 
     @property
     def started(self) -> bool:
@@ -80,10 +110,9 @@ class NetworkReceive:
             if self._size_filled < _LENGTH_BYTES:
                 return total
             self.size = self._checked_size()
-            self._start_body()
         while self.filled < self.size:
-            if self.filled and self.filled == self._room:
-                self._buffer.grow(min(self.size, len(self._buffer) * _GROWTH))
+            if self.filled == self._room and not self._make_room():
+                break
             # The view must be gone before the buffer can grow again.
             with self._unfilled() as rest:
                 asked = len(rest)
@@ -121,14 +150,28 @@ class NetworkReceive:
             self.size = self._checked_size()
             if count > _LENGTH_BYTES:
                 self._buffer, self._start = ahead, _LENGTH_BYTES
-                self.filled = count - _LENGTH_BYTES
-            else:
-                self._start_body()
+                self.filled = self._room = count - _LENGTH_BYTES
+                if self._memory is None:
+                    self._room = min(len(ahead) - _LENGTH_BYTES, self.size)
+                else:
+                    self._memory.take(self.filled)
 
-    @property
-    def _room(self) -> int:
-        """How much of the frame the buffer can have; what comes behind it must stay in the socket."""
-        return min(len(self._buffer) - self._start, self.size)
+    def _make_room(self) -> bool:
+        """Have memory for the bytes that come next; False if they have to wait for it."""
+        first = min(self.size, FrameMemory.FIRST_BYTES)
+        if self._memory is None:
+            room = min(self.size, self._room * _GROWTH) if self._room else first
+        else:
+            room = min(self.size, max(self._likely_bytes, 2 * self.filled, _FIRST_HELD_BYTES))
+            self.starved = not self._memory.hold(room, self.size)
+            if self.starved:
+                return False
+        if self._buffer is _NOTHING:
+            self._buffer = FrameMemory(max(room, first))
+        elif len(self._buffer) < self._start + room:
+            self._buffer.grow(self._start + room)
+        self._room = room
+        return True
 
     def _unfilled(self) -> memoryview:
         with memoryview(self._buffer) as view:
@@ -140,9 +183,8 @@ class NetworkReceive:
         if size < 0 or 0 <= self._max_bytes < size:
             hint = _STRANGERS.get(head, "is this a Kafka listener of the expected security protocol?")
             raise InvalidReceiveError(
-                f"{self.source} announced {size} bytes, allowed are 0 to {self._max_bytes}: {hint}"
+                f"{self.source} announced {size} bytes, allowed are 0 to {self._max_bytes}: {hint}",
+                size=size,
+                limit=self._max_bytes,
             )
         return size
-
-    def _start_body(self) -> None:
-        self._buffer = FrameMemory(min(self.size, FrameMemory.FIRST_BYTES))

@@ -15,7 +15,7 @@ from kclient.errors import AuthenticationError, DisconnectError, IllegalStateErr
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder
 from kclient.network.idle import IdleExpiry
-from kclient.network.receive import NetworkReceive
+from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend
 from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
@@ -108,11 +108,14 @@ class Selector:
         else:
             self._watch(channel, EVENT_WRITE)
 
-    def register(self, channel_id: str, sock: socket.socket) -> KafkaChannel:
+    def register(
+        self, channel_id: str, sock: socket.socket, memory: ReceiveMemory | None = None
+    ) -> KafkaChannel:
         """Take over a connected socket, as a server does with what it accepted; it is the Selector's from now
         on.
 
-        The channel is `connected` by a later poll, or, without handshake and authentication, ready at once.
+        The channel is `connected` by a later poll, or, without handshake and authentication, ready at once. A frame
+        for which there is no `memory` mutes it, until `unmute`.
         """
         self._fork_guard.check()
         self._ensure_new(channel_id)
@@ -122,6 +125,7 @@ class Selector:
         except BaseException:
             sock.close()
             raise
+        channel.memory = memory
         self._add(channel)
         try:
             channel.finish_connect()
@@ -394,6 +398,8 @@ class Selector:
             if rest is not None:
                 channel.expecting = True
                 self._poller.expect(channel.transport.sock, rest)
+            elif channel.starved:
+                channel.mute()
         if channel.transport.has_buffered_bytes:
             self._buffered[channel.id] = channel
 

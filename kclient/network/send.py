@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kclient.network.transport import Buffer, Transport
 
 _MAX_BUFFERS = 1024  # IOV_MAX of Linux and macOS: the most that one sendmsg takes
+
+_MAX_TURN_BYTES = 4 * 1024 * 1024  # written to one peer before others get their turn
 
 
 class NetworkSend:
@@ -57,3 +60,70 @@ class NetworkSend:
         if written:
             self._buffers[index] = memoryview(self._buffers[index])[written:]
         self._next = index
+
+
+class FileRegion(Protocol):
+    """Bytes of a file that are read when they are sent."""
+
+    def __len__(self) -> int: ...
+
+    def write_to(self, transport: Transport, start: int) -> int:
+        """Write what `transport` takes now of the bytes from `start` on; returns how many that was. Raises OSError."""
+
+
+class FileSend(NetworkSend):
+    """One frame of buffers and regions of files. Used by one thread.
+
+    What waits for a peer that does not read costs no more than the buffers.
+    """
+
+    __slots__ = ("_at", "_parts")
+
+    def __init__(self, parts: Sequence[Buffer | FileRegion]) -> None:
+        super().__init__(())
+        self.size = self.remaining = sum(map(len, parts))
+        self._parts: list[NetworkSend | FileRegion] = []
+        buffers: list[Buffer] = []
+        for part in parts:
+            if isinstance(part, Buffer):
+                buffers.append(part)
+                continue
+            if buffers:
+                self._parts.append(NetworkSend(buffers))
+                buffers = []
+            self._parts.append(part)
+        if buffers:
+            self._parts.append(NetworkSend(buffers))
+        self._parts.reverse()  # the next one is the last of the list
+        self._at = 0  # where in a region
+
+    def write_to(self, transport: Transport) -> int:
+        total = 0
+        while self._parts and total < _MAX_TURN_BYTES:
+            part = self._parts[-1]
+            if isinstance(part, NetworkSend):
+                written = part.write_to(transport)
+                finished = part.completed
+            else:
+                written = part.write_to(transport, self._at)
+                self._at += written
+                finished = self._at == len(part)
+            total += written
+            if finished:
+                self._parts.pop()
+                self._at = 0
+            elif not isinstance(part, NetworkSend) and written:
+                continue  # perhaps it was no more than one call may write
+            else:
+                break
+        self.remaining -= total
+        return total
+
+    def release(self) -> None:
+        self._parts = []
+
+
+def send_of(parts: Sequence[Buffer | FileRegion]) -> NetworkSend:
+    """The send for a frame that may have regions of files in it."""
+    buffers = [part for part in parts if isinstance(part, Buffer)]
+    return NetworkSend(buffers) if len(buffers) == len(parts) else FileSend(parts)

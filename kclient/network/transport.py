@@ -10,6 +10,9 @@ from typing import Protocol
 
 from kclient._accel import Poller
 
+_HAS_SENDFILE = hasattr(os, "sendfile")
+_PIECE_BYTES = 256 * 1024
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -44,6 +47,12 @@ class Transport(Protocol):
 
     def send(self, buffers: Sequence[Buffer]) -> int:
         """Write as much of `buffers` as possible now and return how many bytes that was."""
+
+    def send_file(self, fd: int, position: int, size: int) -> int:
+        """Write as much as possible now of `size` bytes of a file from `position` on; returns how many that was.
+
+        Raises OSError, also if the file ends before `position`.
+        """
 
     def recv_into(self, buffer: memoryview) -> int:
         """Read at most `len(buffer)` bytes; 0 if none are there now. Raises EOFError at the end."""
@@ -85,6 +94,20 @@ class PlaintextTransport:
 
     def send(self, buffers: Sequence[Buffer]) -> int:
         return Poller.send(self.sock, buffers)
+
+    def send_file(self, fd: int, position: int, size: int) -> int:
+        try:
+            sent = os.sendfile(self.sock.fileno(), fd, position, size) if _HAS_SENDFILE else None
+        except BlockingIOError:
+            return 0
+        if sent is None:
+            data = os.pread(fd, min(size, _PIECE_BYTES), position)
+            sent = Poller.send(self.sock, [data])
+            if data:
+                return sent
+        if not sent:
+            raise OSError(errno.EIO, f"a file that is sent has no more than {position} bytes")
+        return sent
 
     def recv_into(self, buffer: memoryview) -> int:
         return Poller.recv_into(self.sock, buffer)

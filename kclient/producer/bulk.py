@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from kclient._accel import BatchResult, Future
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaTimeoutError
 from kclient.utils.futures import KafkaFuture
@@ -69,7 +70,7 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
         """How many records were given to the call."""
 
     def done(self) -> bool:
-        """Whether every record was acknowledged or has failed."""
+        """True if every record was acknowledged or has failed, and the callbacks of their batches have run."""
         return self._first_open(0) is None
 
     def result(self, timeout: float | None = None) -> list[RecordRange]:
@@ -86,14 +87,20 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error of the first range that failed, None if all were written; waits as `result` does."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        for part in self._parts:
+        for part in () if self.done() else self._parts:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not part.result.done and not part.result.wait(left_s):
+            if not part.result.known_here and not part.result.wait(left_s):
                 raise KafkaTimeoutError(
                     f"{part.result.topic}-{part.result.partition}: not all of {self.count} records were acknowledged "
                     f"within {timeout} s; they may still be"
                 )
         return next((found.error for found in self.ranges() if found.error is not None), None)
+
+    def __repr__(self) -> str:
+        found = self.ranges()
+        failed = sum(part.count for part in found if part.error is not None)
+        waiting = self.count - sum(part.count for part in found)
+        return f"<BulkFuture of {self.count} records: {waiting} not done, {failed} failed>"
 
     def ranges(self) -> list[RecordRange]:
         """The ranges whose outcome is known now; never waits and never raises."""
@@ -103,7 +110,7 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
             for result, start, stop in part.result.pieces(part.first, part.first + len(part.indexes)):
                 indexes = part.indexes[taken : taken + stop - start]
                 taken += stop - start
-                if result.done:
+                if result.known_here:
                     found += _outcomes(result, start, indexes)
         return found
 
@@ -120,8 +127,10 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
             return
         try:
             callback(self)
-        except Exception:
+        except BaseException as error:
             log.exception("A callback for the records of one call raised")
+            if belongs_to_caller(error):
+                raise
 
     def _first_open(self, start: int) -> tuple[int, BatchResult, int] | None:
         """The first part from number `start` on that is not complete: its number, and a record it waits for."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
 from kclient.producer.types import ProducerRecord, RecordMetadata
@@ -46,8 +47,10 @@ class ProducerInterceptors:
         for interceptor in self._interceptors:
             try:
                 record = interceptor.on_send(record)
-            except Exception:
+            except BaseException as error:
                 self._log.exception("The interceptor %s raised in on_send", type(interceptor).__name__)
+                if belongs_to_caller(error):
+                    raise
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: BaseException | None) -> None:
@@ -55,10 +58,12 @@ class ProducerInterceptors:
         for interceptor in self._interceptors:
             try:
                 interceptor.on_acknowledgement(metadata, error)
-            except Exception:
+            except BaseException as caught:
                 self._log.exception(
                     "The interceptor %s raised in on_acknowledgement", type(interceptor).__name__
                 )
+                if belongs_to_caller(caught):
+                    raise
 
     def on_send_error(self, topic: str, partition: int | None, error: BaseException) -> None:
         """Tell all interceptors of a record that was never accepted."""
@@ -76,16 +81,8 @@ class ProducerInterceptors:
 
         return told
 
-    def close(self) -> None:
-        """Close those that can be closed."""
-        for interceptor in self._interceptors:
-            close = getattr(interceptor, "close", None)
-            if close is None:
-                continue
-            try:
-                close()
-            except Exception:
-                self._log.exception("The interceptor %s raised in close", type(interceptor).__name__)
+    def __iter__(self) -> Iterator[ProducerInterceptor]:
+        return iter(self._interceptors)
 
 
 def make_interceptors(values: Sequence[object]) -> list[ProducerInterceptor]:

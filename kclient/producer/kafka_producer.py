@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import (
@@ -30,11 +31,14 @@ from kclient.producer.types import Headers, ProducerRecord, RecordMetadata
 from kclient.serialization import Serializer
 from kclient.utils import fork
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import NS_PER_MS
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
 
 log = logging.getLogger(__name__)
+
+_INTERRUPTED_CLOSE_MS = 3000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -53,7 +57,8 @@ class KafkaProducer(Generic[K, V]):
     with underscores (`linger_ms=20`). Without a serializer, keys and values are bytes. Raises ConfigError.
 
     Records are written once and in order per partition (idempotence, KIP-98), also when they have to be sent again.
-    Close the producer, or use it in a `with` block: what is not delivered by the end of the program is lost.
+    Close the producer, or use it in a `with` block: what is not delivered by the end of the program is lost. A Ctrl-C
+    that leaves the block gives delivery 3 s; the log tells how many records of which partitions were then given up.
     """
 
     @overload
@@ -152,11 +157,13 @@ class KafkaProducer(Generic[K, V]):
 
         It waits up to max.block.ms when the topic is not known yet or buffer.memory is full. Without `partition` the
         key decides (as in Java), and without key the producer does. `on_delivery(metadata, error)` is called on the
-        I/O thread; it must not block.
+        I/O thread; it must not block, and what it raises is logged and goes no further. Only then is the future done:
+        in the callback it is not, yet there `result` returns at once.
 
         What is wrong with the record itself is raised at once: TypeError, ValueError, InvalidTopicError,
         SerializationError, RecordTooLargeError; KafkaTimeoutError and BufferExhaustedError when max.block.ms is over,
-        ClientClosedError after `close`.
+        ClientClosedError after `close`. A signal handler or a `__del__` may send, too; where it has interrupted the
+        producer in a step that must be finished first, that is an IllegalStateError.
         """
         # The usual cases first: nothing to serialize or to choose, the topic known, room in the open batch.
         if (
@@ -283,8 +290,9 @@ class KafkaProducer(Generic[K, V]):
     def flush(self, timeout_ms: int | None = None) -> None:
         """Send at once what was added before, and wait until all of it is delivered or has failed.
 
-        Raises KafkaTimeoutError if that takes longer than `timeout_ms`, and IllegalStateError in a callback, where
-        nothing could be delivered meanwhile. What failed is told by futures and callbacks.
+        Raises KafkaTimeoutError if that takes longer than `timeout_ms`, IllegalStateError in a callback, where nothing
+        could be delivered meanwhile, and KafkaError if the I/O thread has died. What failed is told by futures and
+        callbacks.
         """
         core = self._core
         self._guard.check()
@@ -298,17 +306,18 @@ class KafkaProducer(Generic[K, V]):
         core.accumulator.begin_flush()
         try:
             alone = core.lone_records
-            if not (
-                (alone is None or alone.wait_until_now(timer))
-                and core.accumulator.incomplete.await_all_until_now(timer)
-            ):
+            delivered = (
+                alone is None or alone.wait_until_now(timer)
+            ) and core.accumulator.incomplete.await_all_until_now(timer)
+            core.io_thread.check()
+            if not delivered:
                 raise KafkaTimeoutError(
                     f"{core.io_thread.undelivered} records were not delivered within {timeout_ms} ms; they are still "
                     "being tried"
                 )
         finally:
             core.accumulator.end_flush()
-            core.metrics.flush_time.record(core.time.monotonic_ms() - started_ms)
+            core.metrics.flush_time.record((core.time.monotonic_ms() - started_ms) * NS_PER_MS)
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic`, in order. Waits up to max.block.ms, and raises as `send` does."""
@@ -325,8 +334,9 @@ class KafkaProducer(Generic[K, V]):
     def close(self, timeout_ms: int | None = None) -> None:
         """Deliver what was added, and end.
 
-        What is not delivered after `timeout_ms` (delivery.timeout.ms, if None) fails; 0 delivers nothing more. May be
-        called again. In a callback it does not wait, so records that are not delivered by then fail.
+        What is not delivered after `timeout_ms` (delivery.timeout.ms, if None) fails, and the log says how many records
+        of which partitions these were; 0 delivers nothing more. May be called again. In a callback it does not wait, so
+        records that are not delivered by then fail.
         """
         if timeout_ms is not None:
             check_timeout(timeout_ms)
@@ -338,6 +348,16 @@ class KafkaProducer(Generic[K, V]):
         io_thread = core.io_thread
         if timeout_ms is None:
             timeout_ms = core.config.delivery_timeout_ms
+        try:
+            core.accumulator.entry.check_wait()
+        except IllegalStateError:
+            io_thread.begin_close()
+            log.warning(
+                "[Producer clientId=%s] close() was called by a signal handler or a __del__ that has interrupted the "
+                "producer, and cannot wait: it closes in the background; call close() again to wait for that",
+                core.client_id,
+            )
+            return
         if timeout_ms and not io_thread.is_current:
             io_thread.begin_close()
             io_thread.join(timeout_ms)
@@ -347,19 +367,23 @@ class KafkaProducer(Generic[K, V]):
             )
         if not self._parts_closed:
             self._close_parts()
-            self._parts_closed = True
 
     def _close_parts(self) -> None:
         core = self._core
-        core.interceptors.close()
-        parts = (core.partitioner, core.config.key_serializer, core.config.value_serializer)
-        for part in parts:
+        interrupt: BaseException | None = None
+        config = core.config
+        for part in (*core.interceptors, core.partitioner, config.key_serializer, config.value_serializer):
             close = getattr(part, "close", None)
             if callable(close) and not isinstance(part, type):
                 try:
                     close()
-                except Exception:
+                except BaseException as error:
                     log.exception("[Producer clientId=%s] %r could not be closed", core.client_id, part)
+                    if belongs_to_caller(error):
+                        interrupt = error  # the others are closed all the same
+        self._parts_closed = True
+        if interrupt is not None:
+            raise interrupt
 
     def __enter__(self) -> Self:
         return self
@@ -374,7 +398,11 @@ class KafkaProducer(Generic[K, V]):
             self.close()
             return
         try:
-            self.close()
+            if isinstance(exc, KeyboardInterrupt):
+                # Who interrupts wants the end now, and is told what that costs.
+                self.close(min(_INTERRUPTED_CLOSE_MS, self._core.config.delivery_timeout_ms))
+            else:
+                self.close()
         except Exception:
             # The error of the block is the one that matters.
             log.exception("[Producer clientId=%s] The producer could not be closed", self._core.client_id)

@@ -64,7 +64,7 @@ class RoundRobinPartitioner:
     """Takes the partitions that have a leader in turn, whatever the key. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may send, too
         self._turns: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
 
     def partition(

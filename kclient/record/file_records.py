@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
 from kclient.record.legacy import LegacyBatch
 from kclient.record.memory_records import BatchHeader, Buffer, batch_size, parse_header
+from kclient.record.open_files import OpenFiles, SharedFile
 
 # Most systems take 1024 buffers in one call.
 _MOST_BUFFERS = 1024
@@ -39,34 +39,52 @@ class FoundTimestamp:
 
 
 class FileRecords:
-    """Batches back to back in a file, which stays open.
+    """Batches back to back in a file.
 
     One thread at a time may change the file (`append`, `truncate_to`, `rename`, `close`); any number may read
     meanwhile, and see what was appended before. Errors of the system come as OSError. Used after `close`, raises
     IllegalStateError.
     """
 
-    __slots__ = ("_file", "_path", "_size")
+    __slots__ = ("_closed", "_file", "_size")
 
-    def __init__(self, path: Path, file: io.FileIO) -> None:
-        self._path = path
+    def __init__(self, file: SharedFile, size: int) -> None:
         self._file = file
-        self._size = os.fstat(file.fileno()).st_size
+        self._size = size
+        self._closed = False
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, writable: bool = True) -> Self:
-        """Open the file at `path`; a writable one is created if it is not there. Raises OSError."""
-        path = Path(path)
-        if not writable:
-            return cls(path, io.FileIO(path, "r"))
-        # Not "a": that would ignore the positions of writes.
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        return cls(path, io.FileIO(fd, "r+"))
+    def open(
+        cls, path: str | os.PathLike[str], *, writable: bool = True, files: OpenFiles | None = None
+    ) -> Self:
+        """Open the file at `path`; a writable one is created if it is not there. Raises OSError.
+
+        As one of many `files` it is open when it is used, and as long as they are not too many.
+        """
+        # Not O_APPEND: that would ignore the positions of writes.
+        file = SharedFile(
+            OpenFiles(1) if files is None else files,
+            Path(path),
+            os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY,
+        )
+        try:
+            size = os.stat(path).st_size
+        except FileNotFoundError:
+            with file:  # made, or found to be missing
+                size = 0
+        # Whoever opens it again means this file, and not a new one in its place.
+        file.flags &= ~os.O_CREAT
+        return cls(file, size)
 
     @property
     def path(self) -> Path:
         """Where the file is."""
-        return self._path
+        return self._file.path
+
+    @property
+    def file(self) -> SharedFile:
+        """The file itself, for those who read from it at positions that they know."""
+        return self._file
 
     @property
     def size(self) -> int:
@@ -78,22 +96,22 @@ class FileRecords:
 
         All or nothing: if not all can be written, what was is cut off again and OSError raised.
         """
-        fd = self._fd()
         if isinstance(buffers, bytes | bytearray | memoryview):
             buffers = (buffers,)
         views = [memoryview(buffer) for buffer in buffers]
         position = end = self._size
-        try:
-            while views:
-                written = os.pwritev(fd, views[:_MOST_BUFFERS], end)
-                end += written
-                while views and written >= len(views[0]):
-                    written -= len(views.pop(0))
-                if written:
-                    views[0] = views[0][written:]
-        except BaseException:
-            os.ftruncate(fd, position)
-            raise
+        with self._usable() as fd:
+            try:
+                while views:
+                    written = os.pwritev(fd, views[:_MOST_BUFFERS], end)
+                    end += written
+                    while views and written >= len(views[0]):
+                        written -= len(views.pop(0))
+                    if written:
+                        views[0] = views[0][written:]
+            except BaseException:
+                os.ftruncate(fd, position)
+                raise
         self._size = end
         return position
 
@@ -102,14 +120,14 @@ class FileRecords:
         size = min(size, self._size - position)
         if position < 0 or size <= 0:
             return b""
-        fd = self._fd()
-        data = os.pread(fd, size, position)
-        # A read of gigabytes comes in parts.
-        while len(data) < size:
-            more = os.pread(fd, size - len(data), position + len(data))
-            if not more:
-                break
-            data += more
+        with self._usable() as fd:
+            data = os.pread(fd, size, position)
+            # A read of gigabytes comes in parts.
+            while len(data) < size:
+                more = os.pread(fd, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
         return data
 
     def batch_headers(self, position: int = 0) -> Iterator[BatchHeader]:
@@ -121,7 +139,7 @@ class FileRecords:
             head = self.read(position, c.BATCH_OVERHEAD)
             if len(head) < c.HEADER_UP_TO_MAGIC:
                 return
-            size, _ = batch_size(head, f" at position {position} of {self._path}")
+            size, _ = batch_size(head, f" at position {position} of {self.path}")
             if size > self._size - position:
                 return
             yield parse_header(head[:size], position)
@@ -131,7 +149,7 @@ class FileRecords:
         """All of the batch with this header, as a copy in memory."""
         data = self.read(header.position, header.size_in_bytes)
         if len(data) < header.size_in_bytes:
-            raise CorruptRecordError(f"{self._path} ends in the batch at position {header.position}.")
+            raise CorruptRecordError(f"{self.path} ends in the batch at position {header.position}.")
         view = memoryview(data)
         return RecordBatch(view) if header.magic == c.MAGIC_2 else LegacyBatch(view)
 
@@ -161,30 +179,32 @@ class FileRecords:
     def truncate_to(self, size: int) -> int:
         """Cut the file to `size` bytes; how many went. Raises ValueError if it has fewer."""
         if not 0 <= size <= self._size:
-            raise ValueError(f"{self._path} has {self._size} bytes and cannot be truncated to {size}")
+            raise ValueError(f"{self.path} has {self._size} bytes and cannot be truncated to {size}")
         removed = self._size - size
         if removed:
-            os.ftruncate(self._fd(), size)
+            with self._usable() as fd:
+                os.ftruncate(fd, size)
             self._size = size
         return removed
 
     def flush(self) -> None:
         """Have the system put what was appended on the disk."""
-        os.fdatasync(self._fd())
+        with self._usable() as fd:
+            os.fdatasync(fd)
 
     def rename(self, path: str | os.PathLike[str]) -> None:
         """Move the file, over another one if need be; the caller syncs the directory."""
-        os.replace(self._path, path)
-        self._path = Path(path)
+        self._file.rename(Path(path))
 
     def close(self) -> None:
         """Close the file without flushing it. Idempotent."""
+        self._closed = True
         self._file.close()
 
-    def _fd(self) -> int:
-        if self._file.closed:
-            raise IllegalStateError(f"{self._path} is closed.")
-        return self._file.fileno()
+    def _usable(self) -> SharedFile:
+        if self._closed:
+            raise IllegalStateError(f"{self.path} is closed.")
+        return self._file
 
     def __enter__(self) -> Self:
         return self
@@ -193,4 +213,4 @@ class FileRecords:
         self.close()
 
     def __repr__(self) -> str:
-        return f"FileRecords({str(self._path)!r}, {self._size} bytes)"
+        return f"FileRecords({str(self.path)!r}, {self._size} bytes)"

@@ -10,6 +10,7 @@ from kclient.compress import CompressionType, decompress_partly
 from kclient.errors import (
     CorruptRecordError,
     ForkedClientError,
+    IllegalStateError,
     InvalidRecordError,
     KafkaError,
     KafkaTimeoutError,
@@ -65,4 +66,5 @@ def plug_in() -> None:
     hooks.invalid_error = InvalidRecordError
     hooks.undecodable_error = _undecodable
     hooks.forked_error = ForkedClientError
+    hooks.interrupting_error = IllegalStateError
     hooks.timeout_error = KafkaTimeoutError

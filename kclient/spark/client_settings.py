@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
+
+if TYPE_CHECKING:
+    from kclient.config import ConfigDef
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +75,7 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
         )
     if use is None:
         return settings
+    settings = _without_others(settings, use)
     for name, reason in (_FIXED_IN_SOURCE if use.reads else _FIXED_IN_SINK).items():
         if name in settings:
             raise ConfigError(f"{KAFKA}{name} cannot be set: {reason}.", name=KAFKA + name)
@@ -81,6 +86,28 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
         )
     _check(reader_settings(settings) if use.reads else settings, use)
     return settings
+
+
+def _without_others(settings: Mapping[str, str], use: Use) -> dict[str, str]:
+    """Leave out what only the other side's client knows: one set of `kafka.*` may serve a job's reads and writes."""
+    known = _known(reads=use.reads)
+    if all(name in known for name in settings):
+        return dict(settings)
+    others = _known(reads=not use.reads)
+    return {name: value for name, value in settings.items() if name in known or name not in others}
+
+
+def _known(*, reads: bool) -> ConfigDef:
+    """The settings of the client that reads, or of the one that writes; imports that one alone."""
+    from kclient.config import definition_of
+
+    if reads:
+        from kclient.consumer import ConsumerConfig
+
+        return definition_of(ConsumerConfig)
+    from kclient.producer import ProducerConfig
+
+    return definition_of(ProducerConfig)
 
 
 def _check(settings: Mapping[str, str], use: Use) -> None:

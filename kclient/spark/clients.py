@@ -9,7 +9,6 @@ a process.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from kclient._accel.forks import in_forked_children
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.time import SYSTEM_TIME
 
@@ -157,5 +157,5 @@ def _forget_in_child() -> None:
     _clients = _Clients()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+in_forked_children(_forget_in_child)
 at_exit(ExitStage.CLIENTS, close_all)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.offsets import Offsets
 from kclient.utils.time import SYSTEM_TIME, Time
+
+
+class Trigger(Enum):
+    """The trigger that the option `kclient.trigger` tells of a query whose Spark does not."""
+
+    PROCESSING = "processing"
+    AVAILABLE_NOW = "availableNow"
 
 
 @attrs.frozen

@@ -52,6 +52,7 @@ OPTIONS: Mapping[str, tuple[Use, ...]] = {
     "minOffsetsPerTrigger": _STREAM,
     "maxTriggerDelay": _STREAM,
     "maxBytesPerTrigger": _STREAM,
+    "kclient.trigger": _STREAM,
     "groupIdPrefix": _READS,
     "includeHeaders": _READS,
     "filterPushdown": _BATCH,

@@ -63,6 +63,7 @@ def one_of(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str
     text = options.get(name.lower())
     if text is None:
         return choices[0]
-    if text.strip().lower() not in choices:
-        raise ConfigError(f"{name}: {text!r} is none of {', '.join(choices)}.", name=name)
-    return text.strip().lower()
+    for choice in choices:
+        if text.strip().lower() == choice.lower():
+            return choice
+    raise ConfigError(f"{name}: {text!r} is none of {', '.join(choices)}.", name=name)

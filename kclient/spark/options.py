@@ -13,7 +13,7 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
 from kclient.spark.client_settings import checked_settings
-from kclient.spark.limits import TriggerLimits
+from kclient.spark.limits import Trigger, TriggerLimits
 from kclient.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -72,6 +72,7 @@ class SourceOptions:
     min_partitions: int | None
     max_records_per_partition: int | None
     limits: TriggerLimits
+    trigger: Trigger | None
     commit_group_id: str | None
 
     @property
@@ -115,6 +116,7 @@ def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
         min_partitions=optional_positive(options, "minPartitions"),
         max_records_per_partition=optional_positive(options, "maxRecordsPerPartition"),
         limits=_limits(options) if streaming else TriggerLimits(),
+        trigger=_trigger(options) if streaming else None,
         commit_group_id=_text(options, "commitGroupId") if streaming else None,
     )
 
@@ -225,6 +227,13 @@ def _limits(options: Mapping[str, str]) -> TriggerLimits:
             name="minOffsetsPerTrigger",
         )
     return limits
+
+
+def _trigger(options: Mapping[str, str]) -> Trigger | None:
+    name = "kclient.trigger"
+    if name not in options:
+        return None
+    return Trigger(one_of(options, name, tuple(each.value for each in Trigger)))
 
 
 def _text(options: Mapping[str, str], name: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kclient.admin import OffsetSpec
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import AdminError, KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kclient.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from kclient.spark import clients
 from kclient.spark.arrow import BatchMaker
 from kclient.spark.client_settings import admin_settings, reader_settings
@@ -89,9 +89,7 @@ class _RangeReader:
         fail = self._options.fail_on_data_loss
         try:
             first, last = self._bounds()
-        except AdminError as error:
-            if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
-                raise
+        except UnknownTopicOrPartitionError:
             report_data_loss(fail, f"{self._tp} was deleted while offset {self._position} was to be read.")
             self._position = self._end
             return

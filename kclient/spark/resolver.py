@@ -18,11 +18,13 @@ from kclient.spark.options import SourceOptions
 from kclient.utils.time import SYSTEM_TIME, Time
 
 if TYPE_CHECKING:
-    from kclient.admin import KafkaAdminClient
+    from kclient.admin import KafkaAdminClient, ListedOffset
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 Missing: TypeAlias = str | TopicPartition
 """A topic, or a partition, that the options name."""
@@ -70,12 +72,8 @@ class OffsetResolver:
 
     def earliest_that_exist(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each partition that is still there."""
-        try:
-            return self.earliest(partitions)
-        except AdminError as error:
-            if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
-                raise
-            return {tp: each.offset for tp, each in error.results.items()}
+        specs = dict.fromkeys(partitions, int(OffsetSpec.EARLIEST))
+        return _offsets(_of_those_there(lambda: self._found(specs)))
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
@@ -181,12 +179,9 @@ class OffsetResolver:
     def _describe(self, topics: Collection[str]) -> frozenset[TopicPartition]:
         if not topics:
             return frozenset()
-        try:
-            described = self._ask("describing topics", lambda admin: admin.describe_topics(sorted(topics)))
-        except AdminError as error:
-            if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
-                raise
-            described = dict(error.results)
+        described = _of_those_there(
+            lambda: self._ask("describing topics", lambda admin: admin.describe_topics(sorted(topics)))
+        )
         return frozenset(
             TopicPartition(info.topic, info.partition)
             for topic in described.values()
@@ -211,13 +206,13 @@ class OffsetResolver:
             report_data_loss(fails, f"The {_listed(gone)} was read before and is not there any more.")
 
     def _list(self, specs: Mapping[TopicPartition, int]) -> Offsets:
+        return _offsets(self._found(specs))
+
+    def _found(self, specs: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, ListedOffset]:
         if not specs:
             return {}
         level = self._options.isolation_level
-        found = self._ask(
-            "looking up offsets", lambda admin: admin.list_offsets(specs, isolation_level=level)
-        )
-        return {tp: each.offset for tp, each in found.items()}
+        return self._ask("looking up offsets", lambda admin: admin.list_offsets(specs, isolation_level=level))
 
     def _ask(self, what: str, question: Callable[[KafkaAdminClient], T]) -> T:
         tries = 0
@@ -240,9 +235,25 @@ def _listed(missing: Collection[Missing]) -> str:
     return f"{kind} {', '.join(map(str, missing))}"
 
 
+def _offsets(found: Mapping[TopicPartition, ListedOffset]) -> Offsets:
+    return {tp: each.offset for tp, each in found.items()}
+
+
+def _of_those_there(question: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:
+    """Return the answers for what exists, where `question` may ask for what does not any more."""
+    try:
+        return question()
+    except UnknownTopicOrPartitionError:
+        return {}  # it was the only one
+    except AdminError as error:
+        if not all(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()):
+            raise
+        return error.results
+
+
 def _passing(error: KafkaError) -> bool:
     if isinstance(error, AdminError):
         return any(each.retriable for each in error.errors.values()) and not any(
             isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()
         )
-    return error.retriable
+    return error.retriable and not isinstance(error, UnknownTopicOrPartitionError)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from kclient.errors import ConfigError
+from kclient.spark.limits import Trigger, TriggerLimits
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
 
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
     from kclient.spark.stream_planner import StreamPlanner
 
-_log = logging.getLogger(__name__)
-
 _NO_LIMIT = 2**63 - 1
 
 
@@ -25,12 +25,12 @@ class KafkaStreamReader(DataSourceStreamReader):
     """Plans in one process of the driver's, and is pickled into the tasks, which only read.
 
     The one class serves PySpark 4.0 and 4.1 as well, which call `latestOffset()` without arguments and know no
-    limits: AvailableNow is one batch there, and nothing tells it from any other. Planning and reading each import
-    what they need alone.
+    limits: AvailableNow is one batch there, and only the option `kclient.trigger` tells it from any other. Planning
+    and reading each import what they need alone. Raises ConfigError where that option is missing.
     """
 
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
-        self._options = options
+        self._options = options if SPARK_HAS_LIMITS else _without_spark(options)
         self._output = tuple(output)
         self._made: StreamPlanner | None = None
 
@@ -46,12 +46,6 @@ class KafkaStreamReader(DataSourceStreamReader):
             from kclient.spark.watcher import RecordWatcher
 
             options = self._options
-            if options.limits.any and not SPARK_HAS_LIMITS:
-                _log.warning(
-                    "Before PySpark 4.2 the limits of a micro-batch leave records unread with the triggers "
-                    "availableNow and once: these are a single micro-batch there, within the limits, and the rest "
-                    "waits for the next run."
-                )
             group_id = options.commit_group_id
             self._made = StreamPlanner(
                 options,
@@ -104,6 +98,20 @@ class KafkaStreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """The batch that ends here is done."""
         self._planner.commit(end)
+
+
+def _without_spark(options: SourceOptions) -> SourceOptions:
+    """The options with the limits that hold for the trigger that `kclient.trigger` names, as Spark names none."""
+    if not options.limits.any or options.trigger is Trigger.PROCESSING:
+        return options
+    if options.trigger is Trigger.AVAILABLE_NOW:
+        return attrs.evolve(options, limits=TriggerLimits())
+    raise ConfigError(
+        "Before PySpark 4.2 a limit per trigger needs the option kclient.trigger, as a source is not told its trigger. "
+        "Set it to processing if the query has a processing time or no trigger: the limit holds. Set it to "
+        "availableNow if it has availableNow or once: that is one micro-batch there, and it reads everything.",
+        name="kclient.trigger",
+    )
 
 
 try:

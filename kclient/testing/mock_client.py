@@ -278,6 +278,9 @@ class MockClient:
                 response.request.on_complete(response)
         return responses
 
+    def beside_fetches(self, node: Node) -> Node:
+        return node  # answers come in any order here
+
     def least_loaded_node(self, now_ms: int) -> Node | None:
         nodes = () if self._metadata is None else self._metadata.fetch().nodes
         usable = [

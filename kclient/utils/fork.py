@@ -6,8 +6,7 @@ with them reaches the parent's connections, so a client of the parent refuses to
 
 from __future__ import annotations
 
-import os
-
+from kclient._accel.forks import in_forked_children
 from kclient.errors import ForkedClientError
 
 generation = 0
@@ -19,7 +18,7 @@ def _after_fork_in_child() -> None:
     generation += 1
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+in_forked_children(_after_fork_in_child)
 
 
 class ForkGuard:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import abc
 import logging
 import threading
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from kclient._accel.bridges import as_concurrent, text_of, wait_in_loop
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.errors import ForkedClientError, KafkaTimeoutError
 from kclient.utils import fork
+
+if TYPE_CHECKING:
+    import concurrent.futures
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +26,7 @@ class KafkaFuture(abc.ABC, Generic[T]):
     """The result of an operation that the I/O thread completes. Thread-safe.
 
     The futures of single records are slimmer classes registered as virtual subclasses, so `isinstance` holds for
-    them too. Not awaitable itself; `kclient.aio` does that.
+    them too. `await` it in a coroutine, or take `as_concurrent()` where a future of the standard library is needed.
     """
 
     __slots__ = ()
@@ -46,8 +51,20 @@ class KafkaFuture(abc.ABC, Generic[T]):
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Call `callback(future)` once done: on the completing thread, or at once if it is done already.
 
-        An error raised by the callback is logged and goes no further.
+        What the callback raises is logged and goes no further: on another thread than the main one not even
+        `sys.exit()` does.
         """
+
+    def as_concurrent(self) -> concurrent.futures.Future[T]:
+        """A `concurrent.futures.Future`, for `wait`, `as_completed` and `asyncio.wrap_future`; not to be cancelled."""
+        return as_concurrent(self)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """Wait in the running asyncio loop; a task that is cancelled leaves the operation going on."""
+        return wait_in_loop(self)
+
+    def __repr__(self) -> str:
+        return text_of(self, type(self).__name__)
 
 
 class CompletableFuture(KafkaFuture[T]):
@@ -118,8 +135,10 @@ class CompletableFuture(KafkaFuture[T]):
                 return
             try:
                 chained.complete(function(cast(T, self._value)))
-            except Exception as error:
+            except BaseException as error:
                 chained.fail(error)
+                if belongs_to_caller(error):
+                    raise
 
         self.add_done_callback(forward)
         return chained
@@ -133,15 +152,23 @@ class CompletableFuture(KafkaFuture[T]):
             self._done = True
             callbacks, self._callbacks = self._callbacks, []
             self._condition.notify_all()
+        interrupt: BaseException | None = None
         for callback in callbacks:
-            self._call(callback)
+            try:
+                self._call(callback)
+            except BaseException as caught:
+                interrupt = caught  # the others are called all the same
+        if interrupt is not None:
+            raise interrupt
         return True
 
     def _call(self, callback: Callable[[Any], None]) -> None:
         try:
             callback(self)
-        except Exception:
+        except BaseException as error:
             log.exception("A future's callback raised")
+            if belongs_to_caller(error):
+                raise
 
     def _await(self, timeout: float | None) -> None:
         if self._done:

@@ -11,6 +11,8 @@ import threading
 import time as _time
 from collections.abc import Callable
 
+NS_PER_MS = 1_000_000
+
 
 class Time(abc.ABC):
     """A source of time. Implementations are thread-safe."""

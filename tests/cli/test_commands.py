@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
+import time
 import uuid
 from io import StringIO
 from pathlib import Path
@@ -12,9 +15,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from kclient import KafkaProducer, __version__
+from faults import closed_port
+from kclient import KafkaAdminClient, KafkaProducer, __version__
 from kclient.cli.common import table
 from kclient.cli.main import COMMANDS, main
+from scenarios import read_all
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:
@@ -173,6 +178,23 @@ def test_consuming_in_a_group_commits_only_what_was_printed(
     assert main(["groups", "--bootstrap-server", servers, "--delete", "--group", group]) == 0
 
 
+def test_of_a_poll_that_is_cut_short_each_partition_is_committed_as_far_as_it_was_printed(
+    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = f"g-{topic}"
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        for number in range(8):
+            producer.send(topic, b"v%d" % number, partition=number % 2)
+    printed: list[str] = []
+    for count in (2, 3, 3):
+        assert consume(servers, topic, "--group", group, count=count) == 0
+        printed += capsys.readouterr().out.split()
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            committed = admin.list_consumer_group_offsets(group)
+        assert sum(one.offset for one in committed.values() if one is not None) == len(printed)
+    assert sorted(printed) == [f"v{number}" for number in range(8)]
+
+
 def test_fewer_records_than_asked_for_is_a_failure(
     servers: str, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,6 +255,92 @@ def test_settings_come_from_a_java_properties_file(
     file = lines_file(tmp_path, "x")
     assert main(["produce", "--topic", topic, "--file", file, "--command-config", str(config)]) == 0
     assert "1 delivered" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("topcs --list", "did you mean topics?"),
+        ("topics --list --topik x", "did you mean --topic?"),
+        ("perf prduce", "did you mean produce?"),
+        ("consume --topic t --output jsn", "did you mean json?"),
+        ("topics --create --topic t --partitions 0", "--partitions: '0' should be a whole number, 1 or more"),
+        ("topics --create --topic t --partitions x", "--partitions: 'x' should be a whole number, 1 or more"),
+        ("topics --list all", "all is not known here"),
+    ],
+)
+def test_a_command_line_that_is_wrong_is_told_with_what_it_may_have_meant(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_printed_and_the_code_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert "consume " in captured.err
+    assert not captured.out
+
+
+def test_an_offset_without_a_partition_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["consume", "--topic", "t", "--offset", "3"]) == 2
+    assert capsys.readouterr().err == "error: --offset needs --partition\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--state",), ("--members",)])
+def test_a_group_that_does_not_exist_is_said_not_to(
+    servers: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["groups", "--bootstrap-server", servers, "--describe", "--group", "nosuch", *more]) == 1
+    captured = capsys.readouterr()
+    assert captured.err == "error: There is no group nosuch\n"
+    assert not captured.out
+
+
+def test_one_is_counted_in_the_singular(
+    servers: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lines_file(tmp_path, "x")
+    assert main(["produce", "--bootstrap-server", servers, "--topic", topic, "--file", file]) == 0
+    assert consume(servers, topic, count=1) == 0
+    assert "1 record\n" in capsys.readouterr().err
+    one = ["--create", "--topic", f"{topic}-one", "--partitions", "1"]
+    assert main(["topics", "--bootstrap-server", servers, *one]) == 0
+    assert capsys.readouterr().out == f"Created topic {topic}-one with 1 partition.\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--group", "g"), ("--partition", "0")])
+def test_the_timeout_of_consume_holds_while_no_broker_runs(more: tuple[str, ...]) -> None:
+    started = time.monotonic()
+    words = ["consume", "--bootstrap-server", f"127.0.0.1:{closed_port()}", "--topic", "t", *more]
+    main([*words, "--timeout-ms", "300"])
+    assert time.monotonic() - started < 20
+
+
+def test_who_types_records_sees_a_prompt_and_no_bar(servers: str, topic: str) -> None:
+    controller, terminal = pty.openpty()
+    try:
+        command = [sys.executable, "-m", "kclient", "produce", "--topic", topic]
+        process = subprocess.Popen(
+            [*command, "--bootstrap-server", servers], stdin=terminal, stderr=terminal, close_fds=True
+        )
+        seen = b""
+        for line in (b"one\n", b"two\n", b"\x04"):
+            while not seen.endswith(b">"):
+                seen += os.read(controller, 1)
+            os.write(controller, line)
+            seen += os.read(controller, 1)
+        while not seen.endswith(b"failed\r\n"):
+            seen += os.read(controller, 1)
+        assert process.wait(30) == 0
+    finally:
+        os.close(controller)
+        os.close(terminal)
+    assert seen.replace(b"^D\x08\x08", b"") == b">one\r\n>two\r\n>\r\n2 delivered, 0 failed\r\n"
+    assert [record.value for record in read_all(servers, topic)] == [b"one", b"two"]
 
 
 def test_standard_input_is_read_and_a_closed_output_ends_quietly(servers: str, topic: str) -> None:

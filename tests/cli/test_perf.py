@@ -191,7 +191,7 @@ def test_consuming_gives_up_when_nothing_comes(servers: str, topic: str, capsys:
 def test_from_latest_leaves_out_what_is_there(servers: str, topic: str, capsys: Captured) -> None:
     assert produce(servers, topic, 5, "--record-size", "10") == 0
     assert consume(servers, topic, 1, "--timeout", "700", "--from-latest") == 1
-    assert "0 of 1 records came" in capsys.readouterr().err
+    assert "0 of 1 record came" in capsys.readouterr().err
 
 
 def test_topics_can_be_chosen_by_a_pattern_and_metrics_printed(

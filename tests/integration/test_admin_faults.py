@@ -17,6 +17,8 @@ from kclient.errors import (
     ClientClosedError,
     ConfigError,
     Errors,
+    GroupAuthorizationError,
+    KafkaError,
     KafkaTimeoutError,
     TopicAuthorizationError,
     UnknownServerError,
@@ -84,20 +86,17 @@ def test_what_is_for_the_controller_is_not_sent_to_a_bootstrap_server_that_is_no
 def test_an_error_that_does_not_pass_is_raised_at_once_with_the_brokers_words() -> None:
     with ScriptedBroker() as broker, admin_of(broker) as admin:
         broker.answer(ApiKeys.CREATE_TOPICS, created(Errors.TOPIC_AUTHORIZATION_FAILED, "not you"))
-        with pytest.raises(AdminError, match="not you") as failed:
+        with pytest.raises(TopicAuthorizationError, match="Creating topics failed for t: not you"):
             admin.create_topics(["t"])
-        assert isinstance(failed.value.errors["t"], TopicAuthorizationError)
         assert len(broker.received(ApiKeys.CREATE_TOPICS)) == 1
 
 
 def test_an_unknown_code_keeps_its_number_and_the_client_lives() -> None:
     with ScriptedBroker() as broker, admin_of(broker) as admin:
         broker.answer(ApiKeys.CREATE_TOPICS, created(32000), created(0))
-        with pytest.raises(AdminError) as failed:
+        with pytest.raises(UnknownServerError) as failed:
             admin.create_topics(["t"])
-        error = failed.value.errors["t"]
-        assert isinstance(error, UnknownServerError)
-        assert error.code == 32000
+        assert failed.value.code == 32000
         assert list(admin.create_topics(["t"])) == ["t"]
 
 
@@ -124,6 +123,22 @@ def test_offsets_of_a_partition_whose_leader_moves_are_asked_for_again() -> None
         assert admin.list_offsets({tp: OffsetSpec.LATEST})[tp].offset == 7
 
 
+def test_what_an_old_broker_would_take_for_something_else_is_not_sent_to_it() -> None:
+    with ScriptedBroker(topics={"t": 1}) as broker, admin_of(broker) as admin:
+        broker.versions |= {ApiKeys.LIST_OFFSETS: (1, 6), ApiKeys.LIST_GROUPS: (0, 3)}
+        broker.answer(ApiKeys.LIST_OFFSETS, offsets(0, 7))
+        tp = TopicPartition("t", 0)
+        with pytest.raises(KafkaError) as failed:
+            admin.list_offsets({tp: OffsetSpec.MAX_TIMESTAMP})
+        assert "1 to 6 of LIST_OFFSETS" in str(failed.value)
+        assert admin.list_offsets({tp: OffsetSpec.LATEST})[tp].offset == 7
+        for narrowed in ({"states": ["Stable"]}, {"types": ["classic"]}):
+            with pytest.raises(KafkaError) as failed:
+                admin.list_groups(**narrowed)
+            assert "0 to 3 of LIST_GROUPS" in str(failed.value)
+        assert not broker.received(ApiKeys.LIST_GROUPS)
+
+
 def test_a_group_whose_coordinator_loads_is_described_when_it_has_loaded() -> None:
     with ScriptedBroker() as broker, admin_of(broker) as admin:
         broker.on(ApiKeys.FIND_COORDINATOR, coordinator(broker))
@@ -139,9 +154,12 @@ def test_a_group_whose_coordinator_loads_is_described_when_it_has_loaded() -> No
 def test_a_coordinator_that_may_not_be_asked_for_fails_the_call() -> None:
     with ScriptedBroker() as broker, admin_of(broker) as admin:
         broker.on(ApiKeys.FIND_COORDINATOR, coordinator(broker, Errors.GROUP_AUTHORIZATION_FAILED))
-        with pytest.raises(AdminError) as failed:
+        with pytest.raises(GroupAuthorizationError, match="g"):
             admin.delete_groups(["g"])
-        assert failed.value.errors["g"].code == Errors.GROUP_AUTHORIZATION_FAILED
+        with pytest.raises(AdminError) as several:
+            admin.delete_groups(["g", "h"])
+        assert {type(error) for error in several.value.errors.values()} == {GroupAuthorizationError}
+        assert set(several.value.errors) == {"g", "h"}
 
 
 def test_closing_twice_is_closing_once_and_calls_after_it_say_so() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -14,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from helpers import wait_until
+from broker_wire import create, produce, topics, values
+from helpers import nothing_left_behind, wait_until
 from kclient.broker import embedded
 from kclient.broker.embedded import EmbeddedKafka, resolve
 from kclient.broker.metadata.topics import TopicStore
 from kclient.errors import ConfigError, ForkedClientError, IllegalStateError
-from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
-from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -32,46 +31,10 @@ from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from kclient.record.memory_records import iter_batches
 from wire import Wire, batch
 
 OFFSETS = {"offsets_topic_num_partitions": 2}
-
-
-def create(wire: Wire, name: str, partitions: int = 1) -> Any:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    result = wire.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0]
-    assert result.error_code == 0
-    return result.topic_id
-
-
-def produce(wire: Wire, topic: str, records: bytes) -> Any:
-    data = [PartitionProduceData(index=0, records=records)]
-    request = ProduceRequest(
-        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
-    )
-    result = wire.ask(request, 9).responses[0].partition_responses[0]
-    assert result.error_code == 0
-    return result.base_offset
-
-
-def values(wire: Wire, topic: str) -> list[bytes]:
-    wanted = [FetchPartition(partition=0, partition_max_bytes=1 << 20)]
-    request = FetchRequest(
-        max_wait_ms=0,
-        max_bytes=1 << 20,
-        session_epoch=-1,
-        topics=[FetchTopic(topic=topic, partitions=wanted)],
-    )
-    data = wire.ask(request, 12).responses[0].partitions[0]
-    assert data.error_code == 0
-    return [record.value for found in iter_batches(data.records) for record in found.records()]
-
-
-def topics(wire: Wire) -> dict[str, Any]:
-    return {topic.name: topic for topic in wire.ask(MetadataRequest(topics=None), 12).topics}
 
 
 def join_static(wire: Wire) -> Any:
@@ -85,18 +48,14 @@ def join_static(wire: Wire) -> Any:
 def test_nothing_is_left_when_the_block_ends() -> None:
     with EmbeddedKafka():
         pass  # whatever the first one imports and keeps
-    gc.collect()
-    threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    with EmbeddedKafka() as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with nothing_left_behind(), EmbeddedKafka() as kafka, Wire(kafka.bootstrap_servers) as wire:
         directory = kafka.data_dir
         assert directory is not None
         create(wire, "t", 3)
         produce(wire, "t", batch(b"v"))
         assert directory.is_dir()
         wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, session_epoch=-1), 12)
-    gc.collect()
     assert not directory.exists()
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
 
 
 def test_a_restart_keeps_port_cluster_topics_records_and_producer_ids() -> None:
@@ -204,24 +163,13 @@ def test_what_was_acknowledged_survives_a_kill_of_the_process(tmp_path: Path) ->
     assert tmp_path.is_dir(), "a directory that was given is not ours to remove"
 
 
-def test_partitions_that_another_broker_wrote_are_adopted(tmp_path: Path) -> None:
-    with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
-        topic_id = create(wire, "copied", 2)
-        produce(wire, "copied", batch(b"v"))
-    (tmp_path / "topics.journal").unlink()
-    with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
-        found = topics(wire)["copied"]
-        assert (found.topic_id, len(found.partitions)) == (topic_id, 2)
-        assert values(wire, "copied") == [b"v"]
-
-
 def test_a_topic_whose_deletion_a_crash_interrupted_does_not_come_back(tmp_path: Path) -> None:
     with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         create(wire, "doomed", 2)
         create(wire, "kept")
     # The journal knows of the deletion, the directories do not yet.
     store = TopicStore(tmp_path)
-    store.start(store.topics.values())
+    store.start(store.topics.values(), store.directories)
     store.delete(store.topics["doomed"])
     store.close()
     with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
@@ -242,17 +190,14 @@ def test_a_second_broker_on_a_directory_is_refused_and_the_first_goes_on(tmp_pat
 def test_a_start_that_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
     with EmbeddedKafka() as kafka:
         port = kafka.bootstrap_servers.rpartition(":")[2]
-        gc.collect()
-        threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-        second = EmbeddedKafka({"listeners": f"PLAINTEXT://127.0.0.1:{port}"}, data_dir=tmp_path)
-        with pytest.raises(ConfigError, match="cannot be bound"):
-            second.start()
-        (tmp_path / "topics.journal").write_text("not a journal")
-        third = EmbeddedKafka(data_dir=tmp_path)
-        with pytest.raises(Exception, match="not a journal of topics"):
-            third.start()
-        gc.collect()
-        assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
+        with nothing_left_behind():
+            second = EmbeddedKafka({"listeners": f"PLAINTEXT://127.0.0.1:{port}"}, data_dir=tmp_path)
+            with pytest.raises(ConfigError, match="cannot be bound"):
+                second.start()
+            (tmp_path / "topics.journal").write_text("not a journal")
+            third = EmbeddedKafka(data_dir=tmp_path)
+            with pytest.raises(Exception, match="not a journal of topics"):
+                third.start()
         (tmp_path / "topics.journal").unlink()
         third.start()
         third.close()

@@ -9,7 +9,7 @@ import pytest
 
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.producer import KafkaProducer
-from scenarios import new_topic, read_all
+from scenarios import new_topic, read_all, read_beside_a_record_that_is_too_large
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +39,7 @@ def test_partitions_without_anything_new_do_not_keep_the_others_waiting(servers:
     wait = {"fetch.max.wait.ms": 100_000, "request.timeout.ms": 200_000, "max.poll.records": 3}
     records = read_all(servers, topic, **wait, **{"max.partition.fetch.bytes": 5000})
     assert [int((record.value or b"")[:4]) for record in records] == list(range(200))
+
+
+def test_a_record_that_no_answer_may_bring_is_told_of_and_stops_no_other_partition(servers: str) -> None:
+    read_beside_a_record_that_is_too_large(servers)

@@ -22,6 +22,7 @@ from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.fetch_collector import Portion
 from kclient.errors import (
     ConcurrentModificationError,
+    IllegalStateError,
     KafkaError,
     WakeupError,
 )
@@ -190,6 +191,46 @@ def test_an_interrupt_at_any_moment_of_send_leaves_a_producer_that_works_and_hol
     assert len(values) == len(set(values)), "an interrupted send is written once or not at all"
     assert values[-100:] == [b"after %d" % i for i in range(100)]
     assert len(interrupted) > 50
+
+
+@pytest.mark.parametrize("on_delivery", [None, lambda *_: None], ids=["plain", "callback"])
+@pytest.mark.parametrize("linger_ms", [0, 5], ids=["alone", "linger"])
+def test_a_signal_handler_may_send_and_flush_at_any_moment_of_send_or_is_refused(
+    servers: str, on_delivery: Any, linger_ms: int
+) -> None:
+    topic = new_topic(servers, 1)
+    futures: list[Any] = []
+    refused: list[str] = []
+    handled = 0
+
+    def handle() -> None:
+        nonlocal handled
+        handled += 1
+        try:
+            futures.append(producer.send(topic, b"in the handler", on_delivery=on_delivery))
+            producer.flush()
+        except IllegalStateError as error:
+            refused.append(str(error))
+
+    with KafkaProducer(bootstrap_servers=servers, linger_ms=linger_ms, batch_size=200) as producer:
+        for number in range(4):
+            for moment in itertools.count(1):
+                before = handled
+                if number % 2:
+                    producer.flush()  # so that it begins a batch
+                value, key = b"%d-%d" % (number, moment), b"k" * number
+                futures.append(
+                    interrupted_at(
+                        moment, producer.send, topic, value, by=handle, key=key, on_delivery=on_delivery
+                    )
+                )
+                if handled == before:
+                    break
+    assert all(future.exception(0) is None for future in futures)
+    assert len(read_all(servers, topic)) == len(futures)
+    assert handled > 30
+    assert refused or not linger_ms, "alone, a record may go where no lock is held"
+    assert all("signal handler" in text for text in refused)
 
 
 def test_a_storm_of_interrupts_during_poll_skips_and_repeats_no_record(servers: str) -> None:

@@ -24,7 +24,7 @@ from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.producer.internals.lone_records import LoneRecords
 from kclient.protocol.api_keys import ApiKeys
 from lone_bed import Seen, await_open, send, send_alone, sent_sequences, went_alone
-from scenarios import new_topic, read_all
+from scenarios import end_offsets, new_topic, read_all
 
 
 @pytest.fixture
@@ -83,6 +83,8 @@ def test_with_linger_a_codec_or_no_acknowledgements_nothing_goes_alone(
         for i in range(5):
             producer.send(topic, b"%d" % i).result(20)
     assert not seen.any
+    # Without acknowledgements they may still be on their way.
+    wait_until(lambda: sum(end_offsets(servers, topic).values()) == 5)
     assert len(read_all(servers, topic)) == 5
 
 

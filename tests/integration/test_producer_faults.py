@@ -6,6 +6,7 @@ the log at the offset told, with idempotence none is there twice and all are in 
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -87,6 +88,37 @@ def test_a_silent_broker_is_given_up_after_request_timeout_and_its_late_answer_i
         producer.flush()
         assert time.monotonic() - started < 5
     cluster.check()
+
+
+def test_a_busy_producer_keeps_its_cluster_although_the_bootstrap_address_is_gone(
+    cluster: ProxiedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kclient")
+    with (
+        FaultProxy(cluster.broker.address) as door,
+        cluster.producer(
+            bootstrap_servers=door.bootstrap,
+            max_in_flight_requests_per_connection=1,
+            batch_size=100,
+            buffer_memory=32_000,  # so that batches do not grow while others wait
+            metadata_max_age_ms=50,
+            delivery_timeout_ms=5000,
+            max_block_ms=5000,
+        ) as producer,
+    ):
+        cluster.send(producer)
+        producer.flush()
+        door.stop()
+        cluster.proxy.delay(ApiKeys.PRODUCE, 10, times=1000)
+        begun = len(cluster.broker.requests)
+        cluster.send(producer, 60, size=1500)
+        producer.flush()
+    cluster.check()
+    assert "Starting again" not in caplog.text
+    # And the metadata had its turn although there was always another batch to send.
+    asked = [header.api_key for header, _ in cluster.broker.requests[begun:]]
+    last = len(asked) - asked[::-1].index(ApiKeys.PRODUCE)
+    assert asked[:last].count(ApiKeys.METADATA) > 2
 
 
 def test_a_corrupt_answer_closes_the_connection_and_is_tried_again(cluster: ProxiedCluster) -> None:

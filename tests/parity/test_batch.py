@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import itertools
 import pickle
 import sys
 import threading
@@ -208,7 +209,7 @@ def test_whatever_is_given_is_let_go(body: Any) -> None:
         with pytest.raises(KafkaError):
             batch.split(100, None)
         batch.views()
-        result._callbacks = None
+        result._deliveries.clear()
 
     use()
     gc.collect()
@@ -273,6 +274,43 @@ def test_what_is_wrong_further_on_ends_the_run_before_it_and_is_told_when_it_is_
     with pytest.raises(ValueError, match="-7"):
         batch.append_columns(array("q", [5, -7]), None, None, 1, 2)
     assert batch.count == 4
+
+
+FAULTY: dict[str, list[Any]] = {
+    "timestamp_ms": [5, -2, 2**63 - 1, 2**70, "1"],
+    "key": [b"k", "text", 5],
+    "value": [b"v", "text", bytearray(b"v")],
+    "headers": [
+        None,
+        *([("\ud800", b"")], [("\ud800", b""), (1, b"")], [("n", "text")], ["n"], 5),
+    ],
+}
+
+
+@pytest.mark.parametrize("first_ms", [None, -1, 7], ids=["first", "after none", "after some"])
+def test_of_several_faults_of_a_record_both_bodies_tell_the_same(first_ms: int | None) -> None:
+    for record in itertools.product(*FAULTY.values()):
+        drivers = both(1000, [] if first_ms is None else [("append", first_ms, None, b"first", None, False)])
+        same(drivers, lambda driver, record=record: driver.step("append", *record, False))
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "stop"),
+    [
+        (None, 5, 1),
+        ([5], ["text"], 1),
+        ([b"k"], ["text"], 1),
+        (None, [], 1),
+        ("k", [b"v"], 2),
+        ([5], [b"v"], 1),
+    ],
+)
+def test_of_several_faults_of_many_records_both_bodies_tell_the_same(
+    keys: Any, values: Any, stop: int
+) -> None:
+    for timestamp_ms in FAULTY["timestamp_ms"]:
+        drivers = both(1000, [("append", -1, None, b"first", None, False)])
+        same(drivers, lambda driver, at=timestamp_ms: driver.step("append_many", at, keys, values, 0, stop))
 
 
 def test_without_timestamps_all_have_that_of_now() -> None:

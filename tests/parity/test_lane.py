@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -303,6 +305,43 @@ def test_the_time_of_a_poll_is_kept_beside_a_lane(bed: LaneBed) -> None:
     bed.lane.settle()
     bed.start(timeout_ms=20)
     assert bed.ended() == []
+
+
+def test_a_poll_that_was_to_end_before_it_began_to_wait_opens_no_lane() -> None:
+    lane = new_lane("python")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        lane.lend(ours, CORRELATION_ID, 100)
+        lane.end()
+        lane.begin()
+        assert not lane.open
+        lane.lend(ours, CORRELATION_ID, 100)
+        lane.begin()
+        assert lane.open
+
+
+def test_an_interrupted_poll_does_not_open_its_lane_again() -> None:
+    # It was shut when the interrupt came, and the poll may have been woken since. The poll itself goes on.
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with LaneBed("c") as bed:
+            bed.start()
+            ident = bed.ident
+
+            def is_shut_by_a_signal() -> bool:
+                signal.pthread_kill(ident, signal.SIGUSR1)
+                return not bed.lane.open
+
+            wait_until(is_shut_by_a_signal, what="a lane that is shut")
+            for _ in range(50):
+                time.sleep(0.001)
+                assert is_shut_by_a_signal()
+            assert not bed.lane.send(batch_of())
+            assert bed.waits
+            bed.poller.wake()
+            assert bed.ended() == []
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_other_sockets_end_the_poll(bed: LaneBed) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import resource
 import signal
@@ -19,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults import reset
-from helpers import wait_until
+from helpers import nothing_left_behind, wait_until
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from poller_bed import BODIES, BOTH, LONG_MS, Ends, elapsed_ms, native, pair, tcp
 
@@ -365,16 +364,15 @@ def test_the_native_one_leaks_neither_memory_nor_descriptors(ends: Ends) -> None
     data = object()
     held = bytearray(10)
     counts = sys.getrefcount(data), sys.getrefcount(held), sys.getrefcount(ours)
-    descriptors = len(os.listdir("/proc/self/fd"))
-    for _ in range(200):
-        poller = native.Poller()
-        poller.register(ours, BOTH, data)
-        poller.modify(ours, EVENT_WRITE, data)
-        assert poller.poll(0) == [(data, EVENT_WRITE)]
-        native.Poller.send(ours, [held] * 40)
-        with pytest.raises(TypeError):
-            native.Poller.send(ours, [held, None])
-        theirs.recv(1000)
-        del poller
+    with nothing_left_behind():
+        for _ in range(200):
+            poller = native.Poller()
+            poller.register(ours, BOTH, data)
+            poller.modify(ours, EVENT_WRITE, data)
+            assert poller.poll(0) == [(data, EVENT_WRITE)]
+            native.Poller.send(ours, [held] * 40)
+            with pytest.raises(TypeError):
+                native.Poller.send(ours, [held, None])
+            theirs.recv(1000)
+            del poller
     assert (sys.getrefcount(data), sys.getrefcount(held), sys.getrefcount(ours)) == counts
-    assert len(os.listdir("/proc/self/fd")) == descriptors

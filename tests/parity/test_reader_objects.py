@@ -163,6 +163,7 @@ def test_a_failed_deserializer_gives_the_records_before_and_the_error_from_then_
         with pytest.raises(RecordDeserializationError, match="offset 2 of topic-3") as caught:
             source.read(10)
         assert isinstance(caught.value.__cause__, ValueError)
+        assert "ValueError: invalid literal for int() with base 10: b'x'" in str(caught.value)
         assert (caught.value.key, caught.value.value) == (b"k", b"x")
         assert caught.value.headers == (("h", b"1"), ("none", None))
     assert source.next_offset == 2

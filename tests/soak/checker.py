@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from account import Account
+from kafka_logs import PartitionLog
 from load import Load
 
 from kclient.consumer import ConsumerRecord
 
 Records = Sequence[ConsumerRecord[bytes, bytes]]
+UNKNOWN = "may have been written"
+"""Words in the error of a record that may be in the log; any other error says that the record is not there."""
 
 
 def check_log(loads: Iterable[Load], records: Records) -> list[str]:
@@ -95,3 +99,74 @@ def check_reader(name: str, records: Records) -> list[str]:
             )
         following[record.partition] = record.offset + 1
     return problems
+
+
+def check_accounts(accounts: Iterable[Account], logs: Iterable[PartitionLog]) -> list[str]:
+    """Hold what producers were told against all logs that their topics had, one for each time a topic was created.
+
+    - unaccounted: the outcome of each record was told, once;
+    - lost write and inconsistent offset: where a record was acknowledged to be, it is;
+    - written after all: what failed for good is nowhere;
+    - duplicate: no record is twice in a log;
+    - order: those of a producer are in the order in which they were sent;
+    - unknown and damaged: nothing else is there.
+    """
+    problems: list[str] = []
+    by_name = {account.name: account for account in accounts}
+    found = {name: bytearray(len(account)) for name, account in by_name.items()}
+    for log in logs:
+        problems += _check_partition(log, by_name, found)
+    for name, account in by_name.items():
+        for number, seen in enumerate(found[name]):
+            problems += _check_outcome(account, number, seen)
+    return problems
+
+
+_SEEN = 1
+_IN_ITS_PLACE = 2
+
+
+def _check_partition(
+    log: PartitionLog, accounts: dict[str, Account], found: dict[str, bytearray]
+) -> list[str]:
+    """Look at one log; marks in `found` which records are there."""
+    where = f"{log.topic}-{log.partition} ({log.topic_id})"
+    problems = [f"damaged: {where}: {each}" for each in log.damage]
+    first: dict[bytes, str] = {}
+    last: dict[str, int] = {}
+    for record in log.records:
+        here = f"{record.value!r} at {where}@{record.offset} ({record.batch})"
+        name, _, digits = record.value.decode(errors="replace").rpartition(":")
+        account = accounts.get(name)
+        if account is None or not digits.isdecimal() or int(digits) >= len(account):
+            problems.append(f"unknown: {here}")
+            continue
+        number = int(digits)
+        if account.place(number) != (log.topic, log.partition):
+            problems.append(f"unknown: {here} was sent elsewhere")
+            continue
+        if record.value in first:
+            problems.append(f"duplicate: {here}, and at {first[record.value]}")
+        elif number < last.get(name, -1):
+            problems.append(f"order: {here} comes after number {last[name]}")
+        first.setdefault(record.value, f"@{record.offset} ({record.batch})")
+        last[name] = max(number, last.get(name, -1))
+        found[name][number] |= _SEEN
+        if account.offset(number) in {-1, record.offset}:
+            found[name][number] |= _IN_ITS_PLACE
+    return problems
+
+
+def _check_outcome(account: Account, number: int, seen: int) -> list[str]:
+    what = f"{account.value(number)!r} for {'-'.join(map(str, account.place(number)))}"
+    if account.told(number) != 1:
+        return [f"unaccounted: {what} was told {account.told(number)} times"]
+    offset = account.offset(number)
+    if offset is None:
+        error = account.errors[number]
+        return [f"written after all: {what}: {error}"] if seen and UNKNOWN not in error else []
+    if not seen:
+        return [f"lost write: {what} was acknowledged @{offset}"]
+    if not seen & _IN_ITS_PLACE:
+        return [f"inconsistent offset: {what} was acknowledged @{offset}"]
+    return []

@@ -1,6 +1,7 @@
 """What the soak tests share: how long they take, and the seed of what they do.
 
-`SOAK_SECONDS` bounds all of them together; without it each takes its own time, minutes. `SOAK_SEED` repeats a run.
+`SOAK_SECONDS` bounds all of them together; without it each takes its own time, minutes or an hour. `SOAK_SEED` repeats
+a run.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,11 +17,13 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "kafka"))
 
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
-_TESTS = 3
+_TESTS = 4
 # Starting and stopping brokers, reading everything back, on a machine that does other things too.
-_SETTLE_S = 180
+_SETTLE_S = 300
+_SHOWN = 8
 
 
 def pytest_report_header() -> str:
@@ -40,6 +44,12 @@ def seconds(request: pytest.FixtureRequest) -> float:
 
 
 @pytest.fixture
+def seed() -> int:
+    """The number that all chance begins with, where several threads need it."""
+    return SEED
+
+
+@pytest.fixture
 def rng() -> random.Random:
     """The source of all that happens by chance."""
     return random.Random(SEED)
@@ -51,8 +61,10 @@ def verdict() -> Callable[[list[str]], None]:
 
     def decide(problems: list[str]) -> None:
         if problems:
-            listed = "\n".join(f"- {problem}" for problem in problems[:20])
-            pytest.fail(f"{len(problems)} problems with SOAK_SEED={SEED}:\n{listed}", pytrace=False)
+            kinds = Counter(problem.partition(":")[0] for problem in problems)
+            shown = [p for kind in kinds for p in [p for p in problems if p.startswith(f"{kind}:")][:_SHOWN]]
+            listed = "\n".join(f"- {problem}" for problem in shown)
+            pytest.fail(f"problems with SOAK_SEED={SEED}: {dict(kinds)}\n{listed}", pytrace=False)
 
     return decide
 

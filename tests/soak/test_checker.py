@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from checker import check_log, check_reader
+from account import Account
+from checker import check_accounts, check_log, check_reader
 from churn import Ownership, check_owners, check_reads, handed_out, ownerships, seen
+from kafka_logs import LoggedRecord, PartitionLog, parse_dump
 
 
 def record(offset: int, value: bytes, key: bytes = b"k", partition: int = 0) -> Any:
@@ -121,3 +123,109 @@ def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
     member._journal = tmp_path / "m.jsonl"
     member._journal.write_text('{"at": 1.0, "event": "started", "content": null}\n{"at": 2.0, "ev')
     assert [event.event for event in member.events()] == ["started"]
+
+
+UNKNOWN = RuntimeError("no answer came, so they may have been written")
+GONE = RuntimeError("refused")
+
+
+def account(*outcomes: int | Exception | None) -> Account:
+    """Records 0, 1, 2 ... of producer p for t-0: acknowledged at an offset, failed, or without outcome."""
+    made = Account("p", [("t", 0)])
+    for outcome in outcomes:
+        number = made.new()
+        if isinstance(outcome, int):
+            made.acked(number, outcome)
+        elif outcome is not None:
+            made.failed(number, outcome)
+    return made
+
+
+def log(*values: bytes | None, topic_id: str = "first") -> PartitionLog:
+    """A log of t-0 with values at offsets 0, 1, 2 ...; None is an offset without a record."""
+    records = [LoggedRecord(i, value, "batch") for i, value in enumerate(values) if value is not None]
+    return PartitionLog("t", 0, topic_id, records)
+
+
+def test_good_accounts_have_no_problems() -> None:
+    told = account(0, GONE, UNKNOWN, UNKNOWN, -1, 3)
+    assert check_accounts([told], [log(b"p:0", b"p:3", b"p:4", b"p:5")]) == []
+
+
+def test_a_topic_that_was_created_again_has_two_logs() -> None:
+    told = account(0, UNKNOWN, 0)
+    first, second = log(b"p:0", b"p:1"), log(b"p:2", topic_id="second")
+    assert check_accounts([told], [second, first]) == []
+    # Sent again to the new topic, as nobody answered for the old one.
+    assert check_accounts([account(0, 0)], [first, log(b"p:1", topic_id="second")]) == []
+
+
+def test_an_acknowledged_record_that_is_nowhere_is_found() -> None:
+    assert kinds(check_accounts([account(0, 1)], [log(b"p:0")])) == ["lost write"]
+    assert kinds(check_accounts([account(-1, 0)], [log(b"p:1")])) == ["lost write"]
+
+
+def test_an_acknowledged_record_in_another_place_is_found() -> None:
+    assert kinds(check_accounts([account(5)], [log(b"p:0")])) == ["inconsistent offset"]
+
+
+def test_a_record_that_failed_for_good_and_is_there_is_found() -> None:
+    assert kinds(check_accounts([account(0, GONE)], [log(b"p:0", b"p:1")])) == ["written after all"]
+
+
+def test_a_record_that_is_twice_in_a_log_is_found_whatever_was_told() -> None:
+    for outcome in (0, -1, UNKNOWN):
+        assert kinds(check_accounts([account(outcome)], [log(b"p:0", b"p:0")])) == ["duplicate"]
+
+
+def test_records_that_overtake_each_other_are_found_whatever_was_told() -> None:
+    assert kinds(check_accounts([account(1, 0)], [log(b"p:1", b"p:0")])) == ["order"]
+    assert kinds(check_accounts([account(UNKNOWN, 0)], [log(b"p:1", b"p:0")])) == ["order"]
+
+
+def test_outcomes_that_were_told_never_or_twice_are_found() -> None:
+    assert kinds(check_accounts([account(None)], [])) == ["unaccounted"]
+    twice = account(0)
+    twice.failed(0, UNKNOWN)
+    assert kinds(check_accounts([twice], [log(b"p:0")])) == ["unaccounted"]
+
+
+def test_records_of_somebody_else_or_of_another_partition_are_found() -> None:
+    foreign = [b"q:0", b"p:7", b"p:x", b"p:-1", b""]
+    assert kinds(check_accounts([account()], [log(*foreign)])) == ["unknown"] * 5
+    elsewhere = Account("p", [("t", 1)])
+    elsewhere.acked(elsewhere.new(), 0)
+    assert kinds(check_accounts([elsewhere], [log(b"p:0")])) == ["lost write", "unknown"]
+
+
+def test_numbers_go_round_the_partitions() -> None:
+    made = Account("p", [("t", 0), ("t", 1)], in_a_row=2)
+    assert [made.place(number)[1] for number in range(6)] == [0, 0, 1, 1, 0, 0]
+
+
+def test_what_kafkas_tool_prints_is_understood() -> None:
+    batch = (
+        "baseOffset: 3 lastOffset: 4 count: 2 baseSequence: 7 lastSequence: 8 producerId: 5 producerEpoch: 1 "
+        "partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty "
+        "position: 0 CreateTime: 1 size: 90 magic: 2 compresscodec: none crc: 1 isvalid: "
+    )
+    record = "| offset: {} CreateTime: 1 keySize: -1 valueSize: 3 sequence: 7 headerKeys: [] payload: {}"
+    lines = [
+        "Dumping /d/t-0/00000000000000000000.log",
+        "Log starting offset: 0",
+        batch + "true",
+        record.format(3, "p:0"),
+        record.format(4, "p:1"),
+        batch + "false",
+        "Dumping /d/t-1/00000000000000000000.log",
+        "Log starting offset: 0",
+        batch + "true",
+        record.format(3, "p:2"),
+    ]
+    logs = {Path(f"/d/t-{i}"): PartitionLog("t", i, "id") for i in range(2)}
+    parse_dump("\n".join(lines), logs)
+    zero, one = logs.values()
+    assert [(each.offset, each.value) for each in zero.records] == [(3, b"p:0"), (4, b"p:1")]
+    assert zero.records[0].batch == "producer 5 epoch 1 sequence 7"
+    assert kinds(check_accounts([], [zero]))[0] == "damaged"
+    assert [each.value for each in one.records] == [b"p:2"]

@@ -144,6 +144,14 @@ def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ende
     assert bed.seen() == bed.sent
 
 
+def test_where_spark_tells_no_trigger_available_now_reads_everything_in_one_batch(bed: Bed) -> None:
+    bed.send(100)
+    found = bed.run(**{"maxOffsetsPerTrigger": "40", "kclient.trigger": "availableNow"})
+    expected = [40, 40, 20] if spark_bed.HAS_LIMITS else [100]
+    assert [progress["numInputRows"] for progress in found] == expected
+    assert bed.seen() == bed.sent
+
+
 @on_both_brokers
 @pytest.mark.parametrize("lost", ["commit of the first", "commit of a later", "offsets of a later"])
 def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(bed: Bed, lost: str) -> None:

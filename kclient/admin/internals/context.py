@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import attrs
 
 from kclient.admin.internals.driver import AdminDriver, Target
-from kclient.admin.internals.steps import Pause
+from kclient.admin.internals.steps import Operation, Pause, run
 from kclient.errors import AdminError, Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.time import Timer
 
 COORDINATOR_MOVED = (
     Errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -23,15 +25,24 @@ COORDINATOR_MOVED = (
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class OperationContext:
-    """One operation's view of the client. Any thread."""
+    """One operation's view of the client, and the owner of its calls. Any thread."""
 
     driver: AdminDriver
-    deadline_ms: int
+    timer: Timer
     backoff: ExponentialBackoff
+
+    def run(self, operation: Operation[R], what: str) -> R:
+        """Drive `operation` to its end; what it has asked for is abandoned if that is by an error or a Ctrl-C."""
+        try:
+            return run(operation, self.timer, what)
+        except BaseException:
+            self.driver.abandon(self)
+            raise
 
     def call(
         self,
@@ -39,9 +50,21 @@ class OperationContext:
         message_or_builder: Any | Callable[[int], Any],
         target: Target | None = None,
         retry_on: Callable[[Any], KafkaError | None] | None = None,
+        *,
+        min_version: int | None = None,
+        max_version: int | None = None,
     ) -> KafkaFuture[Any]:
-        """Submit one request to `target`, by default to any broker."""
-        return self.driver.submit(api_key, message_or_builder, target or Target(), self.deadline_ms, retry_on)
+        """Submit one request to `target`, by default to any broker; in a version within the limits given."""
+        return self.driver.submit(
+            api_key,
+            message_or_builder,
+            target or Target(),
+            self.timer.deadline_ms,
+            retry_on,
+            owner=self,
+            min_version=min_version,
+            max_version=max_version,
+        )
 
     def pause(self, attempt: int) -> Pause:
         """The wait before try number `attempt` + 1 of keys that failed for now."""
@@ -60,10 +83,21 @@ def retry_on_codes(codes: Callable[[Any], list[int]], *retried: Errors) -> Calla
     return check
 
 
-def settle(results: Mapping[K, V], errors: Mapping[K, KafkaError], what: str) -> dict[K, V]:
-    """`results` if nothing failed; else raises AdminError with both parts and every failed key in its text."""
+def settle(
+    asked: Collection[object], results: Mapping[K, V], errors: Mapping[K, KafkaError], what: str
+) -> dict[K, V]:
+    """`results` if nothing failed; else raises.
+
+    Where one thing alone was `asked` for that is what is wrong with it, so that it can be caught by its class. Of
+    several it is an AdminError with both parts and every failed key in its text.
+    """
     if not errors:
         return dict(results)
+    if len(asked) == 1:
+        key, error = next(iter(errors.items()))
+        cause = copy.copy(error)  # others may wait for the same
+        cause.args = (f"{what} failed for {key}: {error}",)
+        raise cause from error.__cause__
     listed = "; ".join(f"{key}: {error}" for key, error in list(errors.items())[:5])
     more = f" and {len(errors) - 5} more" if len(errors) > 5 else ""
     raise AdminError(f"{what} failed for {listed}{more}", results=dict(results), errors=dict(errors))

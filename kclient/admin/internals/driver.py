@@ -88,13 +88,16 @@ class Call:
     deadline_ms: int
     future: CompletableFuture[Any]
     retry_on: Callable[[Any], KafkaError | None] | None = None
+    owner: object = None
+    min_version: int | None = None
+    max_version: int | None = None
     attempts: int = 0
     not_before_ms: int = 0
     last_error: KafkaError | None = None
 
 
 class AdminDriver:
-    """Sends calls from its own thread. `submit` and `close` may be called from any thread."""
+    """Sends calls from its own thread, once started. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -115,6 +118,7 @@ class AdminDriver:
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
         self._submitted: deque[Call] = deque()
+        self._abandoned: list[object] = []
         self._waiting: list[Call] = []
         self._in_flight: set[Call] = set()
         self._coordinators: dict[str, Node] = {}
@@ -122,6 +126,9 @@ class AdminDriver:
         self._closing = False
         self._drain_until_ms = 0
         self._thread = KafkaThread(f"kafka-admin-client-thread | {client_id}", self._run, self._die)
+
+    def start(self) -> None:
+        """Begin to send."""
         self._thread.start()
 
     def submit(
@@ -131,10 +138,28 @@ class AdminDriver:
         target: Target,
         deadline_ms: int,
         retry_on: Callable[[Any], KafkaError | None] | None = None,
+        *,
+        owner: object,
+        min_version: int | None = None,
+        max_version: int | None = None,
     ) -> CompletableFuture[Any]:
-        """Send one request; the future gives the answer's message. Raises ClientClosedError after `close`."""
+        """Send one request; the future gives the answer's message. Raises ClientClosedError after `close`.
+
+        `owner` is who waits for it, and may `abandon` it. `min_version` and `max_version` narrow what is agreed on
+        with the broker: where it is too old, the future fails with UnsupportedVersionError.
+        """
         builder = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
-        call = Call(api_key, builder, target, deadline_ms, CompletableFuture(), retry_on)
+        call = Call(
+            api_key,
+            builder,
+            target,
+            deadline_ms,
+            CompletableFuture(),
+            retry_on,
+            owner,
+            min_version,
+            max_version,
+        )
         with self._lock:
             if self._closing:
                 raise ClientClosedError("The admin client is closed; create a new one.")
@@ -142,12 +167,21 @@ class AdminDriver:
         self._client.wakeup()
         return call.future
 
-    def close(self, timeout_ms: int) -> None:
-        """Let calls under way finish for at most `timeout_ms`, fail the rest, end the thread."""
+    def abandon(self, owner: object) -> None:
+        """Forget every call of `owner`, who waits for none of them any more."""
         with self._lock:
-            if not self._closing:
-                self._closing = True
-                self._drain_until_ms = self._time.monotonic_ms() + timeout_ms
+            self._abandoned.append(owner)
+        self._client.wakeup()
+
+    def close(self, timeout_ms: int) -> None:
+        """Let calls under way finish for at most `timeout_ms`, fail the rest, end the thread.
+
+        May be called again, to wait no longer than until then.
+        """
+        until_ms = self._time.monotonic_ms() + timeout_ms
+        with self._lock:
+            self._drain_until_ms = min(self._drain_until_ms, until_ms) if self._closing else until_ms
+            self._closing = True
         self._client.wakeup()
         if threading.current_thread() is not self._thread:
             self._thread.join((timeout_ms + 1000) / 1000)
@@ -174,14 +208,22 @@ class AdminDriver:
         with self._lock:
             self._waiting.extend(self._submitted)
             self._submitted.clear()
+            abandoned, self._abandoned = self._abandoned, []
             closing = self._closing
-        if closing and (now_ms >= self._drain_until_ms or not (self._waiting or self._in_flight)):
+        if abandoned:
+            for call in [c for c in (*self._waiting, *self._in_flight) if c.owner in abandoned]:
+                self._forget(call)
+        if closing and (now_ms >= self._drain_until_ms or not self._awaited()):
             self._fail_all(ClientClosedError("The admin client was closed before the call was answered."))
             return False
         self._expire(now_ms)
         wait_ms = self._send_ready(now_ms)
         self._client.poll(wait_ms, now_ms)
         return True
+
+    def _awaited(self) -> bool:
+        """True if anybody waits for a call; for a lookup of the driver's own alone nobody does."""
+        return any(call.owner is not None for call in (*self._waiting, *self._in_flight))
 
     def _expire(self, now_ms: int) -> None:
         for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
@@ -288,6 +330,8 @@ class AdminDriver:
             now_ms,
             api_key=call.api_key,
             on_complete=lambda response: self._complete(call, response),
+            min_version=call.min_version,
+            max_version=call.max_version,
         )
         self._client.send(request, now_ms)
 

@@ -9,6 +9,7 @@ import attrs
 
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.network.socket_server import Endpoint
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 
@@ -32,6 +33,11 @@ class ApiCall:
     def client_host(self) -> str:
         """The client's address as groups show it."""
         return f"/{self.request.client_host}"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address that the client is told for the broker: that of the listener it came to."""
+        return self.broker.advertised[self.request.listener]
 
     def respond(self, message: Any, version: int | None = None) -> None:
         """Send `message`, in the request's version unless another one is given."""

@@ -21,9 +21,7 @@ def describe_cluster(call: ApiCall, request: DescribeClusterRequest) -> Describe
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         brokers=[
-            DescribeClusterBroker(
-                broker_id=broker.node_id, host=broker.endpoint.host, port=broker.endpoint.port
-            )
+            DescribeClusterBroker(broker_id=broker.node_id, host=call.endpoint.host, port=call.endpoint.port)
         ],
     )
     if request.include_cluster_authorized_operations:

@@ -10,7 +10,7 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.registry import handles
 from kclient.broker.apis.resources import GROUP_OPERATIONS
 from kclient.broker.group.group import GroupState
-from kclient.errors import Errors
+from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -33,7 +33,10 @@ def describe_groups(call: ApiCall, request: DescribeGroupsRequest) -> DescribeGr
 def _describe(call: ApiCall, group_id: str) -> DescribedGroup:
     if not group_id:
         return DescribedGroup(error_code=int(Errors.INVALID_GROUP_ID))
-    group = call.broker.groups.describe(group_id)
+    try:
+        group = call.broker.groups.describe(group_id)
+    except KafkaError as error:
+        return DescribedGroup(group_id=group_id, error_code=Errors.code_for(error))
     if group is None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     return DescribedGroup(

@@ -57,5 +57,5 @@ def _find(call: ApiCall, key_type: int, key: str) -> Coordinator:
         return Coordinator(
             key=key, node_id=-1, port=-1, error_code=Errors.code_for(error), error_message=str(error)
         )
-    endpoint = call.broker.endpoint
+    endpoint = call.endpoint
     return Coordinator(key=key, node_id=call.broker.node_id, host=endpoint.host, port=endpoint.port)

@@ -2,7 +2,7 @@
 
 Versions: 2 brought isolation, 4 leader epochs, 6 is flexible, 7 finds the greatest timestamp (-3). Behaviour:
 -1 is the end as far as the isolation lets the client read, -2 the start; a time after the last record gives
-offset -1. Access: DESCRIBE on the topics.
+offset -1. Followers (replica id 0 and up) are refused: there are none. Access: DESCRIBE on the topics.
 """
 
 from __future__ import annotations
@@ -34,14 +34,24 @@ def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsRespo
     """Look up each partition."""
     committed = request.isolation_level == _READ_COMMITTED
     isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
+    follower = request.replica_id >= 0
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_look_up(call, topic.name, wanted, isolation) for wanted in topic.partitions],
+                partitions=[
+                    _refused(wanted) if follower else _look_up(call, topic.name, wanted, isolation)
+                    for wanted in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
+    )
+
+
+def _refused(wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, error_code=int(Errors.CLUSTER_AUTHORIZATION_FAILED)
     )
 
 

@@ -14,7 +14,7 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicImage
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import Errors, KafkaError, UnknownTopicOrPartitionError
+from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
@@ -37,7 +37,7 @@ def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
             topic.topic_authorized_operations = TOPIC_OPERATIONS
-    endpoint = broker.endpoint
+    endpoint = call.endpoint
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port)],
         cluster_id=broker.cluster_id,
@@ -94,8 +94,8 @@ def _partition(broker: BrokerContext, tp: TopicPartition) -> MetadataResponsePar
     )
     try:
         partition = broker.replicas.partition(tp)
-    except UnknownTopicOrPartitionError:
-        partition = None  # deleted between the look at the topic and this one
+    except (UnknownTopicOrPartitionError, KafkaStorageError):
+        partition = None  # deleted between the look at the topic and this one, or its directory is missing
     if partition is None or partition.log.log_dir.offline_error is not None:
         described.error_code = int(Errors.LEADER_NOT_AVAILABLE)
         described.leader_id = -1

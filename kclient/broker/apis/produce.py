@@ -3,7 +3,8 @@
 Versions: below 3 come the old record formats, which are refused, though 0 is what ApiVersions names; 8
 brought errors for single records; 9 is flexible. Behaviour: each partition succeeds or fails by itself; acks
 0 has no response, and closes the connection if anything failed, the only way to say so. Transactions are not
-served. Access: WRITE on the topics.
+served: records of one are refused, without a transactional id with the error that Kafka has for that. Access:
+WRITE on the topics.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kclient.errors import (
     InvalidTimestampError,
     InvalidTopicError,
     KafkaError,
+    TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
 from kclient.network.transport import Buffer
@@ -34,6 +36,9 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kclient.record import constants as c
+
+_LOW_ATTRIBUTES_AT = c.ATTRIBUTES_AT + 1
 
 
 @handles(ApiKeys.PRODUCE, 3, 9)
@@ -76,11 +81,25 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
 
 
 def _check(request: ProduceRequest) -> KafkaError | None:
+    if request.transactional_id is None and any(
+        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    ):
+        # Nobody could ever end such a transaction, and readers of committed records would wait for that.
+        return TransactionalIdAuthorizationError("Transactional records need a transactional id")
     if request.acks not in {-1, 0, 1}:
         return InvalidRequiredAcksError(f"acks can be -1, 0 or 1, not {request.acks}")
     if request.transactional_id is not None:
         return UnsupportedVersionError("This broker does not serve transactions")
     return None
+
+
+def _is_transactional(records: Buffer | None) -> bool:
+    return (
+        records is not None
+        and len(records) > _LOW_ATTRIBUTES_AT
+        and records[c.MAGIC_AT] == c.MAGIC_2
+        and bool(records[_LOW_ATTRIBUTES_AT] & c.TRANSACTIONAL_BIT)
+    )
 
 
 def _answer(

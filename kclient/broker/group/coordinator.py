@@ -170,7 +170,7 @@ class GroupCoordinator:
     # What tools ask
 
     def describe(self, group_id: str) -> DescribedGroup | None:
-        """The group; None if there is none."""
+        """The group; None if there is none. Raises NotCoordinatorError if that cannot be told."""
         group = self.group(group_id)
         if group is None:
             return None
@@ -222,8 +222,11 @@ class GroupCoordinator:
     # For the parts of the coordinator
 
     def group(self, group_id: str) -> Group | None:
-        """The group, None if there is none."""
-        return self._groups.get(group_id)
+        """The group, None if there is none. Raises NotCoordinatorError if that cannot be told."""
+        group = self._groups.get(group_id)
+        if group is None:
+            self._store.check_known(group_id)
+        return group
 
     def group_or_new(self, group_id: str) -> Group:
         """The group, made if there is none."""

@@ -65,15 +65,29 @@ class GroupStore:
         self._replicas = replicas
         self._time = time
         self._log = log_context.logger(__name__)
+        self._unread: set[TopicPartition] = set()
 
     def partition_for(self, group_id: str) -> TopicPartition:
-        """Where the records of a group are; makes the topic if it is not there. Raises CoordinatorNotAvailableError."""
+        """Return the partition with the records of a group; makes the topic if it is not there. Raises
+        CoordinatorNotAvailableError, also if they could not be read.
+        """
         try:
             topic = self._controller.create_automatically(OFFSETS_TOPIC)
         except KafkaError as error:
             self._log.error("%s cannot be created: %s", OFFSETS_TOPIC, error)
             raise CoordinatorNotAvailableError(f"{OFFSETS_TOPIC} cannot be created: {error}") from error
-        return TopicPartition(OFFSETS_TOPIC, java_abs(java_hash(group_id)) % topic.partition_count)
+        tp = TopicPartition(OFFSETS_TOPIC, java_abs(java_hash(group_id)) % topic.partition_count)
+        if tp in self._unread:
+            raise CoordinatorNotAvailableError(f"{tp}, which has the offsets of group {group_id}, is offline")
+        return tp
+
+    def check_known(self, group_id: str) -> None:
+        """Raise NotCoordinatorError if there may be such a group in what could not be read."""
+        if self._unread:
+            try:
+                self.partition_for(group_id)
+            except CoordinatorNotAvailableError as error:
+                raise NotCoordinatorError(str(error)) from error
 
     def write(self, group_id: str, entries: Iterable[Entry]) -> None:
         """Append the entries as one batch. Raises what a coordinator answers with if it failed."""
@@ -88,13 +102,19 @@ class GroupStore:
             raise _coordinator_error(outcome.error) from outcome.error
 
     def load(self) -> dict[str, Group]:
-        """All groups, read from the beginning. Raises KafkaError if the topic cannot be read."""
+        """All groups, read from the beginning. Those of partitions that are offline are left out, and remembered as
+        unknown: their members must not be told that they have committed nothing. Raises KafkaError.
+        """
         topic = self._controller.cache.topic(OFFSETS_TOPIC)
         groups: dict[str, Group] = {}
         if topic is None:
             return groups
         for tp in topic.topic_partitions():
-            _Loader(groups, self._time, self._log).read(self._replicas.partition(tp))
+            try:
+                _Loader(groups, self._time, self._log).read(self._replicas.partition(tp))
+            except StorageError as error:
+                self._log.error("The groups of %s cannot be served: %s", tp, error)
+                self._unread.add(tp)
         # What is left without generations and offsets is what tombstones took away.
         groups = {name: group for name, group in groups.items() if group.generation_id or group.offsets}
         self._log.info("Loaded %d groups from %s", len(groups), OFFSETS_TOPIC)
@@ -117,7 +137,7 @@ class _Loader:
             info = partition.read(offset, _READ_BYTES, FetchIsolation.LOG_END, min_one_batch=True)
             if not info.records:
                 break
-            for batch in iter_batches(info.records):
+            for batch in iter_batches(info.content()):
                 self._take(batch)
                 offset = batch.last_offset + 1
 

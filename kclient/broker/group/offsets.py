@@ -33,7 +33,7 @@ class GroupRegistry(Protocol):
     """What this part needs of the coordinator."""
 
     def group(self, group_id: str) -> Group | None:
-        """The group, None if there is none."""
+        """The group, None if there is none. Raises NotCoordinatorError if that cannot be told."""
 
     def group_or_new(self, group_id: str) -> Group:
         """The group, made if there is none."""
@@ -130,7 +130,10 @@ class GroupOffsets:
     def fetch(
         self, group_id: str, tps: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What is committed for `tps`, or for everything if that is None. A group that is not there has nothing."""
+        """Return the commits for `tps`, or for everything if that is None. A group that is not there has nothing.
+
+        Raises NotCoordinatorError if it cannot be told.
+        """
         group = self._registry.group(group_id)
         if group is None:
             return {} if tps is None else dict.fromkeys(tps)

@@ -4,7 +4,7 @@ An index holds nothing that its log does not: it is rebuilt whenever there is do
 segment are kept in memory and written when the index is flushed (before the recovery point passes them) or
 sealed; a crash loses the rest, and recovery walks that part of the log anyway. Nothing is preallocated, so a
 full disk shows as an error of a write and not, as with a mapped sparse file, as SIGBUS. A sealed index is
-mapped read-only when first used.
+mapped read-only when it is used, and as long as not too many files are open.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 
 from kclient.broker.log.files import remove_if_present, write_all
+from kclient.record.open_files import OpenFiles
 
 
 class CorruptIndexError(Exception):
@@ -29,10 +30,13 @@ class AbstractIndex:
 
     ENTRY_SIZE: int
 
-    __slots__ = ("_buffer", "_size", "_written", "base_offset", "max_bytes", "path")
+    __slots__ = ("_buffer", "_files", "_size", "_written", "base_offset", "max_bytes", "path", "sealed")
 
-    def __init__(self, path: Path, base_offset: int, max_bytes: int) -> None:
+    def __init__(self, path: Path, base_offset: int, max_bytes: int, files: OpenFiles | None = None) -> None:
+        self._files = OpenFiles(1) if files is None else files
         self.path = path
+        self.sealed = False
+        """True while no entries are expected to come."""
         self.base_offset = base_offset
         self.max_bytes = max_bytes - max_bytes % self.ENTRY_SIZE
         self._buffer: bytearray | mmap.mmap | None = None
@@ -94,7 +98,8 @@ class AbstractIndex:
     def seal(self) -> None:
         """The segment takes no more entries: write them and give the memory back. Raises OSError."""
         self.write_pending()
-        self._buffer = None
+        self.release()
+        self.sealed = True
 
     def reset(self) -> None:
         """Drop all entries, also those of the file, to build the index anew. Raises OSError."""
@@ -102,14 +107,23 @@ class AbstractIndex:
 
     def release(self) -> None:
         """Let go of the memory without writing."""
+        self._files.forget(self)
         # A mapping is not closed here but by its last reference: another thread may be looking up in it.
         self._buffer = None
 
+    def drop(self) -> None:
+        """Let go of the mapping; the next lookup makes it again. For `OpenFiles`."""
+        self._buffer = None
+
+    def load(self) -> None:
+        """Have all in memory until `release`: readers who come later need no file any more. Raises OSError."""
+        self.write_pending()
+        self._view()
+        self._files.forget(self)
+
     def rename(self, path: Path) -> None:
         """Give the file another name. Raises OSError."""
-        self.write_pending()
-        # For readers who come after this: they need no file any more, under whatever name.
-        self._view()
+        self.load()
         self.path.replace(path)
         self.path = path
 
@@ -131,7 +145,11 @@ class AbstractIndex:
                 buffer = self._buffer
                 if buffer is None:
                     raise
+            if self._buffer is not None:
+                return self._buffer  # somebody was quicker, and may have added to it
             self._buffer = buffer
+            if isinstance(buffer, mmap.mmap):
+                self._files.keep(self)
         return buffer
 
     def _map(self) -> bytearray | mmap.mmap:
@@ -139,6 +157,8 @@ class AbstractIndex:
             return bytearray()
         fd = os.open(self.path, os.O_RDONLY)
         try:
+            if not self.sealed:
+                return bytearray(os.pread(fd, self._size, 0))
             return mmap.mmap(fd, self._size, access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
@@ -146,8 +166,10 @@ class AbstractIndex:
     def _append(self, entry: bytes) -> None:
         buffer = self._view()
         if not isinstance(buffer, bytearray):
+            self._files.forget(self)
             buffer = bytearray(buffer[: self._size])
             self._buffer = buffer
+        self.sealed = False
         buffer += entry
         # Last: a concurrent lookup sees the entry only when it is complete.
         self._size += self.ENTRY_SIZE
@@ -157,6 +179,8 @@ class AbstractIndex:
             self._replace(bytes(self._view()[: count * self.ENTRY_SIZE]))
 
     def _replace(self, kept: bytes) -> None:
+        self._files.forget(self)
+        self.sealed = False
         # A new buffer, so that a lookup going on in the old one is not disturbed.
         self._buffer = bytearray(kept)
         self._size = len(kept)

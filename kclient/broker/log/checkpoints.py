@@ -167,11 +167,14 @@ class PartitionMetadataFile:
 
 @attrs.frozen
 class MetaProperties:
-    """Which cluster, node and directory a log directory belongs to."""
+    """The cluster, node and directory id that a log directory has.
+
+    `directory_id` is None if the file names none, as Kafka's did before 3.7.
+    """
 
     cluster_id: str
     node_id: int
-    directory_id: Uuid
+    directory_id: Uuid | None
 
     @classmethod
     def read(cls, path: Path) -> MetaProperties | None:
@@ -191,7 +194,7 @@ class MetaProperties:
             return cls(
                 cluster_id=fields["cluster.id"],
                 node_id=int(fields["node.id"]),
-                directory_id=Uuid.random() if directory is None else Uuid.from_base64(directory),
+                directory_id=None if directory is None else Uuid.from_base64(directory),
             )
         except (KeyError, ValueError) as error:
             raise MalformedCheckpointError(f"{path} is not a meta.properties file: {error}") from error

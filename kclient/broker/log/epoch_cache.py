@@ -19,7 +19,7 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochCache:
     """Epochs and their start offsets, both rising, kept in a checkpoint file. Guarded by the log's lock."""
 
-    __slots__ = ("_checkpoint", "_epochs", "_starts", "_topic_partition", "damaged")
+    __slots__ = ("_checkpoint", "_epochs", "_starts", "_topic_partition", "_written", "damaged")
 
     def __init__(self, topic_partition: TopicPartition, checkpoint: EpochCheckpoint) -> None:
         self._topic_partition = topic_partition
@@ -32,6 +32,7 @@ class LeaderEpochCache:
         except MalformedCheckpointError as error:
             log.warning("%s: the leader epochs are taken from the log: %s", topic_partition, error)
             self.damaged = True
+        self._written = True  # False after a write that failed
         self._epochs = [epoch for epoch, _ in entries]
         self._starts = [start for _, start in entries]
 
@@ -47,9 +48,9 @@ class LeaderEpochCache:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` began at `start_offset`, unless that is known already. Raises OSError."""
-        if self._epochs and epoch == self._epochs[-1]:
+        if self._written and self._epochs and epoch == self._epochs[-1]:
             return
-        if self._put(epoch, start_offset):
+        if self._put(epoch, start_offset) or not self._written:
             self._write()
 
     def rebuild(self, batches: list[tuple[int, int]]) -> None:
@@ -120,4 +121,6 @@ class LeaderEpochCache:
         return True
 
     def _write(self) -> None:
+        self._written = False
         self._checkpoint.write(self.entries)
+        self._written = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
+from kclient.record.open_files import OUT_OF_DESCRIPTORS
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -112,3 +114,14 @@ def storage_errors(what: str, directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise KafkaStorageError(f"{what} in log directory {directory} failed: {error}") from error
+
+
+@contextmanager
+def once_only() -> Iterator[None]:
+    """An OSError in the block leaves things halfway: it cannot be tried again, as want of descriptors else could."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in OUT_OF_DESCRIPTORS:
+            raise OSError(errno.EIO, str(error)) from error
+        raise

@@ -41,9 +41,12 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.errors import CorruptRecordError
 from kclient.record.batch import RecordBatch
 from kclient.record.file_records import FileRecords
+from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
 log = logging.getLogger(__name__)
+
+_OPEN_FILES = 64  # of a log that shares them with no others
 
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
@@ -62,6 +65,7 @@ class LoadOptions:
     recovery_point: int = 0
     ack_policy: AckPolicy = AckPolicy.NONE
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    files: OpenFiles = attrs.field(factory=lambda: OpenFiles(_OPEN_FILES))
 
 
 def load_log(
@@ -113,7 +117,7 @@ class _LogLoader:
         self._topic_partition = topic_partition
         self._time = time
         self._options = options
-        self.local = LocalLog(topic_partition, directory, options.config, time)
+        self.local = LocalLog(topic_partition, directory, options.config, time, options.files)
         self.producers = ProducerStateManager(
             topic_partition, directory, producer_id_expiration_ms=options.producer_id_expiration_ms
         )
@@ -200,6 +204,9 @@ class _LogLoader:
                 path.unlink()
         for base in sorted(bases):
             self.local.open_segment(base)
+        for segment in self.local.segments:
+            sealed = segment is not self.local.segments.active
+            segment.offset_index.sealed = segment.time_index.sealed = sealed
 
     def _find_end(self) -> bool:
         """Take the log's end from the active segment; False if a clean shutdown left damage all the same."""

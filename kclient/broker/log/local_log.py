@@ -13,6 +13,7 @@ from kclient.broker.log.files import DELETED_SUFFIX, fsync_dir
 from kclient.broker.log.segment import Appended, LogSegment
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError
+from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
 log = logging.getLogger(__name__)
@@ -87,11 +88,17 @@ class LocalLog:
     """
 
     def __init__(
-        self, topic_partition: TopicPartition, directory: Path, config: LogConfig, time: Time
+        self,
+        topic_partition: TopicPartition,
+        directory: Path,
+        config: LogConfig,
+        time: Time,
+        files: OpenFiles,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
         self.config = config
+        self.files = files
         self.segments = LogSegments()
         self.log_end_offset = 0
         self._time = time
@@ -110,7 +117,7 @@ class LocalLog:
 
     def open_segment(self, base_offset: int) -> LogSegment:
         """Open the segment's files, or make them, and take it in."""
-        segment = LogSegment(self.directory, base_offset, self.config, self._time)
+        segment = LogSegment(self.directory, base_offset, self.config, self._time, self.files)
         self.segments.add(segment)
         self._directory_changed = True
         return segment
@@ -140,8 +147,9 @@ class LocalLog:
     def detach(self, segments: list[LogSegment]) -> None:
         """Take segments out of the log and mark their files as deleted; readers that have them read on."""
         for segment in segments:
-            self.segments.remove(segment.base_offset)
             segment.change_suffix("", DELETED_SUFFIX)
+            self.segments.remove(segment.base_offset)
+            segment.close_files()  # one by one: many may go at once
             self._directory_changed = True
 
     def truncate_to(self, offset: int) -> list[LogSegment]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kclient.broker.log.config import LOG_APPEND_TIME
 from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.files import once_only
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_types import LogAppendInfo
 from kclient.broker.log.producer_replay import apply_batch, complete_transactions
@@ -87,7 +88,8 @@ class LogAppender:
         for draft in drafts.values():
             self._producers.update(draft)
         if completed:
-            complete_transactions(self._producers, local.segments.active, completed)
+            with once_only():  # their markers are in the log already
+                complete_transactions(self._producers, local.segments.active, completed)
         self._producers.map_end_offset = next_offset
         return LogAppendInfo(
             first_offset,

@@ -6,22 +6,37 @@ import fcntl
 import logging
 import os
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+import attrs
 
 from kclient.broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     CleanShutdownMarker,
     MalformedCheckpointError,
     MetaProperties,
     OffsetCheckpoint,
+    PartitionMetadataFile,
 )
-from kclient.broker.log.files import fsync_dir
+from kclient.broker.log.durability import DirectoryCommit
+from kclient.broker.log.files import (
+    DELETE_DIR_SUFFIX,
+    FUTURE_DIR_SUFFIX,
+    STRAY_DIR_SUFFIX,
+    delete_dir_name,
+    fsync_dir,
+    parse_partition_dir,
+)
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaStorageError
+from kclient.record.open_files import OUT_OF_DESCRIPTORS
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +46,26 @@ _locked_paths: set[Path] = set()
 _locked_paths_lock = threading.Lock()
 
 
+@attrs.frozen
+class FoundPartition:
+    """The directory of a partition, as it was found: nothing in it was opened or changed yet.
+
+    `topic_id` is None if the directory names none.
+    """
+
+    topic_partition: TopicPartition
+    log_dir: LogDirectory
+    path: Path
+    topic_id: Uuid | None
+
+
 class LogDirectory:
     """A directory of logs. Thread-safe.
 
     When a write or an fsync fails the directory goes offline and stays so: what is in the page cache then may
     not be what is on the disk, so nothing is acknowledged or read from it any more until a restart has
-    recovered its logs.
+    recovered its logs. That there is no descriptor to open a file with is no fault of the disk: nothing was
+    written then, and what failed may be tried again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,11 +73,22 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT)
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_CHECKPOINT)
         self.clean_shutdown = CleanShutdownMarker(path / CLEAN_SHUTDOWN_MARKER)
+        self.commits = DirectoryCommit(path.name)
+        """Forces its logs to disk for those who wait for that."""
+        self.meta: MetaProperties | None = None
+        """Whose the directory is, as it was read or written; None before that."""
+        self.on_offline: Callable[[], None] = _ignore
+        """Called when the directory has gone offline, with whatever locks are held."""
         self._lock_fd: int | None = None
         self._error: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"LogDirectory({str(self.path)!r}{'' if self._error is None else ', offline'})"
+
+    @property
+    def id(self) -> Uuid | None:
+        """The directory's own identifier, None while it has none."""
+        return None if self.meta is None else self.meta.directory_id
 
     @property
     def offline_error(self) -> BaseException | None:
@@ -61,18 +101,37 @@ class LogDirectory:
             raise KafkaStorageError(f"Log directory {self.path} is offline: {self._error}")
 
     def fail(self, what: str, error: BaseException) -> KafkaStorageError:
-        """Take the directory offline because `what` failed; returns the error to raise."""
-        if self._error is None:
+        """Take the directory offline because `what` failed, unless it was for want of descriptors; returns the error
+        to raise.
+        """
+        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+            log.warning(
+                "Log directory %s: %s failed: %s; raise the limit of open files (ulimit -n), or use fewer connections",
+                self.path, what, error,
+            )  # fmt: skip
+        elif self._error is None:
             self._error = error
             log.error("Log directory %s goes offline: %s failed: %s", self.path, what, error)
+            self.on_offline()
         return KafkaStorageError(f"{what} in log directory {self.path} failed: {error}")
 
+    def fail_to_open(self, what: str, error: BaseException) -> None:
+        """Take the directory offline because `what`, without which it cannot be used, failed.
+
+        Raises `KafkaStorageError` if it was for want of descriptors: then it is all of the broker that cannot start.
+        """
+        failure = self.fail(what, error)
+        if self._error is None:
+            raise failure from error
+
     def acquire(self) -> None:
-        """Make the directory if need be and lock it for this process.
+        """Make the directory if need be and lock it for this process. Idempotent.
 
         Raises `IllegalStateError` if a broker, of this or of another process, uses it; OSError if it cannot
         be used.
         """
+        if self._lock_fd is not None:
+            return
         self.path.mkdir(parents=True, exist_ok=True)
         real = self.path.resolve()
         # A record lock, as Java's FileLock is, so that a Java broker is kept out as well, and so that a
@@ -88,40 +147,73 @@ class LogDirectory:
             except OSError as error:
                 os.close(fd)
                 raise _in_use(self.path) from error
+            if os.fstat(fd).st_nlink == 0:
+                # Its owner removed it between our two calls: whoever comes next makes and locks another one.
+                os.close(fd)
+                raise _in_use(self.path)
             _locked_paths.add(real)
             self._lock_fd = fd
 
     def release(self) -> None:
-        """Give the lock back. Idempotent."""
+        """End the threads of `commits`, give the lock back and, as Kafka does, remove its file. Idempotent."""
+        self.commits.stop()
         with _locked_paths_lock:
             fd, self._lock_fd = self._lock_fd, None
             if fd is not None:
+                with suppress(OSError):
+                    (self.path / _LOCK_FILE).unlink()
                 _locked_paths.discard(self.path.resolve())
                 os.close(fd)
 
-    def load_meta_properties(self, cluster_id: str | None, node_id: int) -> MetaProperties:
-        """Read, or write for a new directory, whose it is.
+    def read_meta_properties(self, node_id: int) -> None:
+        """Read whose the directory is, if it says so.
 
-        `cluster_id` None takes the directory's own, or a new one. Raises `InconsistentClusterIdError` if the
-        directory is another cluster's or node's, `KafkaStorageError` if the file is damaged, and OSError.
+        Raises `InconsistentClusterIdError` if it is another node's, `KafkaStorageError` if the file is damaged,
+        and OSError.
         """
-        path = self.path / META_PROPERTIES
         try:
-            found = MetaProperties.read(path)
+            found = MetaProperties.read(self.path / META_PROPERTIES)
         except MalformedCheckpointError as error:
             raise KafkaStorageError(
                 f"{error}; restore the file, or remove it to adopt the directory"
             ) from error
-        if found is None:
-            made = MetaProperties(cluster_id or str(Uuid.random()), node_id, Uuid.random())
-            made.write(path)
-            return made
-        if (cluster_id is not None and found.cluster_id != cluster_id) or found.node_id != node_id:
+        if found is not None and found.node_id != node_id:
             raise InconsistentClusterIdError(
-                f"{self.path} belongs to node {found.node_id} of cluster {found.cluster_id}, "
-                f"not to node {node_id} of cluster {cluster_id or found.cluster_id}"
+                f"{self.path} belongs to node {found.node_id} of cluster {found.cluster_id}, not to node {node_id}"
             )
+        self.meta = found
+
+    def complete_meta_properties(self, cluster_id: str | None, node_id: int) -> MetaProperties:
+        """Write down whose the directory is, as far as it did not say so. None is a new cluster. Raises OSError."""
+        meta = self.meta
+        if meta is None or meta.directory_id is None:
+            meta = MetaProperties(cluster_id or str(Uuid.random()), node_id, Uuid.random())
+            meta.write(self.path / META_PROPERTIES)
+            self.meta = meta
+        return meta
+
+    def partitions(self) -> list[FoundPartition]:
+        """The partitions that have a directory here, in order of its name. Changes nothing. Raises OSError."""
+        found = []
+        for path in sorted(path for path in self.path.iterdir() if path.is_dir()):
+            if path.name.endswith(DELETE_DIR_SUFFIX):
+                continue
+            topic_partition = parse_partition_dir(path.name)
+            if topic_partition is None or path.name.endswith((FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)):
+                log.warning("Leaving %s alone: it is not the directory of a partition", path)
+                continue
+            try:
+                topic_id = PartitionMetadataFile(path / PARTITION_METADATA).read()
+            except MalformedCheckpointError as error:
+                log.warning("%s: its topic id is not known: %s", topic_partition, error)
+                topic_id = None
+            found.append(FoundPartition(topic_partition, self, path, topic_id))
         return found
+
+    def doom(self, found: FoundPartition) -> None:
+        """Give a partition's directory the name of one that is being deleted. Raises OSError."""
+        found.path.replace(self.path / delete_dir_name(found.topic_partition))
+        self.sync()
 
     def sync(self) -> None:
         """Make new, renamed and removed partition directories durable. Raises OSError."""
@@ -138,6 +230,10 @@ class LogDirectory:
         except MalformedCheckpointError as error:
             log.warning("Ignoring a damaged checkpoint: %s", error)
             return {}
+
+
+def _ignore() -> None:
+    pass
 
 
 def _in_use(path: Path) -> IllegalStateError:

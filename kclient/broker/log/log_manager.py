@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import attrs
@@ -13,27 +14,24 @@ import attrs
 from kclient.broker.log.checkpoints import OffsetCheckpoint
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
-from kclient.broker.log.files import (
-    DELETE_DIR_SUFFIX,
-    FUTURE_DIR_SUFFIX,
-    STRAY_DIR_SUFFIX,
-    delete_dir_name,
-    parse_partition_dir,
-    partition_dir_name,
-)
+from kclient.broker.log.files import DELETE_DIR_SUFFIX, delete_dir_name, partition_dir_name
 from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
-from kclient.broker.log.log_directory import LogDirectory
+from kclient.broker.log.log_directories import LogDirectories
+from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import ScheduledTask, Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaError, KafkaStorageError
+from kclient.errors import IllegalStateError, KafkaError, KafkaStorageError
+from kclient.record.open_files import OpenFiles
 from kclient.utils.time import SYSTEM_TIME, Time
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_OPEN_FILES = 1024
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +50,9 @@ class LogManager:
 
     Without a `scheduler` it has one of its own, which it starts and stops. A directory whose disk fails goes
     offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories
-    and compared with those of old ones; None takes the cluster of the directories, or a new one.
+    and compared with those of old ones; None takes the cluster of the directories, or a new one. The segments of all
+    logs are among `files`. `on_all_offline` is called when the last directory has gone offline, with whatever locks
+    are held.
     """
 
     def __init__(
@@ -67,19 +67,19 @@ class LogManager:
         ack_policy: AckPolicy = AckPolicy.NONE,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         intervals: LogIntervals | None = None,
+        files: OpenFiles | None = None,
+        on_all_offline: Callable[[], None] | None = None,
     ) -> None:
-        if not log_dirs:
-            raise ValueError("A broker needs at least one log directory")
-        self._dirs = [LogDirectory(Path(path)) for path in log_dirs]
+        self._dirs = LogDirectories(log_dirs, cluster_id, node_id)
         self._default_config = default_config if default_config is not None else LogConfig()
         self._time = time
         self._own_scheduler = scheduler is None
         self._scheduler = scheduler if scheduler is not None else Scheduler("log-manager", time)
-        self._cluster_id = cluster_id
-        self._node_id = node_id
         self._ack_policy = ack_policy
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._intervals = intervals if intervals is not None else LogIntervals()
+        self._files = files if files is not None else OpenFiles(_OPEN_FILES)
+        self._on_all_offline = on_all_offline
         # Held while logs are made, deleted and listed; never while one is appended to or read.
         self._lock = threading.RLock()
         self._logs: dict[TopicPartition, UnifiedLog] = {}
@@ -90,41 +90,67 @@ class LogManager:
     @property
     def cluster_id(self) -> str | None:
         """The cluster that the directories belong to; known after `startup`."""
-        return self._cluster_id
+        return self._dirs.cluster_id
 
     @property
     def log_dirs(self) -> list[LogDirectory]:
         """All directories, also those that are offline."""
-        return list(self._dirs)
+        return list(self._dirs.all)
 
     @property
     def live_log_dirs(self) -> list[LogDirectory]:
         """The directories that are in use."""
-        return [log_dir for log_dir in self._dirs if log_dir.offline_error is None]
+        return self._dirs.live
 
-    def startup(self, topic_configs: Callable[[str], LogConfig] | None = None) -> None:
-        """Lock the directories, open all logs in them, and begin the work behind them.
+    def find_partitions(self) -> list[FoundPartition]:
+        """Lock the directories that are there and look at what is in them; nothing is opened or changed.
 
-        `topic_configs(topic)` gives the settings of a topic's logs. Raises `IllegalStateError` if another broker
-        uses a directory, `InconsistentClusterIdError` if one is another cluster's or node's, and
-        `KafkaStorageError` if none can be used.
+        `startup` follows, or `shutdown`, which gives the locks back. Raises `IllegalStateError` if another broker
+        uses a directory or two are one, and `InconsistentClusterIdError` if one is another cluster's or node's.
         """
-        configs = topic_configs if topic_configs is not None else self._config_of
         with self._lock:
             if self._started:
                 raise IllegalStateError("The log manager was started already")
             self._started = True
             try:
-                for log_dir in self._dirs:
-                    self._open_dir(log_dir)
+                return self._dirs.look()
+            except BaseException:
+                self._abandon()
+                raise
+
+    def startup(
+        self,
+        topic_configs: Callable[[str], LogConfig] | None = None,
+        partitions: Sequence[FoundPartition] | None = None,
+        deleted: Sequence[FoundPartition] = (),
+        remembered: Mapping[Uuid, str] = MappingProxyType({}),
+    ) -> None:
+        """Open the logs of `partitions`, without which it is all there are, remove the files of those that were
+        deleted, and begin the work behind the logs.
+
+        `topic_configs(topic)` gives the settings of a topic's logs. `remembered` says where directories were: one
+        that is missing from there now is offline, and not made anew. Raises as `find_partitions` does, which is
+        called for None, and `KafkaStorageError` if no directory can be used.
+        """
+        configs = topic_configs if topic_configs is not None else self._config_of
+        found = partitions if partitions is not None else self.find_partitions()
+        with self._lock:
+            try:
+                self._dirs.make(remembered)
+                for doomed in deleted:
+                    self._doom(doomed)
                 for log_dir in self.live_log_dirs:
-                    self._load_dir(log_dir, configs)
+                    self._load_dir(log_dir, [one for one in found if one.log_dir is log_dir], configs)
                 if not self.live_log_dirs:
-                    raise KafkaStorageError(f"No log directory can be used: {self._dirs[0].offline_error}")
+                    raise KafkaStorageError(
+                        f"No log directory can be used: {self._dirs.all[0].offline_error}"
+                    )
             except BaseException:
                 self._abandon()
                 raise
             self._loaded = True
+            for log_dir in self.live_log_dirs:
+                log_dir.on_offline = self._look_for_live
         self._schedule()
 
     def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
@@ -137,9 +163,13 @@ class LogManager:
             return [self._logs[tp] for tp in sorted(self._logs)]
 
     def get_or_create_log(
-        self, topic_partition: TopicPartition, topic_id: Uuid | None = None, config: LogConfig | None = None
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None = None,
+        config: LogConfig | None = None,
+        directory_id: Uuid | None = None,
     ) -> UnifiedLog:
-        """The partition's log, a new one in the directory with the fewest if there is none.
+        """The partition's log, a new one in `directory_id` (None: the one with the fewest logs) if there is none.
 
         `config` is for a new log. Raises `InconsistentTopicIdError` if the log is that of another topic of
         the same name, and `KafkaStorageError`.
@@ -148,13 +178,25 @@ class LogManager:
             self._check_loaded()
             found = self._logs.get(topic_partition)
             if found is None:
+                wanted = directory_id if directory_id is not None else self.choose_directories(1)[0]
                 found = self._create_log(
-                    topic_partition, config if config is not None else self._default_config
+                    topic_partition,
+                    self._dirs.by_id(wanted),
+                    config if config is not None else self._default_config,
                 )
                 self._logs[topic_partition] = found
             if topic_id is not None:
                 found.assign_topic_id(topic_id)
             return found
+
+    def choose_directories(self, count: int) -> list[Uuid]:
+        """The directories for `count` new logs: those with the fewest. Raises `KafkaStorageError`."""
+        with self._lock:
+            return self._dirs.choose(count, (one.log_dir for one in self._logs.values()))
+
+    def directory_places(self) -> dict[Uuid, str]:
+        """Paths of the directories that are in use."""
+        return self._dirs.places()
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
         """Take the log away at once; its files are removed after file.delete.delay.ms.
@@ -214,6 +256,7 @@ class LogManager:
             self._scheduler.shutdown()
         with self._lock:
             if not self._loaded:
+                self._abandon()
                 return
             for task in self._tasks:
                 task.cancel()
@@ -236,8 +279,11 @@ class LogManager:
                         log_dir.fail("writing the clean shutdown marker", error)
             self._loaded = False
             self._logs.clear()
-            for log_dir in self._dirs:
-                log_dir.release()
+            self._dirs.release()
+
+    def _look_for_live(self) -> None:
+        if not self.live_log_dirs and self._on_all_offline is not None:
+            self._on_all_offline()
 
     def _config_of(self, _: str) -> LogConfig:
         return self._default_config
@@ -246,34 +292,24 @@ class LogManager:
         if not self._loaded:
             raise IllegalStateError("The log manager is not running")
 
-    def _open_dir(self, log_dir: LogDirectory) -> None:
+    def _doom(self, found: FoundPartition) -> None:
+        log.info("Removing %s, whose topic was deleted", found.path)
         try:
-            log_dir.acquire()
-            meta = log_dir.load_meta_properties(self._cluster_id, self._node_id)
+            found.log_dir.doom(found)
         except OSError as error:
-            log_dir.fail("opening it", error)
-            return
-        if self._cluster_id is None:
-            self._cluster_id = meta.cluster_id
-        elif meta.cluster_id != self._cluster_id:
-            raise InconsistentClusterIdError(
-                f"{log_dir.path} belongs to cluster {meta.cluster_id}, not to {self._cluster_id}"
-            )
+            found.log_dir.fail(f"removing {found.path.name}", error)
 
-    def _load_dir(self, log_dir: LogDirectory, configs: Callable[[str], LogConfig]) -> None:
+    def _load_dir(
+        self, log_dir: LogDirectory, partitions: list[FoundPartition], configs: Callable[[str], LogConfig]
+    ) -> None:
         try:
+            for leftover in log_dir.path.glob(f"*{DELETE_DIR_SUFFIX}"):
+                remove_log_files(leftover)
             clean = log_dir.clean_shutdown.take()
             recovery_points = log_dir.read_checkpoint(log_dir.recovery_points)
             start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets)
-            directories = sorted(path for path in log_dir.path.iterdir() if path.is_dir())
-            for directory in directories:
-                if directory.name.endswith(DELETE_DIR_SUFFIX):
-                    remove_log_files(directory)
-                    continue
-                topic_partition = parse_partition_dir(directory.name)
-                if topic_partition is None or directory.name.endswith((FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)):
-                    log.warning("Leaving %s alone: it is not the directory of a partition", directory)
-                    continue
+            for found in partitions:
+                topic_partition = found.topic_partition
                 if topic_partition in self._logs:
                     raise IllegalStateError(
                         f"{topic_partition} is in {self._logs[topic_partition].log_dir.path} and in {log_dir.path}: "
@@ -286,12 +322,13 @@ class LogManager:
                     recovery_point=recovery_points.get(topic_partition, 0),
                     ack_policy=self._ack_policy,
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
+                    files=self._files,
                 )
                 self._logs[topic_partition] = load_log(
-                    directory, topic_partition, log_dir, self._scheduler, self._time, options
+                    found.path, topic_partition, log_dir, self._scheduler, self._time, options
                 )
         except OSError as error:
-            log_dir.fail("loading its logs", error)
+            log_dir.fail_to_open("loading its logs", error)
             return
         except KafkaStorageError:
             if log_dir.offline_error is None:
@@ -302,15 +339,9 @@ class LogManager:
             kind = "a clean" if clean else "an unclean"
             log.info("Opened %d logs in %s after %s shutdown", count, log_dir.path, kind)
 
-    def _create_log(self, topic_partition: TopicPartition, config: LogConfig) -> UnifiedLog:
-        live = self.live_log_dirs
-        if not live:
-            raise KafkaStorageError("All log directories are offline")
-        counts = dict.fromkeys(live, 0)
-        for one in self._logs.values():
-            if one.log_dir in counts:
-                counts[one.log_dir] += 1
-        log_dir = min(live, key=counts.__getitem__)
+    def _create_log(
+        self, topic_partition: TopicPartition, log_dir: LogDirectory, config: LogConfig
+    ) -> UnifiedLog:
         directory = log_dir.path / partition_dir_name(topic_partition)
         try:
             directory.mkdir(exist_ok=True)
@@ -320,6 +351,7 @@ class LogManager:
                 clean=True,
                 ack_policy=self._ack_policy,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
+                files=self._files,
             )
             made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
         except OSError as error:
@@ -332,8 +364,7 @@ class LogManager:
         for one in self._logs.values():
             one.close_for_deletion()
         self._logs.clear()
-        for log_dir in self._dirs:
-            log_dir.release()
+        self._dirs.release()
 
     def _schedule(self) -> None:
         intervals = self._intervals

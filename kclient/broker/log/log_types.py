@@ -6,6 +6,8 @@ from enum import Enum
 
 import attrs
 
+from kclient.broker.log.record_slice import RecordSlice
+
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
@@ -49,8 +51,12 @@ class FetchDataInfo:
     """
 
     offset: int
-    records: memoryview | bytes
+    records: memoryview | RecordSlice
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[int, int]] | None
+
+    def content(self) -> memoryview:
+        """The batches in memory, read now if they were not before. Raises OSError."""
+        return memoryview(self.records.read()) if isinstance(self.records, RecordSlice) else self.records

@@ -22,12 +22,14 @@ from kclient.broker.log.files import (
     remove_if_present,
 )
 from kclient.broker.log.offset_index import OffsetIndex
+from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.errors import CorruptRecordError, InvalidRecordError
 from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
 from kclient.record.file_records import FileRecords
+from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
 log = logging.getLogger(__name__)
@@ -55,18 +57,23 @@ class LogSegment:
     read from a descriptor that is closed and opened again by someone else would return another file's bytes.
     """
 
-    def __init__(self, directory: Path, base_offset: int, config: LogConfig, time: Time) -> None:
-        """Open the segment's files, or make them. Raises OSError."""
+    def __init__(
+        self, directory: Path, base_offset: int, config: LogConfig, time: Time, files: OpenFiles
+    ) -> None:
+        """Find the segment's files, or make them. Raises OSError."""
         self.base_offset = base_offset
         self._time = time
         self._index_interval_bytes = config.index_interval_bytes
         self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
-        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX))
+        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX), files=files)
         self.offset_index = OffsetIndex(
-            directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes
+            directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes, files
         )
         self.time_index = TimeIndex(
-            directory / offset_name(base_offset, TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes
+            directory / offset_name(base_offset, TIME_INDEX_SUFFIX),
+            base_offset,
+            config.segment_index_bytes,
+            files,
         )
         self.txn_index = TransactionIndex(directory / offset_name(base_offset, TXN_INDEX_SUFFIX))
         self._created_ms = time.wall_ms()
@@ -138,23 +145,28 @@ class LogSegment:
         )
 
     def read(
-        self, start_offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool
-    ) -> tuple[int, memoryview] | None:
+        self,
+        start_offset: int,
+        max_bytes: int,
+        max_position: int,
+        *,
+        min_one_batch: bool,
+        inline_bytes: int | None = None,
+    ) -> tuple[int, memoryview | RecordSlice] | None:
         """The batches from the one that holds `start_offset`, or follows it, as (position, bytes).
 
         At most `max_bytes`, but with `min_one_batch` the first batch whole; nothing at or behind
-        `max_position`; the last batch may be cut. None if the segment has no such offset. Raises
-        `CorruptRecordError` for a damaged file and OSError.
+        `max_position`; the last batch may be cut. More than `inline_bytes` are not read yet. None if the segment
+        has no such offset. Raises `CorruptRecordError` for a damaged file and OSError.
         """
         self._check_indexes()
         position = self.offset_index.lookup(start_offset)[1]
         # One read that begins at the index's entry and is longer by what usually lies between that and the
         # batch, instead of reading header by header first.
-        window = memoryview(
-            self.records.read(
-                position, min(max_bytes + 2 * self._index_interval_bytes, max_position - position)
-            )
-        )
+        likely = 2 * self._index_interval_bytes + c.BATCH_OVERHEAD
+        if inline_bytes is None or min(max_bytes, max_position - position - likely) <= inline_bytes:
+            likely += max_bytes
+        window = memoryview(self.records.read(position, min(likely, max_position - position)))
         at, batch_size = _locate(window, start_offset)
         if batch_size == 0:
             found = self.records.search_for_offset(start_offset, position + at)
@@ -164,6 +176,8 @@ class LogSegment:
         wanted = max(max_bytes, batch_size) if min_one_batch else max_bytes
         wanted = min(wanted, max_position - position - at)
         start = position + at
+        if inline_bytes is not None and wanted > inline_bytes:
+            return start, RecordSlice(self.records.file, start, wanted, batch_size)
         if at + min(wanted, batch_size) > len(window):
             return start, memoryview(self.records.read(start, wanted))
         return start, window[at : at + wanted]
@@ -301,6 +315,9 @@ class LogSegment:
             self._check_indexes()
         except CorruptRecordError as error:
             log.warning("%s: %s", self.path, error)
+        # All that needs a descriptor comes first: there may be none left.
+        for index in (self.offset_index, self.time_index):
+            index.load()
         for part in (self.records, self.offset_index, self.time_index, self.txn_index):
             name = part.path.name
             part.rename(part.path.with_name(name.removesuffix(old) + new))
@@ -324,15 +341,24 @@ class LogSegment:
         finally:
             self.close_files()
 
-    def close_files(self) -> None:
-        """Close the file (when the last reader is done) and forget what is not written."""
+    def close_files(self, *, removing: bool = False) -> None:
+        """Close the file (when the last reader is done) and forget what is not written.
+
+        With `removing` the file will have another name or none: slices of it can still be read.
+        """
+        if removing:
+            try:
+                self.records.file.outlive_removal(in_use=self._pins > 0)
+            except OSError as error:
+                log.warning("%s: answers that are on their way are cut off: %s", self.path, error)
         if self._pins:
             self._close_when_unpinned = True
         else:
             self._let_go()
 
     def delete_files(self) -> None:
-        """Remove all files of a closed segment. Raises OSError."""
+        """Remove all files of a closed segment; slices of it can still be read. Raises OSError."""
+        self.records.file.outlive_removal(in_use=self._pins > 0)
         remove_if_present(self.path)
         self.offset_index.delete()
         self.time_index.delete()

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from kclient.broker.log import retention
 from kclient.broker.log.checkpoints import PARTITION_METADATA, PartitionMetadataFile
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.durability import AckPolicy, GroupCommit
+from kclient.broker.log.durability import AckPolicy, Done, GroupCommit
 from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.files import once_only
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_directory import LogDirectory
@@ -29,6 +30,7 @@ from kclient.broker.log.log_types import (
 from kclient.broker.log.producer_replay import rebuild_producer_state
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
 from kclient.broker.log.segment_remover import SegmentRemover
 from kclient.broker.log.time_index import NO_TIMESTAMP
@@ -41,6 +43,7 @@ from kclient.errors import (
     KafkaStorageError,
     OffsetOutOfRangeError,
 )
+from kclient.record.open_files import OUT_OF_DESCRIPTORS
 from kclient.utils.time import Time
 
 __all__ = ["AppendOrigin", "FetchDataInfo", "FetchIsolation", "LogAppendInfo", "UnifiedLog"]
@@ -88,7 +91,7 @@ class UnifiedLog:
         self._recovery_point = recovery_point
         self._synced_offset = recovery_point
         self._last_flush_ms = time.monotonic_ms()
-        self._group_commit = GroupCommit(self._sync_data)
+        self._group_commit = GroupCommit(log_dir.commits, self._sync_data)
         self._appender = LogAppender(local, producer_state, epochs, time, self._flush_soon)
         self._remover = SegmentRemover(local, producer_state, scheduler)
         self._flush_scheduled = False
@@ -187,11 +190,13 @@ class UnifiedLog:
         leader_epoch: int,
         *,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        wait: bool = True,
     ) -> LogAppendInfo:
         """Check a batch (several, if not from a client), give it the next offsets and write it.
 
         A writable buffer is changed in place: offsets, epoch, and timestamps if the topic's are the broker's.
-        It is the caller's again when this returns, which is when the batch is as durable as the policy asks.
+        It is the caller's again when this returns, which is when the batch is as durable as the policy asks; without
+        `wait` sooner, and `when_durable` tells.
 
         Raises `CorruptRecordError`, `RecordTooLargeError`, `RecordBatchTooLargeError`, `InvalidRecordError` and
         `InvalidTimestampError` (with `record_errors`), `OutOfOrderSequenceError`, `InvalidProducerEpochError`,
@@ -211,12 +216,21 @@ class UnifiedLog:
                     self._local.segments.active.records.flush()
                     self._local.sync_directory()
             flush_due = self._local.log_end_offset - self._recovery_point >= self.config.flush_messages
-        if self._ack_policy is AckPolicy.BATCH:
+        if wait and self.commits_later:
             # A duplicate waits too: the batch that it repeats may not be on disk yet.
             self._group_commit.await_durable(info.last_offset + 1)
         if flush_due:
             self.flush()
         return info
+
+    @property
+    def commits_later(self) -> bool:
+        """True if what is appended has to be waited for until it is as durable as the policy asks."""
+        return self._ack_policy is AckPolicy.BATCH
+
+    def when_durable(self, end_offset: int, done: Done) -> None:
+        """Call `done`, here or on another thread, when all below `end_offset` is on disk; with what failed, if so."""
+        self._group_commit.when_durable(end_offset, done)
 
     def read(
         self,
@@ -225,9 +239,10 @@ class UnifiedLog:
         *,
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_batch: bool = True,
+        inline_bytes: int | None = None,
     ) -> FetchDataInfo:
         """The batches from `start_offset` on, up to `max_bytes`; with `min_one_batch` the first one whole
-        anyway.
+        anyway. If they are more than `inline_bytes` they are given as a `RecordSlice`, to be read later.
 
         Raises `OffsetOutOfRangeError` for an offset outside the log and `CorruptRecordError` for damaged
         files.
@@ -246,14 +261,21 @@ class UnifiedLog:
             if segment is not None:
                 segment.pin()
                 max_position = segment.size
-        position, data = 0, memoryview(b"")
+        position = 0
+        data: memoryview | RecordSlice = memoryview(b"")
         while segment is not None:
             following = None
             with self._pinned([segment], "reading"):
                 if limit < log_end:
                     end = segment.position_of(limit)
                     max_position = max_position if end is None else min(end, max_position)
-                found = segment.read(start_offset, max_bytes, max_position, min_one_batch=min_one_batch)
+                found = segment.read(
+                    start_offset,
+                    max_bytes,
+                    max_position,
+                    min_one_batch=min_one_batch,
+                    inline_bytes=inline_bytes,
+                )
             if found is not None:
                 position, data = found
                 break
@@ -333,7 +355,7 @@ class UnifiedLog:
         """Cut the log back so that it ends at `offset`; whether that changed anything."""
         if offset < 0:
             raise InvalidRequestError(f"Cannot truncate {self.topic_partition} to the offset {offset}")
-        with self._lock, self._disk("truncating"):
+        with self._lock, self._disk("truncating"), once_only():
             self._check_usable()
             local = self._local
             if offset >= local.log_end_offset:
@@ -406,11 +428,11 @@ class UnifiedLog:
         with self._lock:
             self._closed = True
             for segment in self._local.segments:
-                segment.close_files()
+                segment.close_files(removing=True)
 
     @contextmanager
     def _disk(self, what: str) -> Iterator[None]:
-        """An OSError in the block takes the directory offline."""
+        """An OSError in the block takes the directory offline, as `LogDirectory.fail` does."""
         try:
             yield
         except OSError as error:
@@ -418,6 +440,8 @@ class UnifiedLog:
                 # The log was deleted meanwhile: its files have other names or are gone, and the disk is not
                 # to blame.
                 raise KafkaStorageError(f"The log of {self.topic_partition} is closed") from error
+            if error.errno in OUT_OF_DESCRIPTORS:
+                self._local.files.close_unused()
             raise self._log_dir.fail(f"{self.topic_partition}: {what}", error) from error
 
     @contextmanager

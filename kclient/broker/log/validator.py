@@ -1,8 +1,8 @@
 """What a leader checks before it appends: that a batch is what its header says and what its topic allows.
 
-Java reads every record of every batch. Here a batch's own header stands for its records wherever its checksum
-makes that safe, and the records are only counted, by hopping from length to length; they are decoded if the
-topic's settings ask something of each (keys for compaction, a lower limit of timestamps) or another codec.
+As in Java every record of every batch is looked at, but where it lies: records are made of them only if the
+topic's settings ask something of each (keys for compaction, limits of timestamps). What the header says of its
+records' timestamps is not believed: retention and lookups by time go by it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 
 import attrs
 
-from kclient._accel.varint import read_varint
+from kclient._accel import largest_timestamp
 from kclient.broker.log.config import CREATE_TIME, PRODUCER_COMPRESSION, LogConfig
 from kclient.broker.log.producer_state import NO_PRODUCER_ID, AppendOrigin
 from kclient.common.topic_partition import TopicPartition
@@ -35,8 +35,6 @@ Consumers have the same limit by default, so nobody could read more anyway.
 
 _LONG_MAX = 2**63 - 1
 _SHOWN_ERRORS = 3
-# Zigzag of 6 bytes: attributes, two deltas, two sizes and the count of headers have at least one each.
-_SMALLEST_RECORD = 12
 
 
 @attrs.frozen
@@ -117,18 +115,19 @@ def _check_records(
     batch: RecordBatch, config: LogConfig, topic_partition: TopicPartition, now_ms: int
 ) -> None:
     stamped_by_producer = config.message_timestamp_type == CREATE_TIME
+    largest_ms = _largest_timestamp(batch, topic_partition)
+    if stamped_by_producer:
+        batch.set_max_timestamp(TimestampType.CREATE_TIME, largest_ms)
     latest_ms = now_ms + config.message_timestamp_after_max_ms
     check_each = config.compact or (
         stamped_by_producer
-        and (batch.max_timestamp_ms > latest_ms or config.message_timestamp_before_max_ms != _LONG_MAX)
+        and (largest_ms > latest_ms or config.message_timestamp_before_max_ms != _LONG_MAX)
     )
     if not check_each:
-        _count_records(batch, topic_partition)
         return
     earliest_ms = now_ms - config.message_timestamp_before_max_ms
     errors: list[tuple[int, str]] = []
     bad_timestamp = False
-    index = -1
     for index, record in enumerate(batch.records(max_bytes=MAX_DECOMPRESSED_BYTES)):
         if config.compact and record.key is None:
             errors.append((index, f"Compacted topic cannot accept message without key in {topic_partition}."))
@@ -139,10 +138,6 @@ def _check_records(
                 f"Timestamp {record.timestamp_ms} of message with index {index} is not within {allowed}."
             )
             errors.append((index, message))
-    if index + 1 != batch.count:
-        raise InvalidRecordError(
-            f"{topic_partition}: a batch of {batch.count} records holds {index + 1} records"
-        )
     if not errors:
         return
     if bad_timestamp:
@@ -161,42 +156,15 @@ def _is_out_of_range(record: Record, earliest_ms: int, latest_ms: int) -> bool:
     return timestamp_ms != c.NO_TIMESTAMP and not earliest_ms <= timestamp_ms <= latest_ms
 
 
-def _count_records(batch: RecordBatch, topic_partition: TopicPartition) -> None:
-    """Check that the batch's records, one after the other, fill it exactly."""
-    count = left = batch.count
-    codec = batch.compression_type
-    payload = batch.payload
-    # Indexing bytes is so much faster than a memoryview that the copy pays from the third record on.
-    body = (
-        bytes(payload)
-        if codec is CompressionType.NONE
-        else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
-    )
-    position = 0
+def _largest_timestamp(batch: RecordBatch, topic_partition: TopicPartition) -> int:
+    codec, payload = batch.compression_type, batch.payload
+    body = payload if codec is CompressionType.NONE else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
     try:
-        # Inline, for there may be thousands: a record's length is a zigzag varint, mostly of one or two
-        # bytes. Odd values stand for negative lengths.
-        while left:
-            length = body[position]
-            position += 1
-            if length >= 0x80:
-                more = body[position]
-                position += 1
-                length = length & 0x7F | (more & 0x7F) << 7
-                if more >= 0x80:
-                    length, position = read_varint(body, position, length, 14)
-            if length & 1 or length < _SMALLEST_RECORD:
-                raise InvalidRecordError(f"{topic_partition}: a record is shorter than its own fields")
-            position += length >> 1
-            left -= 1
-    except IndexError as error:
-        raise InvalidRecordError(
-            f"{topic_partition}: a batch of {count} records holds {count - left}"
-        ) from error
+        return largest_timestamp(body, batch.count, batch.base_timestamp_ms)
     except ValueError as error:
-        raise InvalidRecordError(f"{topic_partition}: a record has no valid length: {error}") from error
-    if position != len(body):
-        raise InvalidRecordError(f"{topic_partition}: the records of a batch do not fill it exactly")
+        raise InvalidRecordError(
+            f"{topic_partition}: the records of a batch are malformed: {error}"
+        ) from error
 
 
 def _target_codec(config: LogConfig) -> CompressionType | None:

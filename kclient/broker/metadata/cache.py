@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import attrs
@@ -12,17 +12,24 @@ from kclient.common.uuid import Uuid
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+"""The partition in which Kafka's controllers keep their journal. It is no topic for clients."""
 
 
 @attrs.frozen
 class TopicImage:
-    """One topic. Immutable. `configs` holds the settings that differ from the broker's defaults, as strings."""
+    """One topic. Immutable. `configs` holds the settings that differ from the broker's defaults, as strings;
+    `directories` has the id of each partition's log directory, zero while it is in none.
+    """
 
     name: str
     id: Uuid
     partition_count: int
     configs: Mapping[str, str] = MappingProxyType({})
+    directories: Sequence[Uuid] = ()
 
     @property
     def is_internal(self) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import attrs
 
 from kclient.broker.log.config import LogConfig
-from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC, MetadataCache, TopicImage
+from kclient.broker.metadata.cache import (
+    CLUSTER_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    OFFSETS_TOPIC,
+    MetadataCache,
+    TopicImage,
+)
 from kclient.broker.metadata.topic_names import colliding_topic, validate_topic_name
 from kclient.broker.metadata.topics import TopicStore
 from kclient.broker.replica.replica_manager import ReplicaManager
@@ -22,6 +28,7 @@ from kclient.errors import (
     InvalidRequestError,
     InvalidTopicError,
     KafkaError,
+    KafkaStorageError,
     PolicyViolationError,
     TopicDeletionDisabledError,
     TopicExistsError,
@@ -32,7 +39,7 @@ from kclient.utils.log_context import LogContext
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Partitions one request may create: Kafka's own limit, which keeps a typing error from filling the disk."""
 
-_OFFSETS_TOPIC_CONFIGS = MappingProxyType(
+OFFSETS_TOPIC_CONFIGS = MappingProxyType(
     {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": str(100 * 1024 * 1024)}
 )
 
@@ -87,9 +94,23 @@ class Controller:
         self._deletion_listeners.append(listener)
 
     def lead_all(self) -> None:
-        """Lead every partition there is: the first thing after a start. Raises KafkaError."""
+        """Lead every partition there is: the first thing after a start. Those whose log directory is missing are
+        offline. Raises KafkaError.
+        """
+        offline: dict[str, list[TopicPartition]] = {}
         for topic in self.cache.topics():
-            self._make_leaders(topic, 0)
+            log_config = self.log_config(topic.configs)
+            for tp, directory in zip(topic.topic_partitions(), topic.directories, strict=True):
+                try:
+                    self._replicas.make_leader(tp, topic.id, log_config, directory)
+                except KafkaStorageError as error:
+                    if directory in self._replicas.log_manager.directory_places():
+                        raise  # not the disk is to blame
+                    self._replicas.set_offline(tp, str(error))
+                    offline.setdefault(str(error), []).append(tp)
+        self._warn_of_compaction(self.cache.topics())
+        for reason, tps in offline.items():
+            self._log.error("%d partitions are offline, %s the first of them: %s", len(tps), tps[0], reason)
 
     def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Create a topic; with `validate_only` only say what it would be.
@@ -99,9 +120,7 @@ class Controller:
         """
         with self._lock:
             topic = self._validate(new)
-            if not validate_only:
-                self._create(topic)
-            return topic
+            return topic if validate_only else self._create(topic)
 
     def create_automatically(self, name: str) -> TopicImage:
         """The topic called `name`, created with the defaults if it does not exist. Raises as `create_topic` does."""
@@ -109,7 +128,7 @@ class Controller:
         if topic is not None:
             return topic
         if name == OFFSETS_TOPIC:
-            new = NewTopic(name, self._defaults.offsets_topic_partitions, configs=_OFFSETS_TOPIC_CONFIGS)
+            new = NewTopic(name, self._defaults.offsets_topic_partitions, configs=OFFSETS_TOPIC_CONFIGS)
         else:
             new = NewTopic(name)
         try:
@@ -134,9 +153,8 @@ class Controller:
                 raise UnknownTopicOrPartitionError(f"There is no topic {topic.name} with id {topic.id}")
             self._store.delete(known)
             self.cache.remove(known.name)
-            partitions = known.topic_partitions()
-            for tp in partitions:
-                self._replicas.delete_partition(tp)
+            self._delete_partitions(known)
+        partitions = known.topic_partitions()
         self._log.info("Deleted topic %s", known.name)
         for listener in self._deletion_listeners:
             listener(partitions)
@@ -173,7 +191,8 @@ class Controller:
                     self._check_replicas(nodes)
             if validate_only:
                 return
-            grown = attrs.evolve(topic, partition_count=count)
+            directories = (*topic.directories, *self._replicas.choose_directories(added))
+            grown = attrs.evolve(topic, partition_count=count, directories=directories)
             self._store.put(grown)
             self._make_leaders(grown, topic.partition_count)
             self.cache.put(grown)
@@ -196,6 +215,8 @@ class Controller:
             self.cache.put(changed)
             for tp in changed.topic_partitions():
                 self._replicas.update_config(tp, log_config)
+            if not self._is_only_compacted(topic):
+                self._warn_of_compaction([changed])
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
 
     def log_config(self, configs: Mapping[str, str]) -> LogConfig:
@@ -209,6 +230,8 @@ class Controller:
 
     def _validate(self, new: NewTopic) -> TopicImage:
         validate_topic_name(new.name)
+        if new.name == CLUSTER_METADATA_TOPIC:
+            raise InvalidTopicError(f"{new.name} is the journal of Kafka's controllers and cannot be created")
         if self.cache.topic(new.name) is not None:
             raise TopicExistsError(f"Topic {new.name} exists already")
         collision = colliding_topic(new.name, (topic.name for topic in self.cache.topics()))
@@ -253,23 +276,46 @@ class Controller:
                 f"Replicas can only be assigned to [{self._defaults.node_id}], the one broker, not to {list(nodes)}"
             )
 
-    def _create(self, topic: TopicImage) -> None:
+    def _create(self, new: TopicImage) -> TopicImage:
+        directories = tuple(self._replicas.choose_directories(new.partition_count))
+        topic = attrs.evolve(new, directories=directories)
         self._store.put(topic)
         try:
             self._make_leaders(topic, 0)
         except (KafkaError, OSError):
             # Nobody has seen the topic: undo, so that the next try can succeed.
             self._store.delete(topic)
-            for tp in topic.topic_partitions():
-                self._replicas.delete_partition(tp)
+            self._delete_partitions(topic)
             raise
         self.cache.put(topic)
         self._log.info("Created topic %s with %d partitions", topic.name, topic.partition_count)
+        self._warn_of_compaction([topic])
+        return topic
+
+    def _warn_of_compaction(self, topics: Iterable[TopicImage]) -> None:
+        names = [topic.name for topic in topics if self._is_only_compacted(topic)]
+        if names:
+            self._log.warning(
+                "cleanup.policy=compact is accepted, but there is no compaction yet: all records are kept in %s",
+                ", ".join(names),
+            )
+
+    def _is_only_compacted(self, topic: TopicImage) -> bool:
+        config = self.log_config(topic.configs)
+        return config.compact and not config.delete and not topic.is_internal
+
+    def _delete_partitions(self, topic: TopicImage) -> None:
+        for tp in topic.topic_partitions():
+            try:
+                self._replicas.delete_partition(tp)
+            except KafkaStorageError as error:
+                # The journal knows of the deletion and where the partition is.
+                self._log.warning("The files of %s are removed at a later start: %s", tp, error)
 
     def _make_leaders(self, topic: TopicImage, first: int) -> None:
         log_config = self.log_config(topic.configs)
         for tp in topic.topic_partitions()[first:]:
-            self._replicas.make_leader(tp, topic.id, log_config)
+            self._replicas.make_leader(tp, topic.id, log_config, topic.directories[tp.partition])
 
 
 def _check_partition_limit(count: int) -> None:

@@ -1,36 +1,152 @@
-"""What topics there are when a broker starts, from its journal and from the directories it finds."""
+"""The topics of a broker that starts, from its journal and from the directories it finds.
+
+Only what is in the journal is this broker's to expire, to recover and to delete. A directory that is not was
+written by another broker, or the journal was lost: the topic's settings are not known, and the defaults would
+delete what its owner keeps. Such a start is refused before anything is changed, unless the topics are to be
+adopted; then their records are kept for ever until somebody says otherwise.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from types import MappingProxyType
 
+import attrs
+
+from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.log.unified_log import UnifiedLog
-from kclient.broker.metadata.cache import TopicImage
-from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.metadata.cache import (
+    CLUSTER_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    OFFSETS_TOPIC,
+    TopicImage,
+)
+from kclient.broker.metadata.controller import OFFSETS_TOPIC_CONFIGS
+from kclient.broker.metadata.topics import JOURNAL, TopicStore
 from kclient.common.uuid import Uuid
+from kclient.errors import KafkaStorageError
 
 log = logging.getLogger(__name__)
 
+_KEEP_ALL = MappingProxyType({"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"})
+_COMPACT = MappingProxyType({"cleanup.policy": "compact"})
+_SHOWN = 3
 
-def recover_topics(store: TopicStore, logs: LogManager) -> list[TopicImage]:
-    """The topics of the journal, and those of which there are only directories: copied here from another
-    broker.
 
-    What a crash left of deleted topics is removed. Raises KafkaStorageError.
+@attrs.frozen
+class RecoveredTopics:
+    """The topics by name, the partitions to open, and those whose topic was deleted."""
+
+    topics: Mapping[str, TopicImage]
+    partitions: Sequence[FoundPartition]
+    deleted: Sequence[FoundPartition]
+
+    def placed(self, logs: LogManager) -> list[TopicImage]:
+        """The topics with the directory of each partition: where it was found, else where it was last. Called when
+        the directories are open. Raises KafkaStorageError.
+        """
+        found = {one.topic_partition: one.log_dir.id for one in self.partitions}
+        live = logs.directory_places()
+        placed = []
+        nowhere = {None, Uuid.ZERO}
+        for topic in self.topics.values():
+            directories = []
+            for tp, remembered in zip_longest(topic.topic_partitions(), topic.directories):
+                known = found.get(tp) or remembered
+                if tp not in found and known in live:
+                    log.warning("%s is not in %s, where it should be, and begins anew", tp, live[known])
+                directories.append(known)
+            missing = sum(known in nowhere for known in directories)
+            chosen = iter(logs.choose_directories(missing) if missing else ())
+            directories = [next(chosen) if known in nowhere else known for known in directories]
+            placed.append(attrs.evolve(topic, directories=tuple(directories)))
+        return placed
+
+
+def recover_topics(
+    store: TopicStore, found: Iterable[FoundPartition], log_dirs: Sequence[LogDirectory], *, adopt: bool
+) -> RecoveredTopics:
+    """Compare the journal with what is on disk; changes neither.
+
+    Raises KafkaStorageError for a directory that is not the journal's, unless `adopt` makes a topic of it.
     """
+    used = next((log_dir for log_dir in log_dirs if log_dir.meta is not None), None)
+    if not store.found and not adopt and used is not None and log_dirs[0].meta is None:
+        raise KafkaStorageError(
+            f"{used.path} was used before, but {JOURNAL} is in none of the log.dirs. Is the disk of "
+            f"{log_dirs[0].path} missing? Start once with kclient.adopt.topics=true to go on without it"
+        )
     topics = dict(store.topics)
-    strangers: dict[str, list[UnifiedLog]] = {}
-    for found in logs.all_logs():
-        tp = found.topic_partition
-        if found.topic_id in store.deleted_ids:
-            log.info("Removing %s, whose topic was deleted", tp)
-            logs.delete_log(tp)
-        elif tp.topic not in topics:
-            strangers.setdefault(tp.topic, []).append(found)
-    for name, parts in strangers.items():
-        topic_id = next((part.topic_id for part in parts if part.topic_id is not None), None)
+    partitions: list[FoundPartition] = []
+    deleted: list[FoundPartition] = []
+    strangers: list[FoundPartition] = []
+    for one in found:
+        name = one.topic_partition.topic
+        known = topics.get(name)
+        if one.topic_id in store.deleted or (known is None and _never_begun(store, one)):
+            deleted.append(one)
+        elif name == CLUSTER_METADATA_TOPIC:
+            if not store.found and not adopt:
+                strangers.append(one)
+        elif known is None or one.topic_id not in {None, known.id}:
+            strangers.append(one)
+        else:
+            partitions.append(one)
+    if strangers and not adopt:
+        raise KafkaStorageError(_refusal(strangers))
+    adopted = _adopted(strangers, topics)
+    if adopted:
+        log.warning(
+            "Adopted topics found on disk: %s. Nothing is deleted from them until retention.ms or retention.bytes "
+            "of the topic is set",
+            _names(strangers),
+        )
+    return RecoveredTopics({**topics, **adopted}, [*partitions, *strangers], deleted)
+
+
+def _never_begun(store: TopicStore, one: FoundPartition) -> bool:
+    """True for what is left of a topic whose creation failed before its directory was told its id."""
+    return (
+        one.topic_id is None
+        and any(topic.name == one.topic_partition.topic for topic in store.deleted.values())
+        and not any(path.stat().st_size for path in one.path.glob("*.log"))
+    )
+
+
+def _adopted(strangers: Iterable[FoundPartition], topics: Mapping[str, TopicImage]) -> dict[str, TopicImage]:
+    by_name: dict[str, list[FoundPartition]] = {}
+    for one in strangers:
+        by_name.setdefault(one.topic_partition.topic, []).append(one)
+    adopted = {}
+    for name, parts in by_name.items():
+        ids = {part.topic_id for part in parts if part.topic_id is not None}
+        if name in topics:
+            ids.add(topics[name].id)
+        if len(ids) > 1:
+            raise KafkaStorageError(
+                f"{parts[0].path} belongs to another topic {name} than the rest: ids {', '.join(map(str, ids))}; "
+                "move one of them away"
+            )
         count = 1 + max(part.topic_partition.partition for part in parts)
-        log.info("Adopting topic %s with %d partitions, found on disk", name, count)
-        topics[name] = TopicImage(name, topic_id or Uuid.random(), count)
-    return list(topics.values())
+        configs = OFFSETS_TOPIC_CONFIGS if name == OFFSETS_TOPIC else _KEEP_ALL
+        if name in INTERNAL_TOPICS and name != OFFSETS_TOPIC:
+            configs = _COMPACT
+        adopted[name] = TopicImage(name, ids.pop() if ids else Uuid.random(), count, configs)
+    return adopted
+
+
+def _refusal(strangers: Sequence[FoundPartition]) -> str:
+    places = ", ".join(sorted({str(one.log_dir.path) for one in strangers}))
+    return (
+        f"{places} has partitions of topics that {JOURNAL} does not know ({_names(strangers)}), written by another "
+        "broker such as Apache Kafka, or before the journal was lost. Nothing was changed. Start once with "
+        "kclient.adopt.topics=true to take them over and keep all their records, or choose other log.dirs"
+    )
+
+
+def _names(strangers: Iterable[FoundPartition]) -> str:
+    names = sorted({one.topic_partition.topic for one in strangers})
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -8,8 +8,8 @@ import socket
 import threading
 import weakref
 from collections.abc import Sequence
-from os import register_at_fork
 
+from kclient._accel.forks import in_forked_children
 from kclient._accel.readiness import EVENT_READ, DefaultSelector
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
@@ -85,14 +85,15 @@ class Acceptor:
             selector.register(self._wake_receiver, EVENT_READ, None)
             for listener in self._listeners:
                 selector.register(listener, EVENT_READ, listener)
+            numbers = {listener: number for number, listener in enumerate(self._listeners)}
             while not self._stop.is_set():
                 for key, _ in selector.select():
                     if key.data is not None:
-                        self._accept_from(key.data)
+                        self._accept_from(key.data, numbers[key.data])
         finally:
             selector.close()
 
-    def _accept_from(self, listener: socket.socket) -> None:
+    def _accept_from(self, listener: socket.socket, number: int) -> None:
         for _ in range(_BURST):
             try:
                 sock, address = listener.accept()
@@ -106,9 +107,9 @@ class Acceptor:
                     self._stop.wait(_PAUSE_S)
                     return
                 continue  # the peer gave up between its arrival and now
-            self._deal_out(sock, address[0])
+            self._deal_out(sock, address[0], number)
 
-    def _deal_out(self, sock: socket.socket, host: str) -> None:
+    def _deal_out(self, sock: socket.socket, host: str, listener: int) -> None:
         forbidding = self._quotas.acquire(host)
         if forbidding is not None:
             self._warn(forbidding, f"Refused a connection from {host}: {forbidding} is reached")
@@ -121,7 +122,7 @@ class Acceptor:
             self._quotas.release(host)
             sock.close()
             return
-        next(self._next_processor).accept(sock, host)
+        next(self._next_processor).accept(sock, host, listener)
 
     def _warn(self, cause: str, message: str) -> None:
         self._warnings.warn(cause, message, self._time.monotonic_ms())
@@ -134,4 +135,4 @@ def _close_in_child() -> None:
         acceptor.close_sockets()
 
 
-register_at_fork(after_in_child=_close_in_child)
+in_forked_children(_close_in_child)

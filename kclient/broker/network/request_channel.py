@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 import attrs
 
+from kclient.network.send import FileRegion
 from kclient.network.transport import Buffer
 
 
@@ -27,7 +28,7 @@ class Response:
 
     connection_id: str
     action: ResponseAction
-    buffers: Sequence[Buffer] = ()
+    buffers: Sequence[Buffer | FileRegion] = ()
 
 
 @attrs.define(eq=False)
@@ -36,6 +37,8 @@ class Request:
 
     connection_id: str
     client_host: str
+    listener: int
+    """Number of the listener that the client came to."""
     frame: memoryview
     reply: Callable[[Response], None]
 
@@ -43,30 +46,19 @@ class Request:
 class RequestChannel:
     """A bounded queue of requests. Thread-safe.
 
-    `capacity` bounds the requests that no handler has taken; `max_bytes` (negative: no bound) the frames that
-    are queued or being handled, so that many clients with big requests cannot fill the memory.
+    `capacity` bounds the requests that no handler has taken.
     """
 
-    __slots__ = ("_bytes", "_lock", "_max_bytes", "_places", "_queue")
+    __slots__ = ("_places", "_queue")
 
-    def __init__(self, capacity: int, max_bytes: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self._queue: SimpleQueue[Request | None] = SimpleQueue()
         self._places = threading.Semaphore(capacity)
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._bytes = 0
-
-    @property
-    def over_memory(self) -> bool:
-        """True while nothing more should be read from any connection."""
-        return 0 <= self._max_bytes <= self._bytes
 
     def put(self, request: Request, timeout_s: float) -> bool:
         """Queue `request`; False if there was no place for it within `timeout_s`."""
         if not self._places.acquire(timeout=timeout_s):
             return False
-        with self._lock:
-            self._bytes += len(request.frame)
         self._queue.put(request)
         return True
 
@@ -76,11 +68,6 @@ class RequestChannel:
         if request is not None:
             self._places.release()
         return request
-
-    def release(self, size: int) -> None:
-        """A frame of `size` bytes is no longer needed."""
-        with self._lock:
-            self._bytes -= size
 
     def end_handlers(self, count: int) -> None:
         """Tell `count` handlers to end once they come to the end of the queue."""

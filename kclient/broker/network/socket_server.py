@@ -11,6 +11,7 @@ from kclient.broker.network.acceptor import Acceptor
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
+from kclient.broker.network.request_memory import RequestMemory
 from kclient.errors import ConfigError
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.utils.log_context import LogContext
@@ -43,6 +44,8 @@ class NetworkSettings:
     connections_max_idle_ms: int
     send_buffer_bytes: int
     receive_buffer_bytes: int
+    descriptors: int
+    """Most connections for which the process has descriptors."""
 
 
 class SocketServer:
@@ -52,8 +55,11 @@ class SocketServer:
     """
 
     def __init__(self, settings: NetworkSettings, time: Time, log_context: LogContext) -> None:
-        self.request_channel = RequestChannel(settings.queued_max_requests, settings.queued_max_request_bytes)
-        self.quotas = ConnectionQuotas(settings.max_connections, settings.max_connections_per_ip)
+        self.request_channel = RequestChannel(settings.queued_max_requests)
+        self.request_memory = RequestMemory(settings.queued_max_request_bytes)
+        self.quotas = ConnectionQuotas(
+            settings.max_connections, settings.max_connections_per_ip, settings.descriptors
+        )
         sockets: list[socket.socket] = []
         try:
             sockets.extend(_bind(listener, settings.backlog) for listener in settings.listeners)
@@ -70,6 +76,7 @@ class SocketServer:
             Processor(
                 number,
                 request_channel=self.request_channel,
+                request_memory=self.request_memory,
                 quotas=self.quotas,
                 channel_builder=PlaintextChannelBuilder(),
                 max_request_bytes=settings.max_request_bytes,

@@ -21,6 +21,11 @@ class ProduceOutcome:
     log_start_offset: int = -1
     last_offset: int = -1
 
+    def fail(self, error: KafkaError) -> None:
+        """It has turned out that the records are not there as they should be."""
+        self.error = error
+        self.base_offset = self.log_append_time_ms = self.log_start_offset = -1
+
 
 class DelayedProduce(DelayedOperation):
     """Completes when the high watermark of every partition has passed what was appended to it."""

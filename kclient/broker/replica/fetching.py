@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaError
@@ -39,7 +40,7 @@ class PartitionFetched:
 
     tp: TopicPartition
     error: KafkaError | None = None
-    records: Buffer = b""
+    records: Buffer | RecordSlice = b""
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET

@@ -56,22 +56,38 @@ class Partition:
         """The first offset that can be read."""
         return self._log.log_start_offset
 
-    def append(self, records: Buffer, origin: AppendOrigin, required_acks: int) -> LogAppendInfo:
-        """Append batches. Raises NotEnoughReplicasError and what `UnifiedLog.append_as_leader` raises."""
+    def append(
+        self, records: Buffer, origin: AppendOrigin, required_acks: int, *, wait: bool = True
+    ) -> LogAppendInfo:
+        """Append batches, as `UnifiedLog.append_as_leader` does.
+
+        Raises NotEnoughReplicasError and what that raises.
+        """
         if required_acks == -1 and self._log.config.min_insync_replicas > 1:
             raise NotEnoughReplicasError(
                 f"{self.tp.topic} has min.insync.replicas {self._log.config.min_insync_replicas}, but one replica"
             )
-        info = self._log.append_as_leader(records, self.leader_epoch, origin=origin)
+        info = self._log.append_as_leader(records, self.leader_epoch, origin=origin, wait=wait)
         with self._counter_lock:
             self.appended_bytes += info.size_bytes
         return info
 
     def read(
-        self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_batch: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        *,
+        min_one_batch: bool,
+        inline_bytes: int | None = None,
     ) -> FetchDataInfo:
-        """Read batches from `offset` on. Raises OffsetOutOfRangeError, KafkaStorageError and CorruptRecordError."""
-        return self._log.read(offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+        """Read batches from `offset` on, as `UnifiedLog.read` does.
+
+        Raises OffsetOutOfRangeError, KafkaStorageError and CorruptRecordError.
+        """
+        return self._log.read(
+            offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch, inline_bytes=inline_bytes
+        )
 
     def readable_end(self, isolation: FetchIsolation) -> int:
         """The offset at which reading with this isolation ends."""

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.producer_state import AppendOrigin
+from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.purgatory import DelayedOperationPurgatory
 from kclient.broker.replica.delayed_fetch import DelayedFetch
 from kclient.broker.replica.delayed_produce import DelayedProduce, ProduceOutcome
+from kclient.broker.replica.durable_produce import when_durable
 from kclient.broker.replica.fetching import FetchParams, PartitionFetch, PartitionFetched
 from kclient.broker.replica.partition import Partition
 from kclient.common.topic_partition import TopicPartition
@@ -28,6 +30,8 @@ from kclient.utils.time import Time
 
 _NO_EPOCH = -1
 _BATCH_PREFIX = 12  # base offset, and the length of what follows it
+_INLINE_BYTES = 64 * 1024  # of one answer that are read at once, which is quicker for little
+_LEAST_SLICE_BYTES = 1024  # what an encoder rather copies
 
 
 class ReplicaManager:
@@ -43,6 +47,7 @@ class ReplicaManager:
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
         self._partitions: dict[TopicPartition, Partition] = {}
+        self._offline: dict[TopicPartition, str] = {}
         self._produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory(
             "produce", time
         )
@@ -50,19 +55,30 @@ class ReplicaManager:
             "fetch", time
         )
 
-    def make_leader(self, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Partition:
-        """Lead `tp`, whose log is made if it is not there. Raises KafkaStorageError."""
+    def choose_directories(self, count: int) -> list[Uuid]:
+        """The log directories for `count` new partitions. Raises KafkaStorageError."""
+        return self.log_manager.choose_directories(count)
+
+    def make_leader(
+        self, tp: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None = None
+    ) -> Partition:
+        """Lead `tp`, whose log is made in `directory_id` if it is not there. Raises KafkaStorageError."""
         with self._lock:
             partition = self._partitions.get(tp)
             if partition is None:
-                partition = Partition(self.log_manager.get_or_create_log(tp, topic_id, config), topic_id)
-                self._partitions[tp] = partition
+                log = self.log_manager.get_or_create_log(tp, topic_id, config, directory_id)
+                partition = self._partitions[tp] = Partition(log, topic_id)
             return partition
+
+    def set_offline(self, tp: TopicPartition, why: str) -> None:
+        """Answer all requests for `tp` with KafkaStorageError: it has a log, which cannot be reached."""
+        self._offline[tp] = why
 
     def delete_partition(self, tp: TopicPartition) -> None:
         """Lead `tp` no more and delete its log. Requests that wait for it are answered with an error."""
         with self._lock:
             self._partitions.pop(tp, None)
+            self._offline.pop(tp, None)
             if self.log_manager.get_log(tp) is not None:
                 self.log_manager.delete_log(tp)
         self._changed(tp)
@@ -74,9 +90,12 @@ class ReplicaManager:
             partition.update_config(config)
 
     def partition(self, tp: TopicPartition) -> Partition:
-        """The partition. Raises UnknownTopicOrPartitionError."""
+        """The partition. Raises UnknownTopicOrPartitionError, and KafkaStorageError if its directory is missing."""
         partition = self._partitions.get(tp)
         if partition is None:
+            why = self._offline.get(tp)
+            if why is not None:
+                raise KafkaStorageError(f"{tp} is offline: {why}")
             raise UnknownTopicOrPartitionError(f"This broker does not host {tp}")
         return partition
 
@@ -97,7 +116,22 @@ class ReplicaManager:
         outcomes: dict[TopicPartition, ProduceOutcome] = {}
         by_partition: dict[Partition, ProduceOutcome] = {}
         for tp, records in entries.items():
-            outcomes[tp] = self._append_one(tp, records, required_acks, origin, by_partition)
+            outcomes[tp] = self._append_one(tp, records, required_acks, origin, by_partition, wait=False)
+
+        def acknowledge() -> None:
+            self._acknowledge(outcomes, by_partition, required_acks, timeout_ms, answer)
+
+        # The calling thread goes on: a handler that waited for a disk would keep others' requests waiting.
+        when_durable(by_partition, self._log, acknowledge)
+
+    def _acknowledge(
+        self,
+        outcomes: Mapping[TopicPartition, ProduceOutcome],
+        by_partition: Mapping[Partition, ProduceOutcome],
+        required_acks: int,
+        timeout_ms: int,
+        answer: Callable[[Mapping[TopicPartition, ProduceOutcome]], None],
+    ) -> None:
         pending = required_acks == -1 and any(
             outcome.error is None and partition.high_watermark <= outcome.last_offset
             for partition, outcome in by_partition.items()
@@ -119,7 +153,7 @@ class ReplicaManager:
 
         May be called with a group's lock held: fetches that wait for the records take no such lock.
         """
-        outcome = self._append_one(tp, records, -1, AppendOrigin.COORDINATOR, {})
+        outcome = self._append_one(tp, records, -1, AppendOrigin.COORDINATOR, {}, wait=True)
         if outcome.error is None:
             self._changed(tp)
         return outcome
@@ -190,10 +224,12 @@ class ReplicaManager:
         required_acks: int,
         origin: AppendOrigin,
         by_partition: dict[Partition, ProduceOutcome],
+        *,
+        wait: bool,
     ) -> ProduceOutcome:
         try:
             partition = self.partition(tp)
-            info = partition.append(records, origin, required_acks)
+            info = partition.append(records, origin, required_acks, wait=wait)
         except KafkaError as error:
             if isinstance(error, KafkaStorageError):
                 self._log.error("Appending to %s failed: %s", tp, error)
@@ -212,10 +248,19 @@ class ReplicaManager:
         # The first partition that has anything gives at least one batch, however big: a consumer whose limits
         # are smaller than a batch must still get past it (KIP-74).
         min_one_batch = True
+        inline = _INLINE_BYTES
         results = []
         for fetch in fetches:
-            result = self._read_one(params, fetch, max(min(fetch.max_bytes, remaining), 0), min_one_batch)
+            result = self._read_one(
+                params,
+                fetch,
+                max(min(fetch.max_bytes, remaining), 0),
+                min_one_batch,
+                max(inline, _LEAST_SLICE_BYTES),
+            )
             size = len(result.records)
+            if not isinstance(result.records, RecordSlice):
+                inline -= size
             if size:
                 min_one_batch = False
                 remaining -= size
@@ -223,7 +268,12 @@ class ReplicaManager:
         return results
 
     def _read_one(
-        self, params: FetchParams, fetch: PartitionFetch, max_bytes: int, min_one_batch: bool
+        self,
+        params: FetchParams,
+        fetch: PartitionFetch,
+        max_bytes: int,
+        min_one_batch: bool,
+        inline_bytes: int,
     ) -> PartitionFetched:
         partition: Partition | None = None
         try:
@@ -232,7 +282,13 @@ class ReplicaManager:
             diverging = _divergence(partition, fetch)
             if diverging is not None:
                 return self._watermarks(PartitionFetched(fetch.tp, diverging_epoch=diverging), partition)
-            info = partition.read(fetch.offset, max_bytes, params.isolation, min_one_batch=min_one_batch)
+            info = partition.read(
+                fetch.offset,
+                max_bytes,
+                params.isolation,
+                min_one_batch=min_one_batch,
+                inline_bytes=inline_bytes,
+            )
         except OffsetOutOfRangeError as error:
             result = PartitionFetched(fetch.tp, error)
             # Consumers look at the bounds to decide where to go on.
@@ -265,7 +321,9 @@ class ReplicaManager:
         return result
 
 
-def _is_first_batch_cut(records: Buffer) -> bool:
+def _is_first_batch_cut(records: Buffer | RecordSlice) -> bool:
+    if isinstance(records, RecordSlice):
+        return len(records) < records.first_batch_size
     return len(records) < _BATCH_PREFIX or len(records) < _BATCH_PREFIX + int.from_bytes(
         records[8:_BATCH_PREFIX], "big"
     )

@@ -135,6 +135,7 @@ def build_consumer(
     processor = EventProcessor(
         subscriptions=subscriptions,
         metadata=metadata,
+        buffer=buffer,
         offsets=offsets,
         topics=topics,
         membership=membership,
@@ -221,10 +222,10 @@ def _build_group(
     commits = CommitManager(
         group_id,
         config.group_instance_id,
+        metadata=metadata,
         finder=finder,
         membership=membership,
         sender=sender,
-        subscriptions=subscriptions,
         backoff=backoff,
         log_context=log_context,
     )

@@ -12,7 +12,7 @@ from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.events import (
     AnyEvent,
-    CommitEvent,
+    FinishCommitsEvent,
     LeaveGroupEvent,
     RebalanceCallback,
     RebalanceKind,
@@ -43,7 +43,7 @@ class BlockingCalls:
         if core.wakeup.pending:
             core.wakeup.raise_if_pending()
         if core.busy:
-            core.tell_commits()
+            core.commits.tell()
             self._run_callbacks()
             core.mailbox.raise_error()
         core.metadata.raise_any_error()
@@ -114,44 +114,55 @@ class BlockingCalls:
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, timer: Timer) -> None:
         """Commit `offsets`, or for None all positions, and wait until that is done."""
-        core = self._core
-        event = CommitEvent(timer.deadline_ms, core.consumed() if offsets is None else offsets, True)
-        core.submit(event)
+        commits = self._core.commits
+        event = commits.commit(offsets, timer.deadline_ms)
         try:
             self.wait(event, timer, "The offsets were not committed")
         finally:
-            core.tell_commits()  # commits made before this one are through as well
-        core.committed(event.offsets)
+            commits.tell()  # commits made before this one are through as well
+        commits.committed(event.offsets)
 
     def commit_in_background(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, on_commit: OnCommit | None
     ) -> None:
         """Commit `offsets`, or for None all positions, once and without waiting."""
-        core = self._core
-        core.tell_commits()
-        chosen = core.consumed() if offsets is None else offsets
-        core.commit_in_background(
-            CommitEvent(self.timer(None).deadline_ms, chosen, False), on_commit, automatic=False
-        )
+        commits = self._core.commits
+        commits.tell()
+        commits.commit_in_background(offsets, on_commit)
 
-    def _commit_what_is_processed(self, timer: Timer) -> None:
+    def _commit_positions(self, timer: Timer) -> None:
         core = self._core
-        if not core.config.enable_auto_commit or core.subscriptions.has_nothing():
+        if not core.commits.automatic or not core.commits.positions():
             return
-        event = core.auto_commit_event(timer.deadline_ms, retry=True)
-        if not event.offsets:
-            return
-        core.submit(event)
+        event = core.commits.commit(None, timer.deadline_ms, automatic=True)
         try:
             event.future.result(timer.remaining_ms() / 1000)
-            core.committed(event.offsets)
+            core.commits.committed(event.offsets)
         except KafkaError as error:
             log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
 
+    def _finish_commits(self, timer: Timer) -> None:
+        """Wait until nothing that was asked for is under way and tell of it; then also for what callbacks ask for."""
+        commits = self._core.commits
+        finished = 0
+        for _ in range(2):  # no more, for a callback may commit again whenever it is called
+            if commits.asked == finished:
+                return
+            finished = commits.asked
+            event = FinishCommitsEvent(timer.deadline_ms)
+            self._core.submit(event)
+            try:
+                event.future.result((timer.remaining_ms() + _GRACE_MS) / 1000)
+            except KafkaError as error:
+                log.info(
+                    "[Consumer clientId=%s] Commits are under way still: %s", self._core.client_id, error
+                )
+            commits.tell()
+
     def unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
-        """Give up what is held and leave the group."""
+        """Give up what is held and leave the group, after the commits that were asked for."""
         core = self._core
-        self._commit_what_is_processed(timer)
+        self._commit_positions(timer)
         try:
             held = core.subscriptions.assigned_partitions()
             membership = core.membership
@@ -159,13 +170,20 @@ class BlockingCalls:
                 lost = membership.generation_for_commit() is None and not membership.rebalancing
                 self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
         finally:
-            core.unsubscribe()
-            event = LeaveGroupEvent(timer.deadline_ms, reason)
-            core.submit(event)
             try:
-                event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
-            except KafkaError as error:
-                log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
+                self._finish_commits(timer)
+            finally:
+                self._leave(timer, reason)
+
+    def _leave(self, timer: Timer, reason: str) -> None:
+        core = self._core
+        core.unsubscribe()
+        event = LeaveGroupEvent(timer.deadline_ms, reason)
+        core.submit(event)
+        try:
+            event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
+        except KafkaError as error:
+            log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
 
     # Rebalancing, and waiting.
 

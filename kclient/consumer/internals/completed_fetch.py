@@ -127,15 +127,18 @@ class CompletedFetch:
     """What one fetch brought for one partition.
 
     Made by the I/O thread, which reads no more than batch headers, and afterwards used by the application's thread
-    alone. It holds a slice of the whole answer's buffer, which lives as long as any partition's slice of it.
+    alone. It holds a slice of the whole answer's buffer, which lives as long as any partition's slice of it, until
+    `detach`.
     """
 
     __slots__ = (
         "_chunk",
         "_data",
+        "_detached",
         "_reader",
         "_settings",
         "aborted",
+        "discarded",
         "end_offset",
         "error",
         "fetch_offset",
@@ -155,7 +158,10 @@ class CompletedFetch:
         self.aborted = aborted
         self.end_offset = end_of_batches(data)
         self.error: KafkaError | None = None
+        self.discarded = False
+        """True if nothing of it may be handed out any more, even by who holds it still."""
         self._data = data
+        self._detached = False
         self._settings = settings
         self._reader: RecordReader | None = None
         self._chunk: AnyChunk | None = None
@@ -241,6 +247,15 @@ class CompletedFetch:
         self._chunk = None
         self.error = None
         self._reader = reader
+
+    def detach(self) -> None:
+        """Let go of the answer's buffer, by a copy of what is this partition's; what was decoded is decoded again."""
+        if self._detached:
+            return
+        self._data = memoryview(bytes(self._data))
+        if self._reader is not None:
+            self._reopen()
+        self._detached = True
 
     def finish_chunk(self) -> None:
         """The chunk was handed out to its end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kclient._accel import hand_over
@@ -11,6 +11,7 @@ from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.committer import Committer
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.events import (
     AnyEvent,
@@ -23,7 +24,7 @@ from kclient.consumer.internals.events import (
 )
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import ColumnPortion, FetchCollector, Portion
-from kclient.consumer.internals.mailbox import FinishedCommit, Mailbox, OnCommit
+from kclient.consumer.internals.mailbox import Mailbox
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
@@ -32,20 +33,17 @@ from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
-from kclient.errors import InvalidGroupIdError, KafkaError, RetriableCommitFailedError
-from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.errors import InvalidGroupIdError
+from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
-
-Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-
-_AUTOMATIC_COMMIT = "the automatic commit"  # the cause of a warning that may repeat
 
 
 class ConsumerCore:
     """Polling, committing and rebalancing as steps that never wait. Used by one thread at a time.
 
-    Auto-commit follows one rule: what a call of poll() returned counts as processed when the next one begins.
-    `_before_last_poll` holds the positions that the last hand-out moved, as they were before it.
+    Commits follow one rule: they say the positions. So what a call of poll() returned is committed when the next one
+    begins, or when the consumer is closed; not if it is taken back, as what the application did not get is, or did not
+    get done with. `_before_last_poll` holds the positions that the last hand-out moved, as they were before it.
     """
 
     def __init__(
@@ -77,10 +75,20 @@ class ConsumerCore:
         self.collector = FetchCollector(buffer, subscriptions, log_context)
         self.wakeup = WakeupTrigger(buffer, lambda deliver: network.submit(WakeupEvent(0, deliver)))
         self.listener: ConsumerRebalanceListener | None = None
+        self.commits = Committer(
+            config=config,
+            subscriptions=subscriptions,
+            membership=membership,
+            mailbox=mailbox,
+            submit=self.submit,
+            topic_id=metadata.topic_id,
+            interceptors=interceptors,
+            metrics=metrics,
+            time=time,
+            log_context=log_context,
+        )
         self._interceptors = interceptors
         self._log = log_context.logger(__name__)
-        self._warning = RepeatedWarning(self._log)
-        self._auto_commit_ms = time.monotonic_ms() + config.auto_commit_interval_ms
         self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
         self._posts_read = 0  # all that was posted before was found and dealt with
         self._revoking: tuple[RebalanceCallback, CommitEvent | None] | None = None
@@ -109,8 +117,9 @@ class ConsumerCore:
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Read exactly `partitions`, without a group's help."""
-        self.auto_commit_now()
-        if self.subscriptions.assign_from_user(partitions):
+        if self.commits.automatic:
+            self.commits.auto_commit_now()
+        if self.subscriptions.assign_from_user(partitions, self.metadata.topic_id):
             self.buffer.retain(frozenset(partitions))
             self.submit(SubscriptionChangedEvent(0))
 
@@ -152,8 +161,8 @@ class ConsumerCore:
         if membership is not None:
             if membership.polled(now_ms):
                 self.network.wakeup()
-            if now_ms >= self._auto_commit_ms and self.config.enable_auto_commit:
-                self.auto_commit_now()
+            if now_ms >= self.commits.next_auto_ms:
+                self.commits.auto_commit(now_ms)
 
     def collect(self) -> list[Portion]:
         """Decode what can be handed out; nothing while partitions are being revoked."""
@@ -217,21 +226,27 @@ class ConsumerCore:
         return moved
 
     def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
-        """The next record of `portion`, with the position moved past it; None if it must not be handed out."""
+        """The next record of `portion`, as interceptors return it, with the position moved past it.
+
+        None if there is none that they let through, or it must not be handed out.
+        """
         chunk = portion.chunk
-        if not chunk.left:
-            return None
-        record, offset, epoch = chunk.take_one()
-        if not self.collector.advance(chunk, 1, offset, epoch, self._before_last_poll):
-            return None
-        if self._interceptors:
-            self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))
-        if self.buffer.room_made:
-            self._refill()
-        return record
+        given: ConsumerRecord[Any, Any] | None = None
+        while given is None and chunk.left:
+            record, offset, epoch = chunk.take_one()
+            if not self.collector.advance(chunk, 1, offset, epoch, self._before_last_poll):
+                return None
+            given = record
+            if self._interceptors:
+                given = next(
+                    iter(self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))), None
+                )
+            if self.buffer.room_made:
+                self._refill()
+        return given
 
     def take_back(self) -> None:
-        """Undo what was handed out since `begin_poll`: the records did not reach the application."""
+        """Undo what was handed out since `begin_poll`: the application did not get it, or did not get done with it."""
         for tp, before in list(self._before_last_poll.items()):
             self.collector.take_back(tp, before)
             self._before_last_poll.pop(tp, None)
@@ -280,25 +295,24 @@ class ConsumerCore:
         return callback, callback.kind
 
     def _commit_before_revocation(self) -> CommitEvent | None:
-        if not self.config.enable_auto_commit:
+        if not self.commits.automatic:
             return None
         timeout_ms = min(self.config.default_api_timeout_ms, self.config.max_poll_interval_ms)
-        event = self.auto_commit_event(self.time.monotonic_ms() + timeout_ms, retry=True)
+        event = self.commits.commit(None, self.time.monotonic_ms() + timeout_ms, automatic=True)
         event.future.add_done_callback(lambda _: self.buffer.wakeup())
-        self.submit(event)
         return event
 
     def take_assignment(self, callback: RebalanceCallback) -> frozenset[TopicPartition]:
         """Before the listener hears of an assignment: take it. Returns the partitions that are new."""
         held = self.subscriptions.assigned_partitions()
-        self.subscriptions.assign_from_group(callback.partitions)
+        self.subscriptions.assign_from_group(callback.partitions, self.metadata.topic_id)
         self.buffer.retain(callback.partitions)
         return callback.partitions - held
 
     def drop_assignment(self, callback: RebalanceCallback) -> None:
         """After the listener has heard that partitions go: let go of them."""
         held = self.subscriptions.assigned_partitions()
-        self.subscriptions.assign_from_group(held - callback.partitions)
+        self.subscriptions.assign_from_group(held - callback.partitions, self.metadata.topic_id)
         self.buffer.retain(held - callback.partitions)
 
     def finish_callback(self, callback: RebalanceCallback) -> None:
@@ -307,68 +321,6 @@ class ConsumerCore:
             self.subscriptions.assignment_told()
         self.mailbox.finish_callback(callback)
         self.submit(CallbackDoneEvent(0, callback))
-
-    # Committing.
-
-    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions of all partitions: everything that was handed out."""
-        return self.subscriptions.all_consumed()
-
-    def auto_commit_event(self, deadline_ms: int, *, retry: bool) -> CommitEvent:
-        """A commit of what was handed out by polls before the last one."""
-        offsets = self.consumed()
-        for tp, position in self._before_last_poll.items():
-            if tp in offsets:
-                offsets[tp] = OffsetAndMetadata(position.offset, "", position.offset_epoch)
-        return CommitEvent(deadline_ms, offsets, retry)
-
-    def auto_commit_now(self) -> None:
-        """Commit in the background, if commits are automatic."""
-        if not self.config.enable_auto_commit:
-            return
-        now_ms = self.time.monotonic_ms()
-        self._auto_commit_ms = now_ms + self.config.auto_commit_interval_ms
-        event = self.auto_commit_event(now_ms + self.config.default_api_timeout_ms, retry=False)
-        if event.offsets:
-            self.commit_in_background(event, None, automatic=True)
-
-    def commit_in_background(
-        self, event: CommitEvent, on_commit: OnCommit | None, *, automatic: bool
-    ) -> None:
-        """Commit; the outcome is told by `tell_commits`."""
-        mailbox = self.mailbox
-
-        def finished(_: object) -> None:
-            error = event.future.exception()
-            known = error if error is None or isinstance(error, KafkaError) else KafkaError(str(error))
-            mailbox.post_commit(FinishedCommit(event.offsets, known, on_commit, automatic))
-
-        event.future.add_done_callback(finished)
-        self.submit(event)
-
-    def tell_commits(self) -> None:
-        """Call the callbacks of the commits that are through. An error of a callback is raised."""
-        while (commit := self.mailbox.next_commit()) is not None:
-            if commit.error is None:
-                self._warning.clear(_AUTOMATIC_COMMIT)
-                self.committed(commit.offsets)
-            elif commit.automatic:
-                now_ms = self.time.monotonic_ms()
-                self._warning.warn(_AUTOMATIC_COMMIT, f"The automatic commit failed: {commit.error}", now_ms)
-                if isinstance(commit.error, RetriableCommitFailedError):
-                    soon_ms = now_ms + self.config.retry_backoff_ms
-                    self._auto_commit_ms = min(self._auto_commit_ms, soon_ms)
-            if commit.on_commit is not None:
-                commit.on_commit(commit.offsets, commit.error)
-
-    def committed(self, offsets: Offsets) -> None:
-        """`offsets` were committed: count it and tell the interceptors."""
-        self.metrics.committed()
-        for interceptor in self._interceptors:
-            try:
-                interceptor.on_commit(offsets)
-            except Exception:
-                self._log.exception("The interceptor %r failed", interceptor)
 
     # Positions.
 

@@ -13,6 +13,7 @@ from kclient.consumer.internals.events import (
     CallbackDoneEvent,
     CommitEvent,
     FetchCommittedEvent,
+    FinishCommitsEvent,
     LeaveGroupEvent,
     ListOffsetsEvent,
     RejoinEvent,
@@ -20,11 +21,12 @@ from kclient.consumer.internals.events import (
     TopicMetadataEvent,
     WakeupEvent,
 )
+from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
-from kclient.errors import IllegalStateError
+from kclient.errors import IllegalStateError, KafkaError
 
 
 class EventProcessor:
@@ -35,6 +37,7 @@ class EventProcessor:
         *,
         subscriptions: SubscriptionState,
         metadata: ConsumerMetadata,
+        buffer: FetchBuffer,
         offsets: OffsetFetcher,
         topics: TopicMetadataManager,
         membership: Membership | None,
@@ -42,6 +45,7 @@ class EventProcessor:
     ) -> None:
         self._subscriptions = subscriptions
         self._metadata = metadata
+        self._buffer = buffer
         self._offsets = offsets
         self._topics = topics
         self._membership = membership
@@ -50,6 +54,7 @@ class EventProcessor:
             CallbackDoneEvent: self._callback_done,
             CommitEvent: self._commit,
             FetchCommittedEvent: self._fetch_committed,
+            FinishCommitsEvent: self._finish_commits,
             LeaveGroupEvent: self._leave,
             ListOffsetsEvent: self._list_offsets,
             RejoinEvent: self._rejoin,
@@ -62,9 +67,14 @@ class EventProcessor:
         """Carry `event` out, or set it going; its future is completed in either case, sooner or later."""
         try:
             self._handlers[type(event)](event, now_ms)
-        except Exception as error:
+        except BaseException as error:
             event.future.fail(error)
             raise
+
+    def end(self, error: KafkaError) -> None:
+        """Nothing more happens on the I/O thread: fail what is under way with `error`."""
+        if self._commits is not None:
+            self._commits.end(error)
 
     def metadata_updated(self, cluster: Cluster) -> None:
         """Take over what new metadata means for the subscription, the positions and the membership."""
@@ -72,6 +82,8 @@ class EventProcessor:
             internal = cluster.internal_topics if self._metadata.exclude_internal_topics else frozenset()
             topics = (topic for topic in cluster.topics if self._subscriptions.matches(topic))
             self._subscriptions.subscribe_from_pattern(topic for topic in topics if topic not in internal)
+        for tp in self._subscriptions.follow_topics(self._metadata.topic_id):
+            self._buffer.discard(tp)
         self._subscriptions.update_leaders(self._metadata.leader_and_epoch, self._offsets.can_validate)
         self._offsets.metadata_updated()
         if self._membership is not None:
@@ -104,6 +116,11 @@ class EventProcessor:
 
     def _commit(self, event: CommitEvent, now_ms: int) -> None:  # noqa: ARG002
         self._need_commits().commit(event)
+
+    def _finish_commits(self, event: FinishCommitsEvent, now_ms: int) -> None:  # noqa: ARG002
+        if self._membership is not None:
+            self._membership.stop_joining()
+        self._need_commits().finish(event)
 
     def _fetch_committed(self, event: FetchCommittedEvent, now_ms: int) -> None:  # noqa: ARG002
         self._need_commits().fetch(event)

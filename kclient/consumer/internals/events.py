@@ -11,6 +11,8 @@ import attrs
 
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.utils.futures import CompletableFuture
 
 T = TypeVar("T")
@@ -29,10 +31,41 @@ class ApplicationEvent(Generic[T]):
 
 @attrs.define(eq=False)
 class CommitEvent(ApplicationEvent[Mapping[TopicPartition, OffsetAndMetadata]]):
-    """Commit `offsets`; with `retry` until the deadline, else once."""
+    """Commit `offsets` as the member of one `generation`; with `retry` until the deadline, else once.
+
+    Both are those of the moment at which the commit is asked for, whatever becomes of the member until it is sent.
+    The application's thread may add newer offsets until the I/O thread seals it.
+    """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    generation: Generation
     retry: bool
+    automatic: bool = False
+    topic_ids: Mapping[TopicPartition, Uuid] = attrs.field(factory=dict)
+    """The topics that the offsets belong to, as far as they are known."""
+    _sealed: bool = attrs.field(default=False, init=False)
+    # Reentrant: a signal handler may commit in a thread that is in here.
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
+
+    def add(self, newer: CommitEvent) -> bool:
+        """Commit what `newer` has along with it; False if it is too late for that, or another generation's."""
+        with self._lock:
+            if self._sealed or self.future.done() or newer.generation != self.generation:
+                return False
+            self.offsets = {**self.offsets, **newer.offsets}
+            self.topic_ids = {**self.topic_ids, **newer.topic_ids}
+            self.automatic |= newer.automatic
+            return True
+
+    def seal(self) -> None:
+        """Let nothing be added any more: a request is made of it, or it has failed."""
+        with self._lock:
+            self._sealed = True
+
+
+@attrs.define(eq=False)
+class FinishCommitsEvent(ApplicationEvent[None]):
+    """Wait for the commits that were asked for before; at the deadline those that are not through fail."""
 
 
 @attrs.define(eq=False)

@@ -100,6 +100,12 @@ class FetchBuffer:
             chain = self._chains.get(tp)
             return chain[0] if chain else None
 
+    def detach(self, tp: TopicPartition) -> None:
+        """`tp` is not read for now: let go of the answers that its data came with."""
+        with self._lock:
+            for fetch in self._chains.get(tp, ()):
+                fetch.detach()
+
     def pop(self, fetch: CompletedFetch) -> None:
         """`fetch` is used up; its partition goes behind the others. Nothing happens if it was discarded already."""
         with self._lock:
@@ -129,7 +135,9 @@ class FetchBuffer:
                 return
             self.room_made = True
             self._torn = True
-            self._bytes -= sum(fetch.size for fetch in self._chains.pop(tp))
+            for fetch in self._chains.pop(tp):
+                fetch.discarded = True
+                self._bytes -= fetch.size
             self._turns.remove(tp)
             self.occupied[0] = bool(self._chains)
             self._torn = False

@@ -144,7 +144,8 @@ class FetchCollector:
         undo: dict[TopicPartition, FetchPosition] | None = None,
     ) -> bool:
         """Move the position past the next `count` records of `chunk`, to `offset`; as `hand_out`."""
-        if not self._subscriptions.advance(chunk.fetch.tp, chunk.position, offset, epoch, undo):
+        fetch = chunk.fetch
+        if fetch.discarded or not self._subscriptions.advance(fetch.tp, chunk.position, offset, epoch, undo):
             return False
         chunk.skip(count, offset)
         if not chunk.left:
@@ -167,6 +168,7 @@ class FetchCollector:
                 self._buffer.discard(tp)
                 return None
             if not readable:
+                self._buffer.detach(tp)
                 return None
             chunk = decode(fetch, *args, **kwargs)
             if chunk is None:

@@ -24,9 +24,11 @@ from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.partition_state import FetchPosition
 from kclient.consumer.internals.request_manager import NEVER, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.internals.too_large import TooLargeAnswers
 from kclient.errors import (
     Errors,
     FetchSessionTopicIdError,
+    InvalidReceiveError,
     KafkaError,
     OffsetOutOfRangeError,
     TopicAuthorizationError,
@@ -72,6 +74,7 @@ class _Flight:
     useful: bool
     epoch: int = INITIAL_EPOCH
     """Of a follower, in its session."""
+    max_wait_ms: int = 0
     correlation_id: int = -1
     follower: _Flight | None = None
     template: FetchTemplate | None = None
@@ -115,6 +118,7 @@ class Fetcher:
         self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
         self._retry_ms: dict[TopicPartition, int] = {}
         self._held_since_ms: dict[int, int] = {}  # by node id
+        self._too_large = TooLargeAnswers()
 
     def poll(self, now_ms: int) -> int:
         """Send a fetch to each broker that can take one and has something to give, and prepare the next one."""
@@ -191,7 +195,8 @@ class Fetcher:
         return replica
 
     def _wanted(self, tp: TopicPartition, position: FetchPosition, offset: int) -> WantedPartition:
-        topic_id = self._metadata.topic_id(tp.topic) or Uuid.ZERO
+        # Of the topic that the position belongs to, which metadata may not have any more.
+        topic_id = self._subscriptions.topic_id(tp.topic) or Uuid.ZERO
         return WantedPartition(offset, topic_id, self._settings.max_partition_bytes, position.leader.epoch)
 
     def _try_send(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
@@ -205,8 +210,13 @@ class Fetcher:
         session = self._sessions.get(node.id)
         if session is None:
             session = self._sessions[node.id] = FetchSession(node.id, self._log_context)
-        self._send(_Flight(node, partitions, useful=True), session.build(partitions), now_ms)
-        self._prepare(node.id, partitions, now_ms)
+        partitions, hurry = self._too_large.choose(partitions)
+        flight = _Flight(
+            node, partitions, useful=True, max_wait_ms=0 if hurry else self._settings.max_wait_ms
+        )
+        self._send(flight, session.build(partitions), now_ms)
+        if not hurry:
+            self._prepare(node.id, partitions, now_ms)
         return NEVER
 
     def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
@@ -233,7 +243,7 @@ class Fetcher:
 
         def build(version: int) -> FetchRequest:
             request = FetchRequest(
-                max_wait_ms=settings.max_wait_ms,
+                max_wait_ms=flight.max_wait_ms,
                 min_bytes=settings.min_bytes,
                 max_bytes=settings.max_bytes,
                 isolation_level=int(settings.decode.read_committed),
@@ -264,7 +274,9 @@ class Fetcher:
         version = versions.usable_version(ApiKeys.FETCH)
         if len(wanted) > MAX_PARTITIONS or version not in FetchTemplate.VERSIONS:
             return
-        follower = _Flight(flight.node, wanted, useful=False, epoch=fetch.epoch)
+        follower = _Flight(
+            flight.node, wanted, useful=False, epoch=fetch.epoch, max_wait_ms=self._settings.max_wait_ms
+        )
         request = self._new_request(follower, fetch, now_ms)
         template = self._templates.get(node_id)
         if template is None or not template.suits(fetch.session_id, wanted):
@@ -315,6 +327,7 @@ class Fetcher:
             if message.error_code == FetchSessionTopicIdError.code:
                 self._metadata.request_update()
             return
+        self._too_large.cleared(partitions)
         if self._node_failures.pop(node.id, None) is not None:
             self._warning.clear(f"node {node.id}")
         completed = []
@@ -334,6 +347,11 @@ class Fetcher:
     def _on_failure(
         self, node: Node, partitions: dict[TopicPartition, WantedPartition], error: KafkaError, now_ms: int
     ) -> None:
+        if isinstance(error.__cause__, InvalidReceiveError):
+            blamed = self._too_large.refused(partitions, error.__cause__)
+            if blamed is not None and self._is_current(blamed.tp, partitions[blamed.tp]):
+                self._buffer.add((blamed,))
+            return
         self._back_off(node, now_ms)
         for tp in partitions:
             self._subscriptions.clear_preferred_replica(tp)
@@ -356,6 +374,8 @@ class Fetcher:
 
     def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
         """Whether what was fetched is still what comes next, after the position or the buffered data."""
+        if wanted.topic_id not in (self._subscriptions.topic_id(tp.topic), Uuid.ZERO):
+            return False  # of a topic that was deleted
         offset = self._subscriptions.offset_to_fetch(tp)
         return offset is not None and self._buffer.next_fetch_offset(tp, offset) == wanted.fetch_offset
 

@@ -91,6 +91,11 @@ class Mailbox:
         if self._callbacks and self._callbacks[0] is callback:
             self._callbacks.popleft()
 
+    @property
+    def finished_commits(self) -> int:
+        """Number of commits there are to tell of."""
+        return len(self._commits)
+
     def next_commit(self) -> FinishedCommit | None:
         """The next commit to tell of."""
         return self._commits.popleft() if self._commits else None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from kclient.client.metadata import Metadata
+from kclient.common.uuid import Uuid
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+_CREATION_MS: Final = 1000
+"""The time for which a topic that is created because somebody asked for it may be missing."""
 
 
 class ConsumerMetadata(Metadata):
@@ -36,6 +41,8 @@ class ConsumerMetadata(Metadata):
         self._subscriptions = subscriptions
         self.exclude_internal_topics = exclude_internal_topics
         self._transient: dict[str, int] = {}
+        self._missing_since_ms: dict[str, int] = {}
+        self._told_missing: set[str] = set()
 
     def add_transient_topics(self, topics: Collection[str]) -> None:
         """Know these too until `remove_transient_topics`, for a query about partitions that are not assigned."""
@@ -65,3 +72,24 @@ class ConsumerMetadata(Metadata):
         if is_internal and self.exclude_internal_topics:
             return False
         return self._subscriptions.matches(topic)
+
+    def is_gone(self, topic: str, topic_id: Uuid | None) -> bool:
+        """True if the brokers say that the topic with this id, None if unknown, does not exist any more."""
+        known = self.topic_id(topic)
+        if known is not None:
+            return topic_id is not None and known != topic_id
+        if self._subscriptions.pattern is not None:
+            return topic not in self.fetch().topics
+        return topic in self.snapshot.missing_topics
+
+    def on_missing_topics(self, topics: frozenset[str], now_ms: int) -> None:
+        """Warn of each topic that is subscribed to or assigned, once until it exists."""
+        wanted = topics & self._subscriptions.metadata_topics()
+        self._told_missing &= wanted
+        since_ms = {topic: self._missing_since_ms.get(topic, now_ms) for topic in wanted}
+        self._missing_since_ms = since_ms
+        patience_ms = _CREATION_MS if self.allow_auto_topic_creation else 0
+        for topic in sorted(wanted - self._told_missing):
+            if now_ms - since_ms[topic] >= patience_ms:
+                self._told_missing.add(topic)
+                self._log.warning("Topic %r does not exist; it will be read once it is created", topic)

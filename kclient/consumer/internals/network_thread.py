@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.consumer.internals.event_processor import EventProcessor
 from kclient.consumer.internals.events import AnyEvent
 from kclient.consumer.internals.fetcher import Fetcher
@@ -16,6 +17,7 @@ from kclient.utils.time import Time
 
 _CLOSE_GRACE_MS = 200
 """How long at most to wait for the last requests (leaving, ending fetch sessions) to be written."""
+_ENDED = "The consumer's I/O thread has ended"
 
 
 class NetworkThread:
@@ -83,19 +85,24 @@ class NetworkThread:
     def run_once(self) -> None:
         """One round of the loop."""
         now_ms = self._time.monotonic_ms()
+        self._process_events(now_ms)
+        wait_ms = NEVER
+        for manager in self._managers:
+            turn_ms = manager.poll(now_ms)
+            wait_ms = min(wait_ms, turn_ms)
+        self._sender.poll(0 if self._events else wait_ms, now_ms)
+
+    def _process_events(self, now_ms: int) -> None:
         while self._events:
             event = self._events.popleft()
             try:
                 self._processor.process(event, now_ms)
             except KafkaError:
                 pass  # the event's future has it
-            except Exception:
+            except BaseException as error:
                 self._log.exception("An event failed: %r", event)
-        wait_ms = NEVER
-        for manager in self._managers:
-            turn_ms = manager.poll(now_ms)
-            wait_ms = min(wait_ms, turn_ms)
-        self._sender.poll(0 if self._events else wait_ms, now_ms)
+                if belongs_to_caller(error):
+                    raise
 
     def _run(self) -> None:
         try:
@@ -105,11 +112,17 @@ class NetworkThread:
         finally:
             self._ended = True
             self._client.close()
-            self._refuse_events()
+            self._end()
+
+    def _end(self) -> None:
+        """Fail what is not done: nothing will be any more."""
+        self._processor.end(ClientClosedError(_ENDED))
+        self._refuse_events()
 
     def _say_goodbye(self) -> None:
-        """Let what was sent last be written; answers are not waited for."""
+        """Let what was asked for last be sent, such as leaving the group; answers are not waited for."""
         now_ms = self._time.monotonic_ms()
+        self._process_events(now_ms)
         self._fetcher.close(now_ms)
         while self._sender.has_unsent() and now_ms < self._close_deadline_ms:
             self._sender.poll(self._close_deadline_ms - now_ms, now_ms, return_after_send=True)
@@ -127,4 +140,4 @@ class NetworkThread:
                 event = self._events.popleft()
             except IndexError:
                 return
-            event.future.fail(ClientClosedError("The consumer's I/O thread has ended"))
+            event.future.fail(ClientClosedError(_ENDED))

@@ -10,7 +10,7 @@ import attrs
 from kclient.client.metadata_snapshot import NO_LEADER, LeaderAndEpoch
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import IllegalStateError, KafkaError
+from kclient.errors import IllegalStateError, KafkaError, NoOffsetForPartitionError
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -86,6 +86,7 @@ class PartitionState:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "may_go_back",
         "next_retry_ms",
         "paused",
         "position",
@@ -108,6 +109,8 @@ class PartitionState:
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
+        self.may_go_back = False
+        """True if what was handed out last can be handed out again: not after the position was given up."""
         self.preferred_replica: int | None = None
         self.preferred_until_ms = 0
 
@@ -140,7 +143,24 @@ class PartitionState:
         self.transition_to(FetchState.AWAIT_RESET)
         self.position = None
         self.reset = reset
+        self.may_go_back = False
         self.clear_preferred_replica()
+
+    def start_over(self, reset: AutoOffsetReset) -> None:
+        """It is a partition of another topic by now: forget what is known of it, and start where `reset` says."""
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = None
+        self.await_reset(reset)
+        if reset.is_none:
+            self.fail_without_offset()
+
+    def fail_without_offset(self) -> None:
+        """Stand still until the application seeks: nothing else says where to start."""
+        self.fail(
+            NoOffsetForPartitionError(
+                f"{self.tp} has no committed offset and auto.offset.reset is none; seek() to an offset",
+                topic_partitions=frozenset((self.tp,)),
+            )
+        )
 
     def fail(self, error: KafkaError) -> None:
         """Stand still, with `error` for the application, until it seeks."""

@@ -82,9 +82,11 @@ class RequestSender:
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = False) -> None:
         """Send what can be sent, then do I/O, waiting at most `timeout_ms` and no longer than anything here can.
 
-        That requests were written ends the wait only with `return_after_send`: nobody has anything to do then.
+        That requests were written ends the wait with `return_after_send`, and while others wait for that: else nobody
+        has anything to do then.
         """
         wait_ms = min(timeout_ms, self._send_waiting(now_ms)) if self._unsent else timeout_ms
+        return_after_send = return_after_send or bool(self._unsent)
         self.client.poll(max(wait_ms, 0), now_ms, return_after_send=return_after_send)
 
     def fail_all(self, error: KafkaError, now_ms: int) -> None:
@@ -100,11 +102,12 @@ class RequestSender:
         wait_ms = NEVER
         for _ in range(len(self._unsent)):
             waiting = self._unsent.popleft()
-            node = waiting.node or self.client.least_loaded_node(now_ms)
+            node = waiting.node
+            node = self.client.least_loaded_node(now_ms) if node is None else self.client.beside_fetches(node)
             if node is not None and self.client.ready(node, now_ms):
                 self._send_now(node, waiting, now_ms)
                 continue
-            error = self._failure(waiting, now_ms)
+            error = self._failure(waiting, node, now_ms)
             if error is not None:
                 waiting.on_reply(Reply(None, error, -1, now_ms))
                 wait_ms = 0  # whoever got the reply may want to do something about it
@@ -115,9 +118,8 @@ class RequestSender:
             wait_ms = min(wait_ms, 100 if node is None else self.client.poll_delay_ms(node, now_ms))
         return wait_ms
 
-    def _failure(self, waiting: _Unsent, now_ms: int) -> KafkaError | None:
-        node = waiting.node
-        if node is not None:
+    def _failure(self, waiting: _Unsent, node: Node | None, now_ms: int) -> KafkaError | None:
+        if waiting.node is not None and node is not None:
             error = self.client.authentication_error(node)
             if error is not None:
                 return error
@@ -128,7 +130,7 @@ class RequestSender:
         if now_ms >= waiting.deadline_ms:
             return KafkaTimeoutError(
                 f"No {waiting.api_key.name} request could be sent within {self._request_timeout_ms} ms "
-                f"(request.timeout.ms): {node or 'every broker'} is out of reach"
+                f"(request.timeout.ms): {waiting.node or 'every broker'} is out of reach"
             )
         return None
 

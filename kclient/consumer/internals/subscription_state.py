@@ -14,6 +14,7 @@ from kclient.client.metadata_snapshot import LeaderAndEpoch
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.consumer.internals.partition_state import (
     AutoOffsetReset,
     FetchPosition,
@@ -23,6 +24,8 @@ from kclient.consumer.internals.partition_state import (
 from kclient.consumer.internals.topic_subscription import SubscriptionType, TopicSubscription
 from kclient.errors import IllegalStateError, InvalidOffsetError, KafkaError, NoOffsetForPartitionError
 from kclient.utils.log_context import LogContext
+
+TopicIdOf = Callable[[str], Uuid | None]
 
 
 class SubscriptionState(TopicSubscription):
@@ -34,6 +37,7 @@ class SubscriptionState(TopicSubscription):
         self.default_reset = default_reset
         self._assignment: dict[TopicPartition, PartitionState] = {}
         self._turns: list[PartitionState] = []
+        self._topic_ids: dict[str, Uuid] = {}
 
     def metadata_topics(self) -> frozenset[str]:
         """The topics whose metadata has to be known."""
@@ -46,21 +50,24 @@ class SubscriptionState(TopicSubscription):
         """Forget subscription and assignment."""
         with self._lock:
             self._forget_topics()
-            self._replace_assignment({})
+            self._replace_assignment({}, lambda _: None)
 
     # What the consumer has.
 
-    def assign_from_user(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Take exactly `partitions`; those held already keep their state. Returns whether anything changed."""
+    def assign_from_user(self, partitions: Iterable[TopicPartition], topic_id: TopicIdOf) -> bool:
+        """Take exactly `partitions`; those held already keep their state. Returns whether anything changed.
+
+        `topic_id` says by which id a topic is known now: what is read belongs to that one.
+        """
         with self._lock:
             self._set_type(SubscriptionType.USER_ASSIGNED)
             new = {tp: self._assignment.get(tp) or PartitionState(tp) for tp in partitions}
             if new.keys() == self._assignment.keys():
                 return False
-            self._replace_assignment(new)
+            self._replace_assignment(new, topic_id)
             return True
 
-    def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign_from_group(self, partitions: Iterable[TopicPartition], topic_id: TopicIdOf) -> None:
         """Take exactly `partitions` from the group; new ones wait for `assignment_told` before they are read."""
         with self._lock:
             if not self.has_auto_assigned_partitions():
@@ -69,7 +76,8 @@ class SubscriptionState(TopicSubscription):
                 {
                     tp: self._assignment.get(tp) or PartitionState(tp, awaiting_callback=True)
                     for tp in partitions
-                }
+                },
+                topic_id,
             )
 
     def assignment_told(self) -> None:
@@ -94,9 +102,44 @@ class SubscriptionState(TopicSubscription):
         """Whether `tp` is held now."""
         return tp in self._assignment
 
-    def _replace_assignment(self, new: dict[TopicPartition, PartitionState]) -> None:
+    def _replace_assignment(self, new: dict[TopicPartition, PartitionState], topic_id: TopicIdOf) -> None:
         self._assignment = new
         self._turns = list(new.values())
+        ids = {topic: self._topic_ids.get(topic) or topic_id(topic) for topic in {tp.topic for tp in new}}
+        self._topic_ids = {topic: known for topic, known in ids.items() if known is not None}
+
+    def topic_id(self, topic: str) -> Uuid | None:
+        """The id of the topic of this name that positions belong to; None while it is not known, or not held."""
+        return self._topic_ids.get(topic)
+
+    def topic_ids(self) -> dict[str, Uuid]:
+        """All of them."""
+        with self._lock:
+            return dict(self._topic_ids)
+
+    def follow_topics(self, topic_id: TopicIdOf) -> list[TopicPartition]:
+        """New metadata: start again in topics that were deleted and created again. Returns their partitions."""
+        with self._lock:
+            again = set()
+            for topic in {tp.topic for tp in self._assignment}:
+                before, now = self._topic_ids.get(topic), topic_id(topic)
+                if now is None or now == before:
+                    continue
+                self._topic_ids[topic] = now
+                if before is not None:
+                    again.add(topic)
+                    self._log.warning(
+                        "Topic %s was deleted and created again: its id was %s and is %s. Positions, fetched records "
+                        "and offsets to commit of the old one are dropped; auto.offset.reset (%s) says where to start",
+                        topic,
+                        before,
+                        now,
+                        self.default_reset.policy,
+                    )
+            states = [state for state in self._turns if state.tp.topic in again]
+            for state in states:
+                state.start_over(self.default_reset)
+            return [state.tp for state in states]
 
     # Where it reads.
 
@@ -140,6 +183,7 @@ class SubscriptionState(TopicSubscription):
                 return False
             if undo is not None:
                 undo[tp] = before  # first, so that there is no moment at which a Ctrl-C could not be undone
+                state.may_go_back = True
             # The leader known here may be newer than the one the records came from.
             state.position = FetchPosition(offset, offset_epoch, before.leader)
             return True
@@ -148,8 +192,9 @@ class SubscriptionState(TopicSubscription):
         """Undo `advance`: what was handed out did not reach the application."""
         with self._lock:
             state = self._assignment.get(tp)
-            if state is not None and state.has_valid_position:
-                state.position = position
+            # Also where validating the position has begun since; that starts again with this one.
+            if state is not None and state.position is not None and state.may_go_back:
+                state.position = FetchPosition(position.offset, position.offset_epoch, state.position.leader)
 
     def is_readable_at(self, tp: TopicPartition, offset: int) -> bool | None:
         """Whether records of `tp` from `offset` on may be handed out now.
@@ -257,12 +302,7 @@ class SubscriptionState(TopicSubscription):
             if state is None or state.state is not FetchState.INITIALIZING:
                 return
             if self.default_reset.is_none:
-                state.fail(
-                    NoOffsetForPartitionError(
-                        f"{tp} has no committed offset and auto.offset.reset is none; seek() to an offset",
-                        topic_partitions=frozenset((tp,)),
-                    )
-                )
+                state.fail_without_offset()
             else:
                 state.await_reset(self.default_reset)
 

@@ -18,13 +18,15 @@ class WakeupTrigger:
     it leaves a note and has the I/O thread (`on_io_thread` runs a function there) end the wait.
     """
 
-    __slots__ = ("_buffer", "_lock", "_on_io_thread", "_waited_for", "pending")
+    __slots__ = ("_buffer", "_lock", "_on_io_thread", "_waited_for", "closing", "pending")
 
     def __init__(self, buffer: FetchBuffer, on_io_thread: Callable[[Callable[[], None]], None]) -> None:
         self._buffer = buffer
         self._on_io_thread = on_io_thread
         self._lock = threading.Lock()
         self.pending = False
+        self.closing = False
+        """Set when the consumer closes, which no wakeup ends."""
         self._waited_for: CompletableFuture[Any] | None = None
 
     def wakeup(self) -> None:
@@ -35,7 +37,8 @@ class WakeupTrigger:
     def _deliver(self) -> None:
         with self._lock:
             future = self._waited_for
-            if self.pending and future is not None and future.fail(WakeupError()):
+            pending = self.pending and not self.closing
+            if pending and future is not None and future.fail(WakeupError()):
                 self.pending = False
         self._buffer.wakeup()
 
@@ -57,6 +60,6 @@ class WakeupTrigger:
                 self._waited_for = None
 
     def _raise(self) -> None:
-        if self.pending:
+        if self.pending and not self.closing:
             self.pending = False
             raise WakeupError

@@ -12,13 +12,14 @@ from kclient._accel.pure_batch_input import Column
 from kclient.errors import ClientClosedError
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.producer.internals.compression import Compressor
+from kclient.producer.internals.entry import Entry
+from kclient.producer.internals.idempotence.sequences import sequence_precedes
 from kclient.producer.internals.incomplete import IncompleteBatches
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue, TopicQueues
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.record_size import RecordSizes
 from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
-from kclient.producer.internals.transactions.sequences import sequence_precedes
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.types import record_metadata
 from kclient.record import BatchBuilder, BatchResult, LoneResult
@@ -93,7 +94,8 @@ class RecordAccumulator:
         self._availability = availability
         self._wakeup = wakeup
         self._time = time
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: see Entry
+        self.entry = Entry(self._lock, pool, self.incomplete)
         # Queues that are not empty, in the order in which they are served: who was served goes to the end.
         self._active: dict[PartitionQueue, None] = {}
         self._flushes = 0
@@ -129,7 +131,7 @@ class RecordAccumulator:
         """Add a record, to the topic's present sticky partition if `partition` is None.
 
         Waits for buffer memory until `timer` (max.block.ms from now, if None) expires. Raises RecordTooLargeError,
-        BufferExhaustedError, ClientClosedError.
+        BufferExhaustedError, ClientClosedError, and IllegalStateError where it interrupts the producer.
         """
         queue = self._present_queue(topic, partition)
         builder = None if queue is None else queue.open
@@ -142,6 +144,7 @@ class RecordAccumulator:
             future = self._send_alone(topic, queue, partition, size, timestamp_ms, key, value, headers)
             if future is not None:
                 return future  # type: ignore[no-any-return]  # as above
+        self.entry.check_send()
         claim = Claim()
         try:
             while True:
@@ -482,7 +485,8 @@ class RecordAccumulator:
     # Flushing and closing.
 
     def begin_flush(self) -> None:
-        """Let nothing linger until `end_flush`."""
+        """Let nothing linger until `end_flush`. Raises IllegalStateError where it interrupts the producer."""
+        self.entry.check_wait()
         with self._lock:
             self._flushes += 1
         self._wakeup.wake()

@@ -9,14 +9,15 @@ from kclient.common.topic_name import check_topic
 __all__ = ["check_partition", "check_timeout", "check_timestamp", "check_topic", "checked_headers"]
 
 _MAX_TIMESTAMP_MS = 2**63 - 1
+_MAX_PARTITION = 2**31 - 1
 
 
 def check_partition(partition: object) -> None:
     """Raise TypeError or ValueError for what is not a partition's number."""
     if not isinstance(partition, int) or isinstance(partition, bool):
         raise TypeError(f"partition must be an int, not {type(partition).__name__}")
-    if partition < 0:
-        raise ValueError(f"partition must not be negative, not {partition}")
+    if not 0 <= partition <= _MAX_PARTITION:
+        raise ValueError(f"partition must be from 0 to {_MAX_PARTITION}, not {partition}")
 
 
 def check_timestamp(timestamp_ms: object) -> None:

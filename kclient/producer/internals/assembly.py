@@ -13,6 +13,7 @@ from kclient.producer.internals.accumulator import AccumulatorSettings, RecordAc
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.drain import Drainer
+from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.lifecycle import IoThread
 from kclient.producer.internals.lone_records import LoneRecords
 from kclient.producer.internals.metadata import ProducerMetadata
@@ -20,7 +21,6 @@ from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.sender import Sender
 from kclient.producer.internals.sticky import NodeAvailability
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.partitioner import Partitioner, make_partitioner
 from kclient.serialization import SerializeFunction, as_serializer
@@ -41,7 +41,7 @@ class ProducerCore:
     client: KafkaClient
     metadata: ProducerMetadata
     accumulator: RecordAccumulator
-    transactions: TransactionManager | None
+    idempotence: IdempotenceManager | None
     sender: Sender
     lone_records: LoneRecords | None
     io_thread: IoThread
@@ -108,11 +108,13 @@ def build_producer(
         time=time,
         log_prefix=log_context.prefix,
     )
-    transactions = TransactionManager(backoff, log_context) if config.enable_idempotence else None
+    idempotence = (
+        IdempotenceManager(backoff, metadata.topic_id, log_context) if config.enable_idempotence else None
+    )
     responses = ProduceResponseHandler(
         accumulator=accumulator,
         metadata=metadata,
-        transactions=transactions,
+        idempotence=idempotence,
         metrics=metrics,
         backoff=backoff,
         retries=config.retries,
@@ -123,7 +125,7 @@ def build_producer(
     drainer = Drainer(
         accumulator,
         metadata,
-        transactions,
+        idempotence,
         mute_partitions=config.max_in_flight_requests_per_connection == 1,
         on_unsendable=responses.fail,
     )
@@ -134,7 +136,7 @@ def build_producer(
             metadata=metadata,
             accumulator=accumulator,
             drainer=drainer,
-            transactions=transactions,
+            idempotence=idempotence,
             metrics=metrics,
             acks=config.required_acks,
             request_timeout_ms=config.request_timeout_ms,
@@ -145,7 +147,7 @@ def build_producer(
         accumulator=accumulator,
         drainer=drainer,
         responses=responses,
-        transactions=transactions,
+        idempotence=idempotence,
         availability=availability,
         wakeup=wakeup,
         metrics=metrics,
@@ -175,7 +177,7 @@ def build_producer(
         client=client,
         metadata=metadata,
         accumulator=accumulator,
-        transactions=transactions,
+        idempotence=idempotence,
         sender=sender,
         lone_records=lone_records,
         io_thread=io_thread,

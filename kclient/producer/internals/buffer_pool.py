@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
-from kclient.utils.time import Time, Timer
+from kclient.utils.time import NS_PER_MS, Time, Timer
 
 
 class Claim:
@@ -46,11 +46,11 @@ class BufferPool:
         "_available",
         "_closed",
         "_condition",
-        "_lock",
         "_on_wait",
         "_time",
         "_wait_sensor",
         "_waiters",
+        "lock",
         "total",
     )
 
@@ -63,8 +63,9 @@ class BufferPool:
         self._wait_sensor = wait_sensor
         self._waiters: deque[_Waiter] = deque()
         # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
-        self._lock = threading.Lock()
-        self._condition = threading.Condition(self._lock)
+        # Reentrant: see Entry.
+        self.lock = threading.RLock()
+        self._condition = threading.Condition(self.lock)
         self._closed = False
 
     @property
@@ -79,7 +80,7 @@ class BufferPool:
 
     def try_allocate(self, claim: Claim, size: int) -> bool:
         """Take `size` bytes if they are there and nobody waits for any."""
-        with self._lock:
+        with self.lock:
             if self._waiters or size > self._available:
                 return False
             self._available -= size
@@ -94,7 +95,7 @@ class BufferPool:
         """
         started_ms = timer.now_ms()
         waiter = _Waiter(claim, size)
-        with self._lock:
+        with self.lock:
             try:
                 self._waiters.append(waiter)
                 self._grant()
@@ -120,25 +121,25 @@ class BufferPool:
                     self._grant()
                 raise
             finally:
-                self._wait_sensor.record(timer.now_ms() - started_ms)
+                self._wait_sensor.record((timer.now_ms() - started_ms) * NS_PER_MS)
 
     def give_back(self, claim: Claim) -> None:
         """Give back what `claim` holds."""
-        with self._lock:
+        with self.lock:
             self._available += claim.held
             claim.held = 0
             self._grant()
 
     def release(self, size: int) -> None:
         """Give back `size` bytes that a batch had."""
-        with self._lock:
+        with self.lock:
             self._available += size
             if self._waiters:
                 self._grant()
 
     def close(self) -> None:
         """Let nobody wait any more."""
-        with self._lock:
+        with self.lock:
             self._closed = True
             self._condition.notify_all()
 

@@ -9,10 +9,10 @@ import attrs
 
 from kclient.common.node import Node
 from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
-from kclient.producer.internals.transactions.manager import TransactionManager
 
 NEVER_MS = 2**62
 
@@ -38,14 +38,14 @@ class Drainer:
         self,
         accumulator: RecordAccumulator,
         metadata: ProducerMetadata,
-        transactions: TransactionManager | None,
+        idempotence: IdempotenceManager | None,
         *,
         mute_partitions: bool,
         on_unsendable: Callable[[ProducerBatch, BaseException], None],
     ) -> None:
         self._accumulator = accumulator
         self._metadata = metadata
-        self._transactions = transactions
+        self._idempotence = idempotence
         self._mute = mute_partitions
         self._on_unsendable = on_unsendable
         self._linger_ms = accumulator.settings.linger_ms
@@ -79,8 +79,8 @@ class Drainer:
                 of_leader.append(queue)
             if queue.muted or leader_id in ready:
                 continue
-            batch = self._next_of(queue)
-            if not self._may_drain(batch):
+            batch = self._next_of(queue, now_ms)
+            if not self._may_drain(batch, now_ms):
                 # Nothing here depends on the time: an answer will change it.
                 continue
             wait_ms = self._wait_ms(queue, batch, at_once, now_ms)
@@ -107,14 +107,14 @@ class Drainer:
                 return 0
         return wait_ms
 
-    def _next_of(self, queue: PartitionQueue) -> ProducerBatch:
+    def _next_of(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         first = queue.batches[0]
-        if first.refused and self._transactions is not None:
-            return self._transactions.next_of(queue)
-        return first
+        if self._idempotence is None or not first.attempts:
+            return first
+        return self._idempotence.next_of(queue, now_ms)
 
-    def _may_drain(self, batch: ProducerBatch) -> bool:
-        return self._transactions is None or self._transactions.may_drain(batch)
+    def _may_drain(self, batch: ProducerBatch, now_ms: int) -> bool:
+        return self._idempotence is None or self._idempotence.may_drain(batch, now_ms)
 
     def drain(self, queues: Iterable[PartitionQueue], now_ms: int) -> list[ProducerBatch]:
         """Take the batches for one request to the leader of `queues`: one of each partition, up to max.request.size.
@@ -126,10 +126,10 @@ class Drainer:
         for queue in queues:
             if queue.muted or not queue.batches:
                 continue
-            batch = self._next_of(queue)
+            batch = self._next_of(queue, now_ms)
             if batch.attempts and self._backoff_left_ms(batch, now_ms) > 0:
                 continue
-            if not self._may_drain(batch):
+            if not self._may_drain(batch, now_ms):
                 continue
             if drained and size + self._expected_size(batch) > self._max_request_size:
                 break
@@ -168,8 +168,8 @@ class Drainer:
         self._leave(batch)
 
     def _number(self, batch: ProducerBatch) -> None:
-        if self._transactions is not None:
-            self._transactions.on_drain(batch)
+        if self._idempotence is not None:
+            self._idempotence.on_drain(batch)
 
     def _leave(self, batch: ProducerBatch) -> None:
         batch.transition_to(BatchState.IN_FLIGHT)

@@ -12,16 +12,18 @@ from kclient.utils.time import Time, Timer
 class IncompleteBatches:
     """What flush waits for and what expires. Thread-safe."""
 
-    __slots__ = ("_batches", "_condition", "_last_number", "_lock", "_time", "_waiting")
+    __slots__ = ("_batches", "_condition", "_ended", "_last_number", "_time", "_waiting", "lock")
 
     def __init__(self, time: Time) -> None:
         self._time = time
         # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
-        self._lock = threading.Lock()
-        self._condition = threading.Condition(self._lock)
+        # Reentrant: see Entry.
+        self.lock = threading.RLock()
+        self._condition = threading.Condition(self.lock)
         self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
         self._last_number = 0
         self._waiting = 0
+        self._ended = False
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -33,12 +35,12 @@ class IncompleteBatches:
 
     def add(self, batch: ProducerBatch) -> None:
         """A new batch."""
-        with self._lock:
+        with self.lock:
             self._batches[batch] = None
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """`batch` was split: its parts, which have its number, take its place."""
-        with self._lock:
+        with self.lock:
             del self._batches[batch]
             # Rare enough to sort; that the first is the oldest is what makes all other looks at it cheap.
             ordered = sorted([*parts, *self._batches], key=lambda each: each.number)
@@ -46,38 +48,47 @@ class IncompleteBatches:
 
     def remove(self, batch: ProducerBatch) -> None:
         """The outcome is known, and whoever wanted to know was told."""
-        with self._lock:
+        with self.lock:
             self._batches.pop(batch, None)
             if self._waiting:
                 self._condition.notify_all()
 
     def oldest(self) -> ProducerBatch | None:
         """The batch that expires first."""
-        with self._lock:
+        with self.lock:
             return next(iter(self._batches), None)
 
     def snapshot(self) -> list[ProducerBatch]:
         """All of them."""
-        with self._lock:
+        with self.lock:
             return list(self._batches)
 
     def record_count(self) -> int:
         """Records in all of them."""
         return sum(batch.builder.count for batch in self.snapshot())
 
+    def end(self) -> None:
+        """Nobody completes batches any more, so nobody may wait for them."""
+        with self.lock:
+            self._ended = True
+            self._condition.notify_all()
+
     def await_all_until_now(self, timer: Timer | None) -> bool:
-        """Wait until every batch made so far has its outcome; False if `timer` expired before that."""
+        """Wait until every batch made so far has its outcome; False if `timer` expired or `end` came before that."""
         target = self._last_number
-        with self._lock:
+        with self.lock:
             # A Ctrl-C may leave it too high, which costs notifications that nobody hears.
             self._waiting += 1
             try:
+
+                def over() -> bool:
+                    return self._ended or self._settled(target)
+
                 if timer is None:
-                    self._condition.wait_for(lambda: self._settled(target))
-                    return True
-                return self._time.wait_for(
-                    self._condition, lambda: self._settled(target), timer.remaining_ms()
-                )
+                    self._condition.wait_for(over)
+                else:
+                    self._time.wait_for(self._condition, over, timer.remaining_ms())
+                return self._settled(target)
             finally:
                 self._waiting -= 1
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 
+from kclient._accel.forks import in_forked_children
+from kclient.errors import KafkaError
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.sender import Sender
 from kclient.utils.exit_order import ExitStage, at_exit
@@ -25,7 +26,16 @@ _running_lock = threading.Lock()
 class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
-    __slots__ = ("_accumulator", "_failed", "_sender", "_thread", "exit_timeout_ms", "log")
+    __slots__ = (
+        "_accumulator",
+        "_death",
+        "_ended",
+        "_failed",
+        "_sender",
+        "_thread",
+        "exit_timeout_ms",
+        "log",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,8 @@ class IoThread:
         self._failed = failed_records
         self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
         self._thread = KafkaThread(name, self._run)
+        self._ended = False
+        self._death: BaseException | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -53,9 +65,22 @@ class IoThread:
     def _run(self) -> None:
         try:
             self._sender.run()
+        except BaseException as error:
+            self._death = error
+            raise
         finally:
+            self._ended = True
+            self._accumulator.incomplete.end()
             with _running_lock:
                 _running.discard(self)
+
+    def check(self) -> None:
+        """Raise KafkaError if the thread has ended although nobody asked for that, or has left records behind."""
+        if self._ended and (not self._sender.closing or self._accumulator.incomplete):
+            raise KafkaError(
+                "The producer's I/O thread has ended, so nothing is delivered any more; the log says why. Create a new "
+                "producer."
+            ) from self._death
 
     @property
     def is_current(self) -> bool:
@@ -86,9 +111,12 @@ class IoThread:
         self._thread.join(timeout_ms / 1000)
         return not self._thread.is_alive()
 
-    def abort(self) -> bool:
-        """End it, giving up what is not delivered; False if a callback keeps it from ending."""
-        self._sender.force_close()
+    def abort(self, *, report: bool = True) -> bool:
+        """End it, giving up what is not delivered; False if a callback keeps it from ending.
+
+        The log says what was given up, unless the caller does.
+        """
+        self._sender.force_close(report=report)
         return self.is_current or self.join(_ABORT_MS)
 
 
@@ -99,7 +127,7 @@ def _forget_in_child() -> None:
     _running_lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+in_forked_children(_forget_in_child)
 
 
 def _finish_at_exit() -> None:
@@ -113,7 +141,7 @@ def _finish_at_exit() -> None:
     for thread, failed in zip(threads, failed_before, strict=True):
         elapsed_ms = int((time.monotonic() - started) * 1000)
         if not thread.join(max(thread.exit_timeout_ms - elapsed_ms, 0)):
-            thread.abort()
+            thread.abort(report=False)
         # Of those that fail from here on nobody is told any more.
         lost = thread.failed - failed + thread.undelivered
         if lost:

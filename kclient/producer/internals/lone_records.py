@@ -11,13 +11,13 @@ from kclient.compress.codec import CompressionType
 from kclient.errors import UnsupportedVersionError
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.drain import Drainer
+from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.lane_template import lane_of
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.produce_request import versions_for
 from kclient.producer.internals.producer_batch import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerBatch
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.protocol.api_keys import ApiKeys
 from kclient.record import BatchBuilder, Lane
 from kclient.utils.time import Timer
@@ -43,7 +43,7 @@ class LoneRecords:
         metadata: ProducerMetadata,
         accumulator: RecordAccumulator,
         drainer: Drainer,
-        transactions: TransactionManager | None,
+        idempotence: IdempotenceManager | None,
         metrics: ProducerMetrics,
         acks: int,
         request_timeout_ms: int,
@@ -52,7 +52,7 @@ class LoneRecords:
         self._metadata = metadata
         self._accumulator = accumulator
         self._drainer = drainer
-        self._transactions = transactions
+        self._idempotence = idempotence
         self._metrics = metrics
         self._acks = acks
         self._request_timeout_ms = request_timeout_ms
@@ -75,11 +75,11 @@ class LoneRecords:
         if leader is None:
             return
         named = (NO_PRODUCER_ID, NO_EPOCH, NO_SEQUENCE)
-        if self._transactions is not None:
-            sequence = self._transactions.next_sequence_at_rest(queue)
+        if self._idempotence is not None:
+            sequence = self._idempotence.next_sequence_at_rest(queue, now_ms)
             if sequence is None:
                 return
-            identity = self._transactions.identity
+            identity = self._idempotence.identity
             named = (identity.producer_id, identity.epoch, sequence)
         lane, version = self._lane_to(queue, leader.id, now_ms)
         if lane is None:
@@ -117,6 +117,7 @@ class LoneRecords:
             self._lane = lane_of(
                 queue.tp, topic_id, version, frame_of, acks=self._acks, timeout_ms=self._request_timeout_ms
             )
+            self._accumulator.entry.lane = self._lane
             self._made_for = made_for
         return self._lane, version
 
@@ -131,8 +132,8 @@ class LoneRecords:
         self._accumulator.close_lane(queue)
         unanswered = builder if answer is None else None
         if lane.answered:
-            if self._transactions is not None:
-                self._transactions.on_lone_successes(queue, lane.answered)
+            if self._idempotence is not None:
+                self._idempotence.on_lone_successes(queue, lane.answered, now_ms)
             self._metadata.add_topic(queue.tp.topic, now_ms)
             self._metrics.lone_records_sent(
                 lane.answered,

@@ -39,7 +39,8 @@ class ProducerMetrics:
     """The sensors of one producer. Thread-safe."""
 
     def __init__(self, time: Time, client_id: str, *, window_ms: int, samples: int) -> None:
-        self._lock = threading.Lock()
+        # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
+        self._lock = threading.RLock()
         self._seen = _Seen()
         self._folded_ms = 0
         self._metrics = metrics = Metrics(
@@ -87,12 +88,13 @@ class ProducerMetrics:
         self._splits = metrics.sensor(
             rate="batch-split-rate", total="batch-split-total", description="number of batches split"
         )
+        # In nanoseconds, as their names say; the clock tells milliseconds.
         self.buffer_wait = metrics.sensor(
-            total="bufferpool-wait-time-ms-total", description="ms that senders waited for buffer memory"
+            total="bufferpool-wait-time-ns-total", description="ns that senders waited for buffer memory"
         )
-        self.flush_time = metrics.sensor(total="flush-time-ms-total", description="ms spent in flush")
+        self.flush_time = metrics.sensor(total="flush-time-ns-total", description="ns spent in flush")
         self.metadata_wait = metrics.sensor(
-            total="metadata-wait-time-ms-total", description="ms that senders waited for metadata"
+            total="metadata-wait-time-ns-total", description="ns that senders waited for metadata"
         )
 
     def gauge(self, name: str, description: str, measure: Callable[[], float]) -> None:

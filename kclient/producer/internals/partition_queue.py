@@ -13,7 +13,7 @@ from kclient.record import BatchBuilder, Lane
 if TYPE_CHECKING:
     from kclient.common.cluster import Cluster
     from kclient.common.node import Node
-    from kclient.producer.internals.transactions.sequences import PartitionSequences
+    from kclient.producer.internals.idempotence.sequences import PartitionSequences
 
 
 class PartitionQueue:
@@ -45,7 +45,7 @@ class PartitionQueue:
         self.muted = False
         self.may_grow = True
         self.appended_bytes = 0
-        # What the TransactionManager knows of the partition: here, because every batch asks for it several times.
+        # What the IdempotenceManager knows of the partition: here, because every batch asks for it several times.
         self.sequences: PartitionSequences | None = None
         self._led: tuple[Cluster | None, Node | None] = (None, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kclient.errors import KafkaTimeoutError, UnknownTopicOrPartitionError
+from kclient.errors import KafkaTimeoutError
 from kclient.producer.internals.arguments import (
     check_partition,
     check_timestamp,
@@ -16,7 +16,8 @@ from kclient.producer.internals.partition_queue import TopicQueues
 from kclient.producer.partitioner import partition_for_key
 from kclient.producer.types import Headers
 from kclient.utils.futures import KafkaFuture
-from kclient.utils.time import Timer
+from kclient.utils.text import counted
+from kclient.utils.time import NS_PER_MS, Timer
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
@@ -34,9 +35,9 @@ class Placement:
     def check_usable(self) -> None:
         """Raise ForkedClientError, or the error after which the producer cannot go on."""
         self._core.guard.check()
-        transactions = self._core.transactions
-        if transactions is not None and transactions.fatal_error is not None:
-            error = transactions.fatal_error
+        idempotence = self._core.idempotence
+        if idempotence is not None and idempotence.fatal_error is not None:
+            error = idempotence.fatal_error
             raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
 
     def accept(
@@ -97,24 +98,24 @@ class Placement:
         """Wait until `topic` is known, and `partition` if one is given."""
         core = self._core
         metadata = core.metadata
-        refreshed = False
         while True:
             metadata.add_topic(topic, timer.now_ms())
             cluster = metadata.fetch()
             count = cluster.partition_count(topic)
             if count and (partition is None or partition < count):
                 break
-            if count and refreshed:
-                raise UnknownTopicOrPartitionError(
-                    f"{topic} has {count} partitions, none with number {partition}"
-                )
-            self._await_update(topic, timer)
-            refreshed = True
+            # The partition may be on its way: it was added a moment ago, or the topic was made anew.
+            missing = (
+                f"Partition {partition} of topic {topic}, which has {counted(count, 'partition')},"
+                if count
+                else f"Topic {topic}"
+            )
+            self._await_update(topic, missing, timer)
         queues = core.accumulator.topic(topic)
         core.accumulator.update_partition_counts()
         return queues
 
-    def _await_update(self, topic: str, timer: Timer) -> None:
+    def _await_update(self, topic: str, missing: str, timer: Timer) -> None:
         core = self._core
         version = core.metadata.request_update_for_topic(topic)
         core.client.wakeup()
@@ -126,9 +127,9 @@ class Placement:
             servers = ", ".join(core.config.bootstrap_servers)
             cause = core.metadata.last_error
             raise KafkaTimeoutError(
-                f"Topic {topic} was not found within {timer.timeout_ms} ms (max.block.ms); asked were the brokers "
+                f"{missing} was not found within {timer.timeout_ms} ms (max.block.ms); asked were the brokers "
                 f"behind bootstrap.servers={servers}"
-                + (f"; the last error was: {cause}" if cause is not None else "; does the topic exist?")
+                + (f"; the last error was: {cause}" if cause is not None else "; does it exist?")
             ) from (cause or error)
         finally:
-            core.metrics.metadata_wait.record(timer.now_ms() - started_ms)
+            core.metrics.metadata_wait.record((timer.now_ms() - started_ms) * NS_PER_MS)

@@ -34,6 +34,7 @@ class ProduceRequestPlan:
     __slots__ = (
         "_acks",
         "_by_partition",
+        "_names",
         "_timeout_ms",
         "_topic_ids",
         "batches",
@@ -54,6 +55,8 @@ class ProduceRequestPlan:
         self._acks = acks
         self._timeout_ms = timeout_ms
         self._topic_ids: dict[str, Uuid | None] = {}
+        # Made for the first answer that needs them.
+        self._names: dict[Uuid | None, str] | None = None
         self._by_partition: dict[TopicPartition, ProducerBatch] | None = None
         known = True
         for batch in batches:
@@ -92,10 +95,9 @@ class ProduceRequestPlan:
     def find(self, name: str, topic_id: Uuid, partition: int) -> ProducerBatch | None:
         """The batch that an answer speaks of, by its topic's name or, in newer versions, its id."""
         if not name:
-            for known_name, known_id in self._topic_ids.items():
-                if known_id == topic_id:
-                    name = known_name
-                    break
+            if self._names is None:
+                self._names = {known_id: name for name, known_id in self._topic_ids.items()}
+            name = self._names.get(topic_id, "")
         if len(self.batches) == 1:
             tp = self.batches[0].tp
             return self.batches[0] if tp.partition == partition and tp.topic == name else None

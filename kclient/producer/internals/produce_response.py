@@ -18,13 +18,15 @@ from kclient.errors import (
     NetworkError,
     SchemaError,
     TopicAuthorizationError,
+    UnsupportedVersionError,
 )
 from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.idempotence.fate import NOT_WRITTEN_CODES, Fate
+from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, RepeatedWarning
@@ -43,6 +45,7 @@ class _Answer:
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     record_errors: dict[int, str | None] | None = None
+    sent: bool = True
 
 
 _WRITTEN = _Answer(0, None)
@@ -57,7 +60,7 @@ class ProduceResponseHandler:
         *,
         accumulator: RecordAccumulator,
         metadata: ProducerMetadata,
-        transactions: TransactionManager | None,
+        idempotence: IdempotenceManager | None,
         metrics: ProducerMetrics,
         backoff: ExponentialBackoff,
         retries: int,
@@ -66,7 +69,7 @@ class ProduceResponseHandler:
     ) -> None:
         self._accumulator = accumulator
         self._metadata = metadata
-        self._transactions = transactions
+        self._idempotence = idempotence
         self._metrics = metrics
         self._backoff = backoff
         self._retries = retries
@@ -81,8 +84,8 @@ class ProduceResponseHandler:
         now_ms = response.received_ms
         answers = self._answers(plan, response)
         for batch in plan.batches:
-            if self._transactions is not None:
-                self._transactions.on_wire_ended(batch)
+            if self._idempotence is not None:
+                self._idempotence.on_wire_ended(batch)
             batch.queue.muted = False
             answer = answers.get(batch)
             if answer is None:
@@ -102,7 +105,9 @@ class ProduceResponseHandler:
             self._metadata.request_update()
             return dict.fromkeys(plan.batches, _lost(str(error)))
         if error is not None:
-            return dict.fromkeys(plan.batches, _Answer(Errors.code_for(error), error))
+            # There is no version in which it could be sent, so it was not.
+            sent = not isinstance(error, UnsupportedVersionError)
+            return dict.fromkeys(plan.batches, _Answer(Errors.code_for(error), error, sent=sent))
         if response.message is None:
             return dict.fromkeys(plan.batches, _Answer(0, None))  # acks=0: written is as good as done
         message: ProduceResponse = response.message
@@ -132,11 +137,11 @@ class ProduceResponseHandler:
 
     def _settle(self, batch: ProducerBatch, answer: _Answer, now_ms: int) -> None:
         error = answer.error
-        if self._transactions is not None and error is not None:
-            if self._transactions.is_written(batch, answer.code):
-                self._succeed(batch, _WRITTEN)
-                return
-            self._transactions.note_answer(batch, answer.code)
+        if error is not None and answer.sent and answer.code not in NOT_WRITTEN_CODES:
+            batch.fate = Fate.UNKNOWN
+        if self._idempotence is not None and self._idempotence.is_written(batch, answer.code):
+            self._succeed(batch, _WRITTEN, now_ms)
+            return
         if error is not None and error.invalid_metadata:
             self._warnings.warn(
                 f"{batch.tp} {type(error).__name__}",
@@ -145,20 +150,25 @@ class ProduceResponseHandler:
             )
             self._metadata.request_update()
         if error is None or answer.code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self._succeed(batch, answer)
+            self._succeed(batch, answer, now_ms)
         elif batch.state is BatchState.ABANDONED:
             # Its sender was told long ago; only the memory was still held.
             self._end_abandoned(batch)
-        elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.builder.count > 1:
+        elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and self._can_split(batch):
             self._split(batch, error)
         elif self._can_retry(batch, answer, error, now_ms):
             self._retry(batch, error, now_ms)
         else:
             self.fail(batch, self._describe(batch, error), answer.record_errors)
 
-    def _succeed(self, batch: ProducerBatch, answer: _Answer) -> None:
-        if self._transactions is not None:
-            for other in self._transactions.on_success(batch):
+    def _can_split(self, batch: ProducerBatch) -> bool:
+        # The broker recognises a batch that is sent again as a whole only.
+        may_be_written = self._idempotence is not None and batch.fate is Fate.UNKNOWN
+        return batch.builder.count > 1 and not may_be_written
+
+    def _succeed(self, batch: ProducerBatch, answer: _Answer, now_ms: int) -> None:
+        if self._idempotence is not None:
+            for other in self._idempotence.on_success(batch, answer.base_offset, now_ms):
                 # Its own answer was lost with the connection, and with it the offset.
                 self._accumulator.take(other)
                 self._finish(other, -1, -1)
@@ -179,9 +189,9 @@ class ProduceResponseHandler:
     def _can_retry(self, batch: ProducerBatch, answer: _Answer, error: KafkaError, now_ms: int) -> bool:
         if now_ms - batch.created_ms >= self._delivery_timeout_ms or batch.attempts >= self._retries:
             return False
-        if self._transactions is None:
+        if self._idempotence is None:
             return error.retriable
-        return self._transactions.can_retry(batch, answer.code, error, answer.log_start_offset)
+        return self._idempotence.can_retry(batch, answer.code, error, answer.log_start_offset)
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
         self._log.debug(
@@ -208,8 +218,8 @@ class ProduceResponseHandler:
             refused.__cause__ = failure
             self.fail(batch, refused)
             return
-        if self._transactions is not None:
-            self._transactions.on_split(batch, parts)
+        if self._idempotence is not None:
+            self._idempotence.on_split(batch, parts)
         self._accumulator.enqueue_parts(parts)
         self._metrics.split()
 
@@ -223,7 +233,7 @@ class ProduceResponseHandler:
             return ClusterAuthorizationError(
                 "Not authorized to write with idempotence; allow IdempotentWrite, or set enable.idempotence=false"
             )
-        described = type(error)(f"{batch.tp}: {error}")
+        described = type(error)(f"{batch.tp}: {error}{_doubt(batch)}")
         if error.code != described.code:
             described.code = error.code  # an unknown code is known by its number alone
         return described
@@ -245,10 +255,16 @@ class ProduceResponseHandler:
         bytes, and they must stay what they are (CVE-2026-35554).
         """
         if batch.state is BatchState.IN_FLIGHT:
-            batch.in_doubt = True
+            batch.fate = Fate.UNKNOWN
             self._tell(batch, error, None, still_carried=True)
         else:
             self.fail(batch, error)
+
+    def fail_hopeless(self, now_ms: int) -> None:
+        """Fail the batches that can neither be sent again nor be proven to be written."""
+        assert self._idempotence is not None
+        for batch, error in self._idempotence.hopeless(now_ms):
+            self.fail(batch, self._describe(batch, error))
 
     def expire(self, now_ms: int) -> int:
         """Give up the batches whose delivery.timeout.ms is over; returns in how many ms the next one expires."""
@@ -265,10 +281,10 @@ class ProduceResponseHandler:
     def _expiry_error(self, batch: ProducerBatch, now_ms: int) -> KafkaTimeoutError:
         if batch.state is BatchState.IN_FLIGHT:
             where = "the last attempt was not answered, so they may have been written"
-        elif batch.in_doubt:
-            where = "an attempt was not answered, so they may have been written"
+        elif batch.fate is Fate.UNKNOWN:
+            where = "an attempt had no definite answer, so they may have been written"
         elif batch.attempts:
-            where = "they waited to be sent again"
+            where = "they waited to be sent again, and were not written"
         else:
             where = (
                 "they were never sent: see whether the partition has a leader and its broker can be reached"
@@ -295,8 +311,8 @@ class ProduceResponseHandler:
         *,
         still_carried: bool,
     ) -> None:
-        if self._transactions is not None:
-            self._transactions.on_failure(batch, error)
+        if self._idempotence is not None:
+            self._idempotence.on_failure(batch, error)
         named = record_errors or {}
         batch.fail(
             error,
@@ -306,6 +322,12 @@ class ProduceResponseHandler:
         self.failed_records += batch.builder.count
         self._metrics.failed(batch)
         self._accumulator.settled(batch)
+
+
+def _doubt(batch: ProducerBatch) -> str:
+    if batch.fate is Fate.NOT_WRITTEN:
+        return ""
+    return "; an attempt had no definite answer, so the records may have been written"
 
 
 def _lost(text: str) -> _Answer:

@@ -10,6 +10,7 @@ import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError
+from kclient.producer.internals.idempotence.fate import Fate
 from kclient.record import BatchBuilder
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ class ProducerBatch:
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
     base_sequence: int = NO_SEQUENCE
-    in_doubt: bool = False
-    """An attempt ended without a definite answer, so the broker may have the batch."""
-    refused: bool = False
-    """The broker refused it as out of order while it was in doubt: it may be written and forgotten (see `probe`)."""
-    part_of_doubtful: bool = False
-    """It was split from one that the broker may have as a whole, so a refusal does not say that it has nothing."""
+    fate: Fate = Fate.NOT_WRITTEN
+    """The knowledge about it from all its attempts that are over."""
+    forgotten: bool = False
+    """The broker refused it as out of order although it may have it: it is not sent again (see `next_repetition`)."""
+    proven: bool = False
+    """A younger batch was acknowledged that can only stand behind it, if it was not refused meanwhile."""
     last_error: BaseException | None = None
     sealed: bool = False
 

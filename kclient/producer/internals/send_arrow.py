@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kclient._accel import key_partitions
-from kclient.errors import UnknownTopicOrPartitionError
 from kclient.producer.bulk import BulkFuture
 from kclient.producer.internals.arguments import check_topic
 from kclient.producer.internals.arrow_records import ArrowRecords, pyarrow, records_of
@@ -48,11 +47,7 @@ def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) 
     import pyarrow.compute as pc
 
     largest = None if piece.partition is None else pc.max(piece.partition).as_py()
-    queues, _ = placement.topic(piece.topic, largest)
-    if largest is not None and largest >= queues.partition_count:
-        raise UnknownTopicOrPartitionError(
-            f"{piece.topic} has {queues.partition_count} partitions, none with number {largest}"
-        )
+    placement.topic(piece.topic, largest)
     sizes = pc.fill_null(pc.binary_length(piece.value), 0)
     if piece.key is not None:
         sizes = pc.add(sizes, pc.fill_null(pc.binary_length(piece.key), 0))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import Counter
+from contextlib import ExitStack
 
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.cluster import Cluster
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ClientClosedError
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.drain import Drainer
+from kclient.producer.internals.idempotence.manager import IdempotenceManager
+from kclient.producer.internals.idempotence.state import State
 from kclient.producer.internals.lone_records import LoneRecords
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
@@ -18,15 +24,16 @@ from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import NodeAvailability
-from kclient.producer.internals.transactions.manager import TransactionManager
-from kclient.producer.internals.transactions.state import State
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.log_context import LogContext
+from kclient.utils.text import counted
 from kclient.utils.time import Time
 
 # A poll need not last longer: whatever happens ends it.
 _MAX_POLL_MS = 300_000
+# Of the partitions whose records are given up.
+_MOST_NAMED = 10
 _NOBODY: frozenset[int] = frozenset()
 
 
@@ -45,7 +52,7 @@ class Sender:
         accumulator: RecordAccumulator,
         drainer: Drainer,
         responses: ProduceResponseHandler,
-        transactions: TransactionManager | None,
+        idempotence: IdempotenceManager | None,
         availability: NodeAvailability,
         wakeup: SenderWakeup,
         metrics: ProducerMetrics,
@@ -62,7 +69,7 @@ class Sender:
         self._accumulator = accumulator
         self._drainer = drainer
         self._responses = responses
-        self._transactions = transactions
+        self._idempotence = idempotence
         self._availability = availability
         self._wakeup = wakeup
         self._metrics = metrics
@@ -76,22 +83,33 @@ class Sender:
         # Two flags that are only ever set, so that no order of closing calls can undo one.
         self._closing = False
         self._aborting = False
+        self._reporting = True
         self._cluster: Cluster | None = None
 
     def run(self) -> None:
         """Work until closed and everything sent, or aborted."""
         self._log.debug("The I/O thread starts")
         self._accumulator.io_thread_id = threading.get_ident()
+        reason = "The producer was closed before the record was delivered."
         try:
             while not self._aborting and not (self._closing and self._finished()):
                 self._guarded_run_once()
+        except BaseException as error:
+            reason = f"The producer's I/O thread died before the record was delivered: {error!r}"
+            raise
         finally:
             # Whatever ended the loop: nobody may be left waiting for a future.
-            self._accumulator.close()
-            self._abort(ClientClosedError("The producer was closed before the record was delivered."))
-            self._metadata.close()
-            self._client.close()
+            with ExitStack() as steps:
+                steps.callback(self._client.close)
+                steps.callback(self._metadata.close)
+                steps.callback(self._abort, ClientClosedError(reason))
+                steps.callback(self._accumulator.close)
             self._log.debug("The I/O thread ends")
+
+    @property
+    def closing(self) -> bool:
+        """True if the end was asked for."""
+        return self._closing
 
     def _finished(self) -> bool:
         # First no more records, then the look at whether there are any.
@@ -101,9 +119,11 @@ class Sender:
     def _guarded_run_once(self) -> None:
         try:
             self.run_once()
-        except Exception:
+        except BaseException as error:
             # A fault in one round must not end the thread, on which all senders rely; nor may it turn without pause.
             self._log.exception("The I/O thread met an unexpected error and goes on")
+            if belongs_to_caller(error):
+                raise
             self._time.sleep_ms(self._retry_backoff_ms)
 
     def initiate_close(self) -> None:
@@ -111,8 +131,9 @@ class Sender:
         self._closing = True
         self._client.wakeup()
 
-    def force_close(self) -> None:
-        """End now; records that are not delivered fail."""
+    def force_close(self, *, report: bool = True) -> None:
+        """End now; records that are not delivered fail, and the log says so unless the caller does."""
+        self._reporting = report
         self._closing = self._aborting = True
         self._client.wakeup()
 
@@ -121,12 +142,13 @@ class Sender:
         now_ms = self._time.monotonic_ms()
         self._wakeup.announce()
         timeout_ms = self._responses.expire(now_ms)
-        if self._transactions is not None and not self._transactions.at_rest:
-            self._transactions.resolve()
-            retry_ms = self._transactions.maybe_send_init_producer_id(self._client, now_ms)
+        if self._idempotence is not None and not self._idempotence.at_rest:
+            self._responses.fail_hopeless(now_ms)
+            self._idempotence.restart_where_needed()
+            retry_ms = self._idempotence.maybe_send_init_producer_id(self._client, now_ms)
             if retry_ms is not None:
                 timeout_ms = min(timeout_ms, retry_ms)
-            if self._transactions.state is State.FATAL_ERROR:
+            if self._idempotence.state is State.FATAL_ERROR:
                 self._abort_queued()
         wait_ms, saturated = self._send_producer_data(now_ms)
         timeout_ms = min(timeout_ms, wait_ms, _MAX_POLL_MS)
@@ -141,19 +163,39 @@ class Sender:
             self._wakeup.awake()
 
     def _abort_queued(self) -> None:
-        assert self._transactions is not None
-        error = self._transactions.fatal_error
+        assert self._idempotence is not None
+        error = self._idempotence.fatal_error
         assert error is not None
         for queue in self._accumulator.active_queues():
             for batch in list(queue.batches):
                 self._responses.fail(batch, error)
 
     def _abort(self, error: BaseException) -> None:
-        for batch in self._accumulator.incomplete.snapshot():
+        left = self._accumulator.incomplete.snapshot()
+        for batch in left:
             try:
                 self._responses.give_up(batch, error)
-            except Exception:
+            except BaseException:
                 self._log.exception("A batch for %s could not be given up", batch.tp)
+                batch.queue.open = None
+                batch.builder.result.complete(-1, -1, error)
+                self._accumulator.settled(batch)
+        if self._reporting:
+            self._report_given_up(left)
+
+    def _report_given_up(self, batches: list[ProducerBatch]) -> None:
+        counts: Counter[TopicPartition] = Counter()
+        for batch in batches:
+            counts[batch.tp] += batch.builder.count
+        if counts:
+            named = ", ".join(f"{count} of {tp}" for tp, count in counts.most_common(_MOST_NAMED))
+            more = len(counts) - _MOST_NAMED
+            self._log.warning(
+                "At its end the producer has given up %s: %s%s",
+                counted(counts.total(), "record"),
+                named,
+                f" and of {more} other partitions" if more > 0 else "",
+            )
 
     def _send_producer_data(self, now_ms: int) -> tuple[int, frozenset[int]]:
         """Send what is ready; returns for how long nothing else will be, and the brokers that take no more.

@@ -38,6 +38,8 @@ def records(spark: SparkSession, options: Stream) -> DataFrame:
         chosen["commitGroupId"] = options.commit_group_id
     if options.max_offsets_per_trigger is not None:
         chosen["maxOffsetsPerTrigger"] = str(options.max_offsets_per_trigger)
+        # For a Spark that does not tell its trigger; there it is never availableNow, see `start`.
+        chosen["kclient.trigger"] = "processing"
     return spark.readStream.format("kclient").schema(COLUMNS).options(**chosen).load()
 
 

@@ -21,6 +21,7 @@ from kclient.spark import KafkaLagListener, sink, stream_reader
 from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.data_source import KafkaDataSource
 from kclient.spark.delivery import Written
+from kclient.spark.limits import TriggerLimits
 from kclient.spark.option_names import Use
 from kclient.spark.options import parse_sink
 from kclient.spark.ranges import OffsetRange
@@ -114,17 +115,22 @@ def test_the_default_limit_lets_trigger_once_be_told_apart() -> None:
     assert issubclass(KafkaStreamReader, limits.SupportsTriggerAvailableNow)
 
 
-@pytest.mark.parametrize(
-    ("limit", "warned"),
-    [({}, False), ({"maxOffsetsPerTrigger": "7"}, True), ({"minOffsetsPerTrigger": "7"}, True)],
-)
-def test_limits_are_warned_of_where_spark_cannot_set_them_aside(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, limit: dict[str, str], warned: bool
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger"])
+def test_a_spark_that_does_not_tell_its_trigger_needs_to_be_told_it_where_there_are_limits(
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    def limits(**options: str) -> TriggerLimits:
+        return source(**options).streamReader(source_schema(False))._options.limits
+
     monkeypatch.setattr(stream_reader, "SPARK_HAS_LIMITS", False)
-    reader = source(**limit).streamReader(source_schema(False))
-    assert reader.reportLatestOffset() is None
-    assert ("leave records unread" in caplog.text) is warned
+    assert not limits().any
+    with pytest.raises(ConfigError, match=r"needs the option kclient\.trigger"):
+        limits(**{name: "7"})
+    assert limits(**{name: "7", "kclient.trigger": "processing"}).any
+    assert not limits(**{name: "7", "kclient.trigger": "availableNow"}).any
+    monkeypatch.setattr(stream_reader, "SPARK_HAS_LIMITS", True)
+    assert limits(**{name: "7"}).any
+    assert limits(**{name: "7", "kclient.trigger": "availableNow"}).any  # which Spark itself says
 
 
 def test_a_users_schema_chooses_columns() -> None:

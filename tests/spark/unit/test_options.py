@@ -9,6 +9,7 @@ import pytest
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
+from kclient.spark.limits import Trigger
 from kclient.spark.offsets import Kind
 from kclient.spark.option_names import OPTIONS, Use
 from kclient.spark.options import check_any, parse_sink, parse_source
@@ -165,6 +166,29 @@ def test_a_stream_refuses_wrong_limits(given: dict[str, str], said: str) -> None
         stream(**given)
 
 
+def test_a_stream_can_say_its_trigger() -> None:
+    assert stream().trigger is None
+    assert stream(kclient__trigger="processing").trigger is Trigger.PROCESSING
+    assert stream(kclient__trigger="AvailableNow").trigger is Trigger.AVAILABLE_NOW
+    with pytest.raises(ConfigError, match=r"kclient\.trigger: 'once' is none of processing, availableNow"):
+        stream(kclient__trigger="once")
+
+
+def test_one_set_of_settings_serves_reads_and_writes() -> None:
+    shared = {
+        "kafka__client__id": "job",
+        "kafka__linger__ms": "20",
+        "kafka__key__serializer": "x",
+        "kafka__fetch__min__bytes": "7",
+        "kafka__auto__offset__reset": "latest",
+    }
+    common = {"bootstrap.servers": "localhost:9092", "client.id": "job"}
+    reading = {name: value for name, value in shared.items() if "auto" not in name}
+    assert batch(**reading).settings == {**common, "fetch.min.bytes": "7"}
+    writing = {name: value for name, value in shared.items() if "serializer" not in name}
+    assert parse_sink(options(**writing), Use.BATCH_WRITE).settings == {**common, "linger.ms": "20"}
+
+
 def test_nothing_to_read_is_refused() -> None:
     with pytest.raises(ConfigError, match="none is given"):
         parse_source(SERVER, Use.BATCH_READ)
@@ -203,7 +227,7 @@ def test_a_sink_takes_a_topic_and_producer_settings() -> None:
         ({"kafka__value__serializer": "x"}, "kafka.value.serializer cannot be set"),
         ({"kafka__transactional__id": "x"}, "at least once"),
         ({"kafka__linger__ms": "x"}, "linger.ms"),
-        ({"kafka__fetch__min__bytes": "1"}, "is a setting of the consumer"),
+        ({"kafka__fetch__min__bites": "1"}, "is not a setting"),
     ],
 )
 def test_a_wrong_option_of_a_sink_is_refused_by_name(given: dict[str, str], said: str) -> None:

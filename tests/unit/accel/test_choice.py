@@ -59,9 +59,37 @@ def test_where_the_native_body_is_missing_the_other_one_runs_if_none_is_asked_fo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "kclient._accel.native", None)
+    monkeypatch.setattr(accel, "_extensions", list)
     assert accel._choose(None) == accel._choose("") == "python"
-    run = choose(None, _WITHOUT_NATIVE)
+
+
+def test_a_native_body_that_was_built_and_cannot_be_imported_is_warned_of_once() -> None:
+    pytest.importorskip("kclient._accel.native", reason="the native body is not built")
+    run = choose(None, "sys.modules['kclient._accel.poller'] = None")
     assert run.stdout.split() == ["python", "kclient._accel.pure_future"], run.stderr
+    [warning] = [line for line in run.stderr.splitlines() if "Warning" in line]
+    assert (
+        "RuntimeWarning: kclient runs in Python alone, which is slower: its native body was built" in warning
+    )
+    assert "poller." in warning
+    assert "cannot be imported: import of kclient._accel.poller halted" in warning
+    assert choose("python", _WITHOUT_NATIVE).stderr == ""
+
+
+def test_without_the_interpreter_lock_the_reference_body_runs() -> None:
+    without_lock = "sys._is_gil_enabled = lambda: False"
+    run = choose(None, without_lock)
+    assert run.stdout.split() == ["python", "kclient._accel.pure_future"], run.stderr
+    assert run.stderr == ""
+    asked = choose("c", without_lock)
+    assert asked.returncode != 0
+    assert "ImportError: KCLIENT_IMPL=c asks for the native body of kclient, which needs the" in asked.stderr
+
+
+def test_with_the_interpreter_lock_the_native_body_runs() -> None:
+    pytest.importorskip("kclient._accel.native", reason="the native body is not built")
+    run = choose(None, "sys._is_gil_enabled = lambda: True")
+    assert run.stdout.split() == ["c", "kclient._accel.batch"], run.stderr
 
 
 def test_with_nothing_plugged_in_it_raises_builtin_errors_and_knows_neither_codecs_nor_old_formats(

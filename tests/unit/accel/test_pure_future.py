@@ -109,6 +109,67 @@ def test_callbacks_run_in_the_order_of_the_records_and_before_wait_returns() -> 
     completer.join(10)
 
 
+def test_a_future_is_done_when_the_callback_it_was_sent_with_has_run_and_not_before() -> None:
+    result = BatchResult("t", 0)
+    builder = BatchBuilder("t", 0, 1 << 20, result, 0)
+    seen: list[Any] = []
+
+    def deliver(metadata: Any, _: BaseException | None) -> None:
+        own = futures[metadata[2]]
+        seen.append((own.done(), own.result()[2], own.exception(), result.wait()))
+        own.add_done_callback(lambda done: seen.append(done.done()))
+
+    futures: list[Any] = [builder.append(1, None, b"x", None, deliver) for _ in range(2)]
+    futures[0].add_done_callback(lambda done: seen.append((done.done(), "first")))
+    result.complete(0)
+    assert seen == [(False, 0, None, True), (False, 1, None, True), (True, "first"), True, True]
+    assert all(f.done() for f in futures)
+
+
+def test_another_thread_finds_a_future_done_and_has_its_result_only_after_the_callback() -> None:
+    whole, result = BatchResult("t", 0), BatchResult("t", 0)
+    entered, leave = threading.Event(), threading.Event()
+    own = future(whole)
+
+    def deliver(*_: object) -> None:
+        entered.set()
+        leave.wait(10)
+
+    whole.add_callback(own, deliver, True)
+    whole.hand_over([(0, result)])
+    completer = in_thread(lambda: result.complete(5))
+    assert entered.wait(10)
+    assert not own.done()
+    with pytest.raises(KafkaTimeoutError):
+        own.exception(0)
+    found: list[Any] = []
+    waiter = in_thread(lambda: found.append((own.result(10)[2], own.done())))
+    wait_until(lambda: result._latch is not None)
+    leave.set()
+    for thread in (completer, waiter):
+        thread.join(10)
+    assert found == [(5, True)]
+
+
+def test_callbacks_that_an_interrupt_has_kept_from_running_run_with_the_next_completion() -> None:
+    result = BatchResult("t", 0)
+    seen: list[Any] = []
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    result.add_callback(future(result), interrupted, True)
+    result.add_callback(future(result), lambda *_: seen.append(result.done), True)
+    future(result).add_done_callback(interrupted)
+    future(result).add_done_callback(lambda done: seen.append(done.done()))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            result.complete(0)
+    assert result.complete(0)
+    assert seen == [False, True]
+    assert not result.complete(0)
+
+
 def test_a_callback_may_ask_its_own_future_for_the_result() -> None:
     result = BatchResult("t", 0)
     seen: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -176,3 +177,26 @@ def test_a_run_can_be_read_in_parts() -> None:
     assert next(run.timestamps(100)) == 103
     run.taken(1)
     assert [record[2] for record in run.records()] == list(range(11, 30))
+
+
+class Watched(bytes):
+    """Counts the bytes that are cut out of it."""
+
+    cut = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(key, slice):
+            Watched.cut += len(found)
+        return found
+
+
+def test_looking_for_a_short_run_does_not_look_at_all_that_follows() -> None:
+    # Sizes and offsets go on alike, and a byte of the contents' place differs after the first few.
+    count = 100_000
+    data = Watched(section([(0, 64 + i % 8000, None if i > FEWEST else b"", b"v") for i in range(count)]))
+    Watched.cut = 0
+    run = find_run(data, 0, count)
+    assert run is not None
+    assert run.count == FEWEST + 1
+    assert Watched.cut < count

@@ -4,10 +4,13 @@ import logging
 import threading
 from typing import Any
 
+import attrs
 import pytest
 
 from helpers import wait_until
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_response import EpochMemory, read_response
+from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -210,6 +213,36 @@ def test_a_topic_whose_leader_is_being_elected_stays_known_and_is_asked_for_agai
     assert metadata.update_requested
     metadata.update(answer(topic(error=3)), 0)
     assert metadata.fetch().partition(TP) is None
+
+
+class Watched(dict[Any, Any]):
+    """Counts how often it is gone through."""
+
+    walks = 0
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("error", [5, 0], ids=["without leaders", "created anew"])
+def test_an_answer_about_many_topics_goes_through_what_is_known_only_once(error: int) -> None:
+    names = [f"t{number}" for number in range(50)]
+    first = answer(*(topic(name, topic_id=ID_1, epoch=7) for name in names))
+    memory = EpochMemory(epochs=Watched())
+    before = read_response(first, MetadataSnapshot.bootstrap(()), memory).snapshot
+    known = Watched(before.partitions)
+    before = attrs.evolve(before, partitions=known)
+    walks = known.walks + memory.epochs.walks  # type: ignore[attr-defined]  # it is watched
+    again = answer(*(topic(name, topic_id=ID_2, epoch=3, error=error) for name in names))
+    after = read_response(again, before, memory).snapshot
+    assert {p.leader_epoch for p in after.partitions.values()} == {7 if error else 3}
+    assert len(after.partitions) == 50
+    assert known.walks + memory.epochs.walks == walks + 1  # type: ignore[attr-defined]
 
 
 def test_a_partition_without_leader_is_known_without_one(metadata: Chosen) -> None:

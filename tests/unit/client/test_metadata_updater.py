@@ -22,6 +22,7 @@ class Channel:
         self.node: Node | None = NODE
         self.ready = True
         self.preparing = False
+        self.connected_to_any = False
         self.may_connect = True
         self.delay_ms = 0
         self.connected: list[Node] = []
@@ -38,6 +39,9 @@ class Channel:
 
     def is_any_node_preparing(self) -> bool:
         return self.preparing
+
+    def is_any_node_connected(self) -> bool:
+        return self.connected_to_any
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         if self.may_connect:
@@ -136,6 +140,30 @@ def test_no_known_broker_available_means_to_begin_again(
     assert metadata.is_bootstrapping
     updater.maybe_update(channel, 1100)
     assert home.calls == 1  # the bootstrap servers are all there is to try
+
+
+def test_brokers_that_are_busy_are_kept_and_asked_before_they_get_anything_else(
+    metadata: Metadata, home: Home, channel: Channel
+) -> None:
+    updater = make(metadata, home)
+    metadata.update(ANSWER, 0)
+    metadata.request_update()
+    assert not updater.awaits_turn
+    channel.node, channel.connected_to_any = None, True
+    for now in range(1000, 5000, 1000):
+        updater.maybe_update(channel, now)
+        assert updater.awaits_turn
+    assert metadata.fetch().nodes == (NODE,)
+    assert home.calls == 0
+    channel.node = NODE
+    updater.maybe_update(channel, 5000)
+    assert len(channel.sent) == 1
+    assert not updater.awaits_turn
+    updater.handle_failure(5000, None)
+    channel.node, channel.connected_to_any = None, False
+    updater.maybe_update(channel, 6000)
+    assert metadata.is_bootstrapping
+    assert not updater.awaits_turn
 
 
 def test_brokers_that_do_not_answer_for_the_trigger_time_mean_to_begin_again(

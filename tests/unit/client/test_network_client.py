@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clients import DrivenClient
-from faults import Reply, ScriptedBroker, closed_port, cluster_of
+from faults import FaultProxy, Reply, ScriptedBroker, closed_port, cluster_of
 from kclient.client.requests import ClientResponse
 from kclient.errors import (
     BootstrapError,
@@ -22,6 +22,7 @@ from kclient.errors import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -283,6 +284,35 @@ def test_a_broker_may_ask_the_client_to_start_again() -> None:
         assert len(broker.received(ApiKeys.METADATA)) == asked + 2
 
 
+def test_a_broker_that_is_busy_is_not_taken_for_one_that_is_gone() -> None:
+    done = threading.Event()
+
+    def beat(header: Any, message: Any) -> HeartbeatResponse:
+        done.wait(20)
+        return beats(header, message)
+
+    broker = ScriptedBroker(topics={"t": 1})
+    with (
+        broker,
+        FaultProxy(broker.address) as door,
+        DrivenClient(door.bootstrap, max_in_flight=1) as driven,
+    ):
+        node = driven.node(0)
+        door.stop()
+        broker.on(ApiKeys.HEARTBEAT, beat)
+        driven.send(BEAT)
+        version = driven.metadata.request_update()
+        for _ in range(5):
+            driven.client.poll(5, now())
+        assert driven.metadata.fetch().nodes == (node,)
+        done.set()
+        driven.take()
+        # Free again, but the metadata request goes first.
+        assert not driven.client.ready(node, now())
+        driven.poll_until(lambda: driven.metadata.update_version > version)
+        assert driven.client.ready(node, now())
+
+
 def test_the_least_loaded_node_is_a_connected_one_with_the_fewest_requests() -> None:
     brokers = cluster_of(3)
     with brokers[0], brokers[1], brokers[2], DrivenClient(brokers[0].bootstrap) as driven:
@@ -294,6 +324,22 @@ def test_the_least_loaded_node_is_a_connected_one_with_the_fewest_requests() -> 
             chosen = driven.client.least_loaded_node(now())
             assert chosen is not None
             assert chosen.id == 2
+
+
+def test_what_waits_for_nothing_has_a_way_beside_a_fetch() -> None:
+    with ScriptedBroker(topics={"t": 1}) as broker, DrivenClient(broker.bootstrap) as driven:
+        driven.update_metadata()
+        node = driven.node(0)
+        assert driven.client.beside_fetches(node) is node
+        assert driven.client.least_loaded_node(now()) == node
+        driven.send(FetchRequest(max_wait_ms=60_000))
+        beside = driven.client.beside_fetches(node)
+        assert beside.id != node.id
+        assert (beside.host, beside.port) == (node.host, node.port)
+        assert driven.client.least_loaded_node(now()) == beside
+        driven.update_metadata()
+        assert driven.client.in_flight_count(node.id) == 1
+        assert driven.client.is_ready(beside, now())
 
 
 def test_throttling_keeps_one_node_quiet_and_the_others_not() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from kclient.admin.config import AdminConfig
 from kclient.config import Config, Importance, Support, Type, definition_of, setting
+from kclient.config.foreign_names import FOREIGN_NAMES
 from kclient.consumer.config import ConsumerConfig
 from kclient.errors import ConfigError
 from kclient.producer.config import ProducerConfig
@@ -23,6 +25,51 @@ STRING_SERIALIZER = "org.apache.kafka.common.serialization.StringSerializer"
 
 def producer(**settings: object) -> ProducerConfig:
     return ProducerConfig.parse(SERVERS, settings)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "instead"),
+    [
+        (ConsumerConfig, "consumer_timeout_ms", "poll(timeout_ms)"),
+        (ConsumerConfig, "enable.partition.eof", "end_offsets()"),
+        (ProducerConfig, "sasl_plain_username", "sasl.jaas.config"),
+        (ProducerConfig, "queue.buffering.max.ms", "linger.ms"),
+        (ProducerConfig, "message.timeout.ms", "delivery.timeout.ms"),
+        (AdminConfig, "api_version", "nothing"),
+    ],
+)
+def test_a_name_of_another_clients_setting_is_answered_with_what_to_write_here(
+    cls: type[Config], name: str, instead: str
+) -> None:
+    with pytest.raises(ConfigError) as failed:
+        cls.parse(SERVERS, {name: "1"})
+    assert name in str(failed.value)
+    assert instead in str(failed.value)
+
+
+def test_what_stands_for_other_clients_settings_exists_and_hides_none_of_ours() -> None:
+    ours = {key.name for cls in CLASSES for key in definition_of(cls)}
+    assert not ours & set(FOREIGN_NAMES)
+    named = {word for text in FOREIGN_NAMES.values() for word in re.findall(r"^[a-z]+(?:\.[a-z0-9]+)+", text)}
+    assert named <= ours
+
+
+@pytest.mark.parametrize(
+    ("cls", "given", "said"),
+    [
+        (ConsumerConfig, "orders", "subscribe(['orders'])"),
+        (ProducerConfig, "host:9092", "bootstrap_servers='host:9092'"),
+        (ProducerConfig, "a:1,b:2", "bootstrap_servers='a:1,b:2'"),
+        (AdminConfig, "embedded://x", "bootstrap_servers='embedded://x'"),
+        (ProducerConfig, "orders", ".properties file, and there is none"),
+    ],
+)
+def test_a_text_in_place_of_the_settings_is_answered_with_where_it_belongs(
+    cls: type[Config], given: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as failed:
+        cls.parse(given)
+    assert said in str(failed.value)
 
 
 def test_names_may_be_dotted_or_underscored_and_values_strings_or_native() -> None:
@@ -143,6 +190,20 @@ def test_what_is_not_implemented_yet_says_so(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"^{name}.* is not implemented yet") as caught:
         producer(**{name: value})
     assert caught.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("security.protocol", "SASL_SSL", "leave it out or set it to PLAINTEXT."),
+        ("sasl.mechanism", "PLAIN", "leave it out."),
+        ("ssl.keystore.type", "PEM", "leave it out."),
+    ],
+)
+def test_nothing_is_advised_that_is_not_implemented_either(name: str, value: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer(**{name: value})
+    assert str(caught.value).endswith(f"is not implemented yet; {hint}")
 
 
 @pytest.mark.parametrize(

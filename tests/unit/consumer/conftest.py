@@ -116,6 +116,7 @@ class Rig:
 
     def close_network(self, timeout_ms: int) -> bool:
         self.pump()
+        self.network._end()
         return True
 
     def pump(self) -> None:
@@ -317,11 +318,14 @@ class Rig:
         names = {topic_id: name for name, topic_id in self.topic_ids.items()}
         topics, found = [], False
         for topic in request.topics:
-            name = topic.topic or names[topic.topic_id]
+            name = topic.topic or names.get(topic.topic_id, "")
             partitions = []
             for asked in topic.partitions:
                 tp = TopicPartition(name, asked.partition)
-                data = self.partition_data(tp, asked.fetch_offset)
+                if name:
+                    data = self.partition_data(tp, asked.fetch_offset)
+                else:
+                    data = fetch.PartitionData(partition_index=asked.partition, error_code=100)
                 found = found or bool(data.records or data.error_code or data.preferred_read_replica >= 0)
                 partitions.append(data)
             topics.append(

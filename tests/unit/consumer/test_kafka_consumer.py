@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from kclient.common.offsets import OffsetAndMetadata
@@ -16,7 +19,6 @@ from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.errors import (
     ClientClosedError,
     ConcurrentModificationError,
-    Errors,
     IllegalStateError,
     InvalidGroupIdError,
     InvalidTopicError,
@@ -155,6 +157,44 @@ class TestReading:
         again = [record for _ in range(2) for record in rig.consumer.poll(1000)]
         assert sorted(values(again)) == sorted([*range(5)] * 2)
 
+    @pytest.mark.parametrize("started", [False, True])
+    def test_paused_partitions_let_go_of_the_answers_that_their_records_came_with(
+        self, make_rig: Callable[..., Any], started: bool
+    ) -> None:
+        class Answer(bytearray):
+            """With the records of several partitions: memory whose end can be seen."""
+
+        rig = make_rig(max_poll_records=2)
+        answers: list[Any] = []
+        usual = rig.partition_data
+
+        def partition_data(tp: TopicPartition, offset: int) -> Any:
+            data = usual(tp, offset)
+            if tp == T0 and data.records:
+                answer = Answer(b"others" + data.records + b"others")
+                data.records = memoryview(answer)[6:-6]
+                answers.append(weakref.ref(answer))
+            return data
+
+        rig.partition_data = partition_data
+        rig.fill(T0, 9)
+        rig.consumer.assign([T0])
+        rig.rounds()
+        seen = values(rig.consumer.poll(100)) if started else []
+        rig.rounds()
+        rig.client.sent.clear()
+        assert len(answers) == 2
+        assert all(answer() is not None for answer in answers)
+        rig.consumer.pause([T0])
+        assert not rig.consumer.poll(0)
+        gc.collect()
+        assert not any(answer() is not None for answer in answers)
+        rig.consumer.resume([T0])
+        while len(seen) < 9:
+            seen += values(rig.consumer.poll(100))
+        assert seen == [*range(9)]
+        assert len(answers) == 2
+
     def test_interceptors_see_and_change_what_poll_returns(self, make_rig: Callable[..., Any]) -> None:
         class Keep(ConsumerInterceptor):
             committed: Any = None
@@ -187,6 +227,30 @@ class TestIteration:
                 break
         assert seen == [0, 1]
         assert values(rig.consumer.poll(1000)) == [2, 3, 4]
+
+    def test_it_gives_what_interceptors_return(self, make_rig: Callable[..., Any]) -> None:
+        class EvenOnes(ConsumerInterceptor):
+            def on_consume(self, records: Any) -> Any:
+                changed = {
+                    tp: [
+                        attrs.evolve(each, value=b"%d" % (100 + each.offset))
+                        for each in kept
+                        if each.offset % 2 == 0
+                    ]
+                    for tp, kept in records.by_partition().items()
+                }
+                return type(records)(changed)
+
+        rig = make_rig(interceptor_classes=[EvenOnes()])
+        rig.fill(T0, 9)
+        rig.consumer.assign([T0])
+        seen = []
+        for record in rig.consumer:
+            seen.append(int(record.value))
+            assert rig.consumer.position(T0) == record.offset + 1
+            if record.offset == 8:
+                break
+        assert seen == [100, 102, 104, 106, 108]
 
     def test_commit_in_the_loop_covers_the_record_of_the_loop_and_none_behind_it(self, rig: Any) -> None:
         rig.fill(T0, 5)
@@ -231,65 +295,6 @@ class TestIteration:
         with pytest.raises(WakeupError):
             next(rig.consumer)
         assert not rig.sent(ApiKeys.LEAVE_GROUP)
-
-
-class TestAutoCommit:
-    def test_poll_commits_what_earlier_polls_returned(self, make_rig: Callable[..., Any]) -> None:
-        rig = make_rig(group_id="g", auto_commit_interval_ms=100)
-        rig.fill(T0, 20)
-        rig.consumer.assign([T0])
-        assert len(rig.consumer.poll(1000)) == 5
-        rig.time.advance(200)
-        assert not rig.committed
-        rig.consumer.poll(1000)
-        rig.rounds()
-        assert rig.committed == {T0: 5}
-
-    def test_close_commits_the_positions_at_the_start_of_the_last_poll(
-        self, make_rig: Callable[..., Any]
-    ) -> None:
-        rig = make_rig(group_id="g", auto_commit_interval_ms=60_000)
-        rig.fill(T0, 20)
-        rig.consumer.assign([T0])
-        rig.consumer.poll(1000)
-        rig.consumer.poll(1000)
-        rig.consumer.close()
-        assert rig.committed == {T0: 5}
-
-    def test_iterating_counts_a_record_as_processed_when_the_next_is_asked_for(
-        self, make_rig: Callable[..., Any]
-    ) -> None:
-        rig = make_rig(group_id="g", auto_commit_interval_ms=60_000)
-        rig.fill(T0, 20)
-        rig.consumer.assign([T0])
-        for record in rig.consumer:
-            if record.offset == 3:
-                break
-        rig.consumer.close()
-        assert rig.committed == {T0: 3}
-
-    def test_a_rebalance_commits_everything_that_was_returned(self, make_rig: Callable[..., Any]) -> None:
-        rig = make_rig(group_id="g", auto_commit_interval_ms=60_000)
-        rig.fill(T0, 5)
-        rig.join()
-        while not rig.consumer.poll(100):
-            pass
-        rig.consumer.enforce_rebalance()
-        rig.consumer.poll(500)
-        assert rig.committed[T0] == 5
-
-    def test_commits_that_go_on_failing_are_warned_of_once(
-        self, make_rig: Callable[..., Any], caplog: pytest.LogCaptureFixture
-    ) -> None:
-        rig = make_rig(group_id="g", auto_commit_interval_ms=100)
-        refused = rig.refuse_commit(Errors.GROUP_AUTHORIZATION_FAILED)
-        rig.on(ApiKeys.OFFSET_COMMIT, *[refused] * 50)
-        rig.fill(T0, 20)
-        rig.consumer.assign([T0])
-        for _ in range(10):
-            rig.consumer.poll(1000)
-        assert len(rig.sent(ApiKeys.OFFSET_COMMIT)) > 3
-        assert sum("automatic commit" in line.getMessage() for line in caplog.records) == 1
 
 
 class TestArguments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -183,6 +184,23 @@ class TestJoining:
         rig.consumer.subscribe(["t"])
         with pytest.raises(KafkaError, match="broken"):
             poll_for(rig, 1000)
+
+    def test_an_assignor_that_would_end_the_program_fails_in_poll_like_any_other(
+        self, make_rig: Callable[..., Any]
+    ) -> None:
+        class Ending(ConsumerPartitionAssignor):
+            NAME = "ending"
+
+            def assign(self, cluster: Any, subscriptions: Any) -> Any:
+                raise SystemExit("mine")
+
+        rig = make_rig(group_id="g", partition_assignment_strategy=[Ending()])
+        rig.consumer.subscribe(["t"])
+        with (
+            ThreadPoolExecutor(1) as in_thread,
+            pytest.raises(KafkaError, match=r"ending.*SystemExit\('mine'\)"),
+        ):
+            in_thread.submit(poll_for, rig, 1000).result(20)
 
 
 class TestErrorsOfJoinAndSync:

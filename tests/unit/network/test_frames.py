@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
+import tempfile
 import tracemalloc
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,8 +16,8 @@ from hypothesis import strategies as st
 
 from kclient.errors import InvalidReceiveError
 from kclient.network.receive import NetworkReceive
-from kclient.network.send import NetworkSend
-from kclient.network.transport import Buffer, PlaintextTransport
+from kclient.network.send import NetworkSend, send_of
+from kclient.network.transport import Buffer, PlaintextTransport, Transport
 
 
 class Wire(PlaintextTransport):
@@ -31,6 +35,9 @@ class Wire(PlaintextTransport):
         portion = data[: self.portions.pop(0)] if self.portions else data
         self.taken += portion
         return len(portion)
+
+    def send_file(self, fd: int, position: int, size: int) -> int:
+        return self.send([os.pread(fd, size, position)])
 
     def recv_into(self, buffer: memoryview) -> int:
         limit = min(len(buffer), self.portions.pop(0) if self.portions else len(buffer), len(self.incoming))
@@ -62,6 +69,69 @@ def test_a_completed_send_lets_go_of_its_buffers() -> None:
     send = NetworkSend([b"head", memoryview(batch)])
     send.write_to(Wire())
     batch.append(1)  # BufferError while the view is held
+
+
+class Region:
+    """A part of a file."""
+
+    def __init__(self, fd: int, position: int, size: int) -> None:
+        self._fd, self._position, self._size = fd, position, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def write_to(self, transport: Transport, start: int) -> int:
+        return transport.send_file(self._fd, self._position + start, self._size - start)
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 30), max_size=20))
+def test_a_send_with_parts_of_files_arrives_whole_however_it_is_cut_up(
+    kinds: list[int], portions: list[int]
+) -> None:
+    content = bytes(range(256))
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        parts: list[Buffer | Region] = []
+        expected = b""
+        for number, kind in enumerate(kinds):
+            size = 10 * kind + 1
+            parts.append(Region(file.fileno(), number, size) if kind % 2 else content[number : number + size])
+            expected += content[number : number + size]
+        wire = Wire(portions=portions)
+        send = send_of(parts)
+        assert send.size == len(expected)
+        while not send.completed:
+            send.write_to(wire)
+    assert wire.taken == expected
+
+
+def test_parts_of_files_reach_a_socket_whose_peer_reads_now_and_then(tmp_path: Path) -> None:
+    content = random.Random(1).randbytes(10_000_000)
+    (tmp_path / "file").write_bytes(content)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, (tmp_path / "file").open("rb") as file:
+        ours.setblocking(False)
+        send = send_of(
+            [b"head", Region(file.fileno(), 100, 9_000_000), b"middle", Region(file.fileno(), 0, 100)]
+        )
+        got = bytearray()
+        while not send.completed:
+            send.write_to(PlaintextTransport(ours))
+            got += theirs.recv(1 << 20)
+        while len(got) < send.size:
+            got += theirs.recv(1 << 20)
+    assert got == b"head" + content[100:9_000_100] + b"middle" + content[:100]
+
+
+def test_a_file_that_is_shorter_than_what_is_sent_of_it_ends_the_send(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 10)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, (tmp_path / "file").open("rb") as file:
+        ours.setblocking(False)
+        send = send_of([Region(file.fileno(), 0, 11)])
+        with pytest.raises(OSError, match="no more than 10 bytes"):
+            send.write_to(PlaintextTransport(ours))
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 7), max_size=60))

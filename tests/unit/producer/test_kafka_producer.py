@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -27,9 +28,14 @@ from kclient.errors import (
     KafkaTimeoutError,
     RecordTooLargeError,
     SerializationError,
-    UnknownTopicOrPartitionError,
 )
-from kclient.producer import KafkaProducer, ProducerRecord, RecordMetadata, RoundRobinPartitioner
+from kclient.producer import (
+    KafkaProducer,
+    ProducerRecord,
+    RecordMetadata,
+    RoundRobinPartitioner,
+    kafka_producer,
+)
 from kclient.protocol.api_keys import ApiKeys
 from kclient.serialization import StringSerializer
 from kclient.utils.futures import KafkaFuture
@@ -81,6 +87,18 @@ def test_keys_go_where_java_puts_them_and_ignore_keys_ignores_them(server: Serve
     with server.producer(partitioner_ignore_keys=True, batch_size=0) as producer:
         futures = [producer.send("many", b"v", key=b"b3") for _ in range(30)]
         assert len({future.result(10).partition for future in futures}) > 5
+
+
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_a_coroutine_awaits_what_it_sends(server: Server, linger_ms: int) -> None:
+    async def run(producer: KafkaProducer[bytes, bytes]) -> list[int]:
+        alone = [(await producer.send("t", b"v", partition=0)).offset for _ in range(5)]
+        together = await asyncio.gather(*(producer.send("t", b"v", partition=0) for _ in range(100)))
+        many = await producer.send_many("t", [b"v"] * 5, partition=0)
+        return [*alone, *(metadata.offset for metadata in together), many[0].base_offset]
+
+    with server.producer(linger_ms=linger_ms) as producer:
+        assert asyncio.run(run(producer)) == list(range(106))
 
 
 def test_a_custom_partitioner_decides_and_is_closed(server: Server) -> None:
@@ -140,7 +158,6 @@ def test_text_is_never_encoded_silently(server: Server) -> None:
         ({"topic": None}, TypeError, "topic"),
         ({"partition": -1}, ValueError, "partition"),
         ({"partition": "1"}, TypeError, "partition"),
-        ({"partition": 999}, UnknownTopicOrPartitionError, "999"),
         ({"timestamp_ms": -2}, ValueError, "timestamp_ms"),
         ({"headers": [(None, b"")]}, TypeError, "headers"),
         ({"headers": {"k": b"v"}}, TypeError, "headers"),
@@ -170,6 +187,33 @@ def test_a_topic_that_appears_within_max_block_is_sent_to(server: Server) -> Non
         timer.start()
         assert producer.send("late", b"v").result(10).topic == "late"
         timer.join()
+
+
+def test_a_partition_that_is_not_there_is_waited_for_and_named_with_count_and_setting(server: Server) -> None:
+    with server.producer(max_block_ms=1000, retry_backoff_ms=10) as producer:
+        for send in (producer.send, lambda *_, **named: producer.send_many("t", [b"v"], **named)):
+            with pytest.raises(KafkaTimeoutError) as caught:
+                send("t", b"v", partition=999)
+            for part in ("Partition 999 of topic t", "3 partitions", "1000 ms", "max.block.ms"):
+                assert part in str(caught.value)
+        values = {name.name: value for name, value in producer.metrics().items()}
+    assert values["metadata-wait-time-ns-total"] >= 1_900_000_000  # two waits, each told in whole ms
+    assert server.records() == []
+
+
+def test_a_partition_that_appears_within_max_block_is_sent_to(server: Server) -> None:
+    with server.producer(retry_backoff_ms=10) as producer:
+        assert len(producer.partitions_for("t")) == 3
+        asked = len(server.broker.received(ApiKeys.METADATA))
+
+        def grow() -> None:
+            wait_until(lambda: len(server.broker.received(ApiKeys.METADATA)) > asked + 2)
+            server.broker.topics.update(t=5)
+
+        thread = threading.Thread(target=grow)
+        thread.start()
+        assert producer.send("t", b"v", partition=4).result(20).partition == 4
+        thread.join()
 
 
 def test_no_broker_at_all_ends_with_max_block_and_close_does_not_hang() -> None:
@@ -265,6 +309,11 @@ def test_metrics_have_javas_names(server: Server) -> None:
         values = {name.name: value for name, value in producer.metrics().items()}
         assert {name.tags for name in producer.metrics()} == {(("client-id", "me"),)}
     assert values["record-send-total"] == 1
+    assert values.keys() >= {
+        "bufferpool-wait-time-ns-total",
+        "flush-time-ns-total",
+        "metadata-wait-time-ns-total",
+    }
     assert values["buffer-total-bytes"] == 33_554_432
 
 
@@ -355,6 +404,47 @@ def test_close_waits_no_longer_than_told_for_a_callback_that_blocks(
     assert "callback" in caplog.text
     release.set()
     producer._core.io_thread.join(10_000)
+
+
+def test_an_interrupt_leaves_a_with_block_soon_and_tells_what_was_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert kafka_producer._INTERRUPTED_CLOSE_MS <= 5000
+    monkeypatch.setattr(kafka_producer, "_INTERRUPTED_CLOSE_MS", 200)
+    answer = threading.Event()
+    server.broker.on(ApiKeys.PRODUCE, lambda h, m: answer.wait(30) and server.logs.produce(m))
+    producer = server.producer()
+
+    def use() -> None:
+        with producer:
+            futures.extend(producer.send("t", b"v", partition=partition) for partition in (0, 0, 1))
+            raise KeyboardInterrupt
+
+    futures: list[Any] = []
+    with pytest.raises(KeyboardInterrupt):
+        use()
+    answer.set()
+    assert not producer._core.io_thread.alive
+    assert all(isinstance(future.exception(0), ClientClosedError) for future in futures)
+    (told,) = [record.getMessage() for record in caplog.records if "given up" in record.getMessage()]
+    for part in ("3 records", "2 of t-0", "1 of t-1"):
+        assert part in told
+
+
+def test_an_interrupt_of_a_with_block_still_delivers_what_can_be_delivered(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    def use() -> None:
+        with server.producer(linger_ms=60_000) as producer:
+            futures.append(producer.send("t", b"v"))
+            raise KeyboardInterrupt
+
+    futures: list[Any] = []
+    with pytest.raises(KeyboardInterrupt):
+        use()
+    (future,) = futures
+    assert future.exception(0) is None
+    assert "given up" not in caplog.text
 
 
 def test_the_error_of_a_with_block_is_not_masked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,14 @@ import tracemalloc
 
 import pytest
 
+from kclient.common.uuid import Uuid
+from kclient.compress.codec import CompressionType
 from kclient.errors import (
     ClientClosedError,
     ErrorCode,
     KafkaTimeoutError,
 )
+from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.protocol.messages.metadata import MetadataRequest
@@ -334,3 +337,29 @@ def test_batches_end_in_the_state_that_tells_what_became_of_them() -> None:
     assert batch.state is BatchState.IN_FLIGHT
     m.answer()
     assert batch.state is BatchState.SUCCEEDED
+
+
+def test_the_topics_of_an_answer_are_found_without_comparing_each_with_all() -> None:
+    compared = 0
+
+    class Id(Uuid):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return isinstance(other, Uuid) and self.bytes == other.bytes
+
+        def __hash__(self) -> int:
+            return hash(self.bytes)
+
+    count = 200
+    ids = {f"t{i}": Id(i.to_bytes(16, "big")) for i in range(count)}
+    m = ready_producer(dict.fromkeys(ids, 1))
+    for topic in ids:
+        m.send(b"v", topic)
+    batches = [batch for queue in m.accumulator.active_queues() for batch in queue.batches]
+    plan = ProduceRequestPlan(batches, ids.get, acks=-1, timeout_ms=1000, codec=CompressionType.NONE)
+    compared = 0
+    assert [plan.find("", Id(ids[batch.tp.topic].bytes), 0) for batch in batches] == batches
+    assert compared <= 2 * count
+    assert plan.find("", Id(b"\xff" * 16), 0) is None
+    assert plan.find("t7", Uuid.ZERO, 0) is batches[7]

@@ -61,6 +61,39 @@ def test_a_raising_callback_is_logged_and_the_others_still_run(caplog: pytest.Lo
     assert "callback raised" in caplog.text
 
 
+def test_a_callback_that_would_end_the_program_ends_no_other_thread(caplog: pytest.LogCaptureFixture) -> None:
+    future: CompletableFuture[int] = CompletableFuture()
+    seen: list[int] = []
+
+    def bad(_: object) -> int:
+        raise SystemExit
+
+    chained = future.then(bad)
+    future.add_done_callback(bad)
+    future.add_done_callback(lambda done: seen.append(done.result()))
+    completed: list[bool] = []
+    thread = threading.Thread(target=lambda: completed.append(future.complete(1)))
+    thread.start()
+    thread.join(10)
+    assert (completed, seen) == ([True], [1])
+    assert "callback raised" in caplog.text
+    assert isinstance(chained.exception(0), SystemExit)
+
+
+def test_an_interrupt_of_the_main_thread_comes_out_when_all_callbacks_were_called() -> None:
+    future: CompletableFuture[int] = CompletableFuture()
+    seen: list[int] = []
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    future.add_done_callback(interrupted)
+    future.add_done_callback(lambda done: seen.append(done.result()))
+    with pytest.raises(KeyboardInterrupt):
+        future.complete(1)
+    assert seen == [1]
+
+
 def test_then_passes_on_results_errors_and_what_the_function_raises() -> None:
     assert CompletableFuture.completed(2).then(lambda value: value + 1).result() == 3
     failed: CompletableFuture[int] = CompletableFuture.failed(ValueError("first"))

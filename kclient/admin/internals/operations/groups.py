@@ -11,7 +11,7 @@ from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError, SchemaError
+from kclient.errors import Errors, GroupIdNotFoundError, KafkaError, SchemaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_versioned
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -19,6 +19,7 @@ from kclient.protocol.messages.delete_groups import DeleteGroupsRequest
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.list_groups import ListGroupsRequest
 from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.utils.futures import KafkaFuture
 
 
 def list_groups(
@@ -29,17 +30,19 @@ def list_groups(
     if isinstance(metadata, KafkaError):
         raise metadata
 
-    def build(version: int) -> ListGroupsRequest:
-        # The broker filters where it can; older ones are filtered below.
-        return ListGroupsRequest(
-            states_filter=list(states) if version >= 4 else [],
-            types_filter=list(types) if version >= 5 else [],
-        )
-
+    # A broker that cannot filter says no more of a group either by which it could be done here.
+    first_version = 5 if types else 4 if states else None
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     retry = retry_on_codes(lambda message: [message.error_code], *COORDINATOR_MOVED)
     brokers = [broker.node_id for broker in metadata.brokers]
     answers = yield [
-        context.call(ApiKeys.LIST_GROUPS, build, Target(Role.NODE, node_id=node_id), retry)
+        context.call(
+            ApiKeys.LIST_GROUPS,
+            request,
+            Target(Role.NODE, node_id=node_id),
+            retry,
+            min_version=first_version,
+        )
         for node_id in brokers
     ]
     results: dict[str, GroupListing] = {}
@@ -50,51 +53,68 @@ def list_groups(
             errors[f"broker {node_id}"] = error
             continue
         for group in answer.groups:
-            listing = GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type)
-            if states and listing.state and listing.state not in states:
-                continue
-            results[group.group_id] = listing
-    return settle(results, errors, "Listing groups")
+            results[group.group_id] = GroupListing(
+                group.group_id, group.protocol_type, group.group_state, group.group_type
+            )
+    return settle(brokers, results, errors, "Listing groups")
 
 
 def describe_groups(
     context: OperationContext, group_ids: Sequence[str]
 ) -> Operation[dict[str, GroupDescription]]:
-    """DescribeGroups at each group's coordinator."""
-    retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *COORDINATOR_MOVED)
+    """DescribeGroups at each group's coordinator, ConsumerGroupDescribe where the group is of the new protocol."""
     answers = yield [
-        context.call(
-            ApiKeys.DESCRIBE_GROUPS,
-            DescribeGroupsRequest(groups=[group_id]),
-            Target(Role.COORDINATOR, group_id),
-            retry,
-        )
-        for group_id in group_ids
+        _describe(context, DescribeGroupsRequest(groups=[group_id]), group_id) for group_id in group_ids
     ]
     # Where each group's coordinator is, for the description; a lookup of its own, as the driver's may be older.
     places = yield [
         context.call(ApiKeys.FIND_COORDINATOR, coordinator_request(group_id)) for group_id in group_ids
     ]
+    coordinators = dict(zip(group_ids, map(_coordinator, places), strict=True))
     results: dict[str, GroupDescription] = {}
     errors: dict[str, KafkaError] = {}
-    for group_id, answer, place in zip(group_ids, answers, places, strict=True):
-        if isinstance(answer, KafkaError):
-            errors[group_id] = answer
-            continue
-        group = answer.groups[0]
-        error = Errors.for_code(group.error_code, group.error_message)
-        if error is not None:
-            errors[group_id] = error
-            continue
-        results[group_id] = _description(group, place)
-    return settle(results, errors, "Describing groups")
+    for group_id, answer in zip(group_ids, answers, strict=True):
+        failed = _failure(answer)
+        if failed is None:
+            results[group_id] = _classic(answer.groups[0], coordinators[group_id])
+        else:
+            errors[group_id] = failed
+    # A group of the new protocol is no classic group, so to that request it does not exist.
+    others = [group_id for group_id, error in errors.items() if isinstance(error, GroupIdNotFoundError)]
+    if others:
+        from kclient.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+
+        answers = yield [
+            _describe(context, ConsumerGroupDescribeRequest(group_ids=[group_id]), group_id)
+            for group_id in others
+        ]
+        for group_id, answer in zip(others, answers, strict=True):
+            if _failure(answer) is None:
+                del errors[group_id]
+                results[group_id] = _consumer(answer.groups[0], coordinators[group_id])
+    return settle(group_ids, results, errors, "Describing groups")
 
 
-def _description(group: Any, place: Any) -> GroupDescription:
-    coordinator = Node(-1, "", -1)
-    if not isinstance(place, KafkaError):
-        there = coordinator_of(place)
-        coordinator = Node(there.node_id, there.host, there.port)
+def _describe(context: OperationContext, request: Any, group_id: str) -> KafkaFuture[Any]:
+    retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *COORDINATOR_MOVED)
+    return context.call(request.API_KEY, request, Target(Role.COORDINATOR, group_id), retry)
+
+
+def _failure(answer: Any) -> KafkaError | None:
+    if isinstance(answer, KafkaError):
+        return answer
+    group = answer.groups[0]
+    return Errors.for_code(group.error_code, group.error_message)
+
+
+def _coordinator(place: Any) -> Node:
+    if isinstance(place, KafkaError):
+        return Node(-1, "", -1)
+    there = coordinator_of(place)
+    return Node(there.node_id, there.host, there.port)
+
+
+def _classic(group: Any, coordinator: Node) -> GroupDescription:
     members = [
         MemberDescription(
             member.member_id,
@@ -112,6 +132,26 @@ def _description(group: Any, place: Any) -> GroupDescription:
         group.protocol_data,
         tuple(members),
         coordinator,
+    )
+
+
+def _consumer(group: Any, coordinator: Node) -> GroupDescription:
+    members = [
+        MemberDescription(
+            member.member_id,
+            member.client_id,
+            member.client_host,
+            member.instance_id,
+            tuple(
+                TopicPartition(topic.topic_name, partition)
+                for topic in member.assignment.topic_partitions
+                for partition in topic.partitions
+            ),
+        )
+        for member in group.members
+    ]
+    return GroupDescription(
+        group.group_id, group.group_state, "consumer", group.assignor_name, tuple(members), coordinator
     )
 
 
@@ -151,4 +191,4 @@ def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operat
             results[group_id] = None
         else:
             errors[group_id] = error
-    return settle(results, errors, "Deleting groups")
+    return settle(group_ids, results, errors, "Deleting groups")

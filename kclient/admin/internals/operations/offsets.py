@@ -9,7 +9,7 @@ from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext,
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.operations.topics import topic_request
 from kclient.admin.internals.steps import Operation
-from kclient.admin.types import ListedOffset
+from kclient.admin.types import ListedOffset, OffsetSpec
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
@@ -18,6 +18,16 @@ from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOff
 
 if TYPE_CHECKING:
     from kclient.protocol.messages.offset_fetch import OffsetFetchRequest
+
+# Later versions name topics by id, and say nothing of those that were deleted.
+_LAST_OFFSET_FETCH_WITH_NAMES = 9
+
+# Before these a broker takes the spec for a time, and answers with the first offset.
+_FIRST_VERSIONS: dict[int, int] = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+}
 
 
 def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
@@ -46,6 +56,7 @@ def list_offsets(
                 ApiKeys.LIST_OFFSETS,
                 _request({tp: left[tp] for tp in tps}, isolation_level),
                 Target(Role.NODE, node_id=leader),
+                min_version=max(_FIRST_VERSIONS.get(left[tp], 0) for tp in tps),
             )
             for leader, tps in per_leader.items()
         ]
@@ -59,7 +70,7 @@ def list_offsets(
         if left:
             yield context.pause(attempt)
             attempt += 1
-    return settle(results, errors, "Listing offsets")
+    return settle(specs, results, errors, "Listing offsets")
 
 
 def _no_leader(
@@ -159,8 +170,13 @@ def list_consumer_group_offsets(
         return Errors.for_code(code) if code in COORDINATOR_MOVED else None
 
     (answer,) = yield [
-        # Version 9 is the last that names topics; later ones name them by id.
-        context.call(ApiKeys.OFFSET_FETCH, build, Target(Role.COORDINATOR, group_id), moved)
+        context.call(
+            ApiKeys.OFFSET_FETCH,
+            build,
+            Target(Role.COORDINATOR, group_id),
+            moved,
+            max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
+        )
     ]
     if isinstance(answer, KafkaError):
         raise answer
@@ -183,4 +199,4 @@ def list_consumer_group_offsets(
                 results[tp] = OffsetAndMetadata(
                     partition.committed_offset, partition.metadata or "", epoch if epoch >= 0 else None
                 )
-    return settle(results, errors, f"Listing the offsets of group {group_id}")
+    return settle(partitions or (), results, errors, f"Listing the offsets of group {group_id}")

@@ -46,7 +46,7 @@ def create_topics(
             )
         else:
             errors[topic.name] = error
-    return settle(results, errors, "Creating topics")
+    return settle(topics, results, errors, "Creating topics")
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -101,7 +101,7 @@ def delete_topics(
             results[topic.name] = None
         else:
             errors[topic.name] = error
-    return settle(results, errors, "Deleting topics")
+    return settle(names, results, errors, "Deleting topics")
 
 
 def list_topics(context: OperationContext, include_internal: bool) -> Operation[dict[str, TopicListing]]:
@@ -145,7 +145,7 @@ def describe_topics(
         if left:
             yield context.pause(attempt)
             attempt += 1
-    return settle(results, errors, "Describing topics")
+    return settle(names, results, errors, "Describing topics")
 
 
 def topic_request(names: Sequence[str]) -> MetadataRequest:

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.events import ApplicationEvent, CommitEvent, FetchCommittedEvent
+from kclient.consumer.internals.events import (
+    ApplicationEvent,
+    CommitEvent,
+    FetchCommittedEvent,
+    FinishCommitsEvent,
+)
+from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
-from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
+    ClientClosedError,
     CommitFailedError,
     Errors,
     FencedInstanceIdError,
     GroupAuthorizationError,
     KafkaError,
     KafkaTimeoutError,
-    RebalanceInProgressError,
     RetriableCommitFailedError,
     TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
 )
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import offset_commit, offset_fetch
@@ -38,11 +45,12 @@ _FIRST_FETCH_VERSION_WITH_STABLE: Final = 7
 _OTHER_COORDINATOR = frozenset(
     {Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR, Errors.REQUEST_TIMED_OUT}
 )
+_NO_SUCH_TOPIC = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID})
 _TRY_AGAIN = frozenset(
     {
         Errors.COORDINATOR_LOAD_IN_PROGRESS,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
         Errors.UNSTABLE_OFFSET_COMMIT,
+        *_NO_SUCH_TOPIC,
         *_OTHER_COORDINATOR,
     }
 )
@@ -50,18 +58,40 @@ _TRY_AGAIN = frozenset(
 
 @attrs.define(eq=False)
 class _Waiting:
+    """Something that waits for the coordinator, or for its answer."""
+
     event: ApplicationEvent[Any]
-    send: Callable[[int], None]
-    retry_ms: int = 0
-    attempts: int = 0
-    last_error: KafkaError | None = None
+    retry_ms: int = attrs.field(default=0, init=False)
+    attempts: int = attrs.field(default=0, init=False)
+    last_error: KafkaError | None = attrs.field(default=None, init=False)
+
+
+@attrs.define(eq=False)
+class _Commit(_Waiting):
+    event: CommitEvent
+    left: dict[TopicPartition, OffsetAndMetadata] | None = attrs.field(default=None, init=False)
+    """Offsets that the coordinator has not confirmed, once it was asked."""
+    gone: set[TopicPartition] = attrs.field(factory=set, init=False)
+    """Partitions of topics that do not exist any more."""
+    delayed: bool = attrs.field(default=False, init=False)
+    """True if it has waited for the answer to another one."""
+
+    def may_go_with(self, others: list[_Commit]) -> bool:
+        """True if it may be in one request with `others`."""
+        return not others or (self.delayed and others[0].event.generation == self.event.generation)
+
+
+@attrs.define(eq=False)
+class _Lookup(_Waiting):
+    event: FetchCommittedEvent
 
 
 class CommitManager:
     """Sends OffsetCommit and OffsetFetch requests to the coordinator. Belongs to the I/O thread.
 
-    Requests go out in the order in which they were asked for, on one connection, so an older commit never
-    overwrites a newer one. Which offsets are committed is the application thread's decision alone.
+    Commits go out in the order in which they were asked for, one request at a time: those that wait for its answer
+    go into the next one together, as far as they are of one generation. So an older commit never overwrites a newer
+    one. Which offsets are committed, and as which member, is the application thread's decision alone.
     """
 
     def __init__(
@@ -69,108 +99,157 @@ class CommitManager:
         group_id: str,
         group_instance_id: str | None,
         *,
+        metadata: ConsumerMetadata,
         finder: CoordinatorFinder,
         membership: Membership,
         sender: RequestSender,
-        subscriptions: SubscriptionState,
         backoff: ExponentialBackoff,
         log_context: LogContext,
     ) -> None:
         self._group_id = group_id
         self._group_instance_id = group_instance_id
+        self._metadata = metadata
         self._finder = finder
         self._membership = membership
         self._sender = sender
-        self._subscriptions = subscriptions
         self._backoff = backoff
         self._log = log_context.logger(__name__)
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Commit | _Lookup] = []
+        self._in_flight: list[_Commit] = []
+        self._finishing: list[FinishCommitsEvent] = []
 
     def commit(self, event: CommitEvent) -> None:
         """Commit `event.offsets`; the future fails with what Java's commitSync raises."""
-        if not event.offsets:
-            event.future.complete(event.offsets)
-            return
-        waiting = _Waiting(event, lambda now_ms: self._send_commit(waiting, event, now_ms))
-        self._waiting.append(waiting)
+        self._waiting.append(_Commit(event))
 
     def fetch(self, event: FetchCommittedEvent) -> None:
         """Look up the committed offsets of `event.partitions`."""
         if not event.partitions:
             event.future.complete({})
             return
-        waiting = _Waiting(event, lambda now_ms: self._send_fetch(waiting, event, now_ms))
-        self._waiting.append(waiting)
+        self._waiting.append(_Lookup(event))
+
+    def finish(self, event: FinishCommitsEvent) -> None:
+        """Complete `event` when no commit is under way any more, at its deadline by failing those that are."""
+        self._finishing.append(event)
 
     def fail_all(self, error: KafkaError) -> None:
         """Nothing that waits for the coordinator can succeed."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:
-            each.event.future.fail(error)
+            self._fail(each, error)
+
+    def end(self, error: KafkaError) -> None:
+        """Nothing more is sent, and no answer comes."""
+        in_flight, self._in_flight = self._in_flight, []
+        for each in in_flight:
+            self._fail(each, ClientClosedError(f"{error}; the offsets may have been committed"))
+        self.fail_all(error)
+        self._finished()
 
     def poll(self, now_ms: int) -> int:
         """Send what waits, in order, once the coordinator is known."""
         wait_ms = NEVER
-        kept = []
-        for waiting in self._waiting:
-            if waiting.event.future.done():
+        waiting, self._waiting = self._waiting, []
+        commits: list[_Commit] = []
+        lookups: list[_Lookup] = []
+        overtaking = False  # whether what comes now would overtake a commit that has to wait
+        for each in waiting:
+            event = each.event
+            if event.future.done():
                 continue  # the application gave up
-            if now_ms >= waiting.event.deadline_ms:
-                self._expire(waiting)
-            elif now_ms < waiting.retry_ms or self._finder.coordinator is None:
-                kept.append(waiting)
-                next_ms = waiting.event.deadline_ms
-                if now_ms < waiting.retry_ms:
-                    next_ms = min(next_ms, waiting.retry_ms)
-                wait_ms = min(wait_ms, next_ms - now_ms)
+            if now_ms >= event.deadline_ms:
+                self._expire(each)
+                continue
+            ready = now_ms >= each.retry_ms and self._finder.coordinator is not None and not overtaking
+            if isinstance(each, _Lookup):
+                if ready:
+                    lookups.append(each)
+                    continue
             else:
-                waiting.send(now_ms)
-        self._waiting = kept
+                if ready and not self._in_flight and each.may_go_with(commits):
+                    commits.append(each)
+                    continue
+                each.delayed = each.delayed or bool(self._in_flight or commits)
+                overtaking = True
+            self._waiting.append(each)
+            next_ms = event.deadline_ms
+            if now_ms < each.retry_ms:
+                next_ms = min(next_ms, each.retry_ms)
+            wait_ms = min(wait_ms, next_ms - now_ms)
+        if commits:
+            self._send_commits(commits, now_ms)
+        for lookup in lookups:
+            self._send_fetch(lookup, now_ms)
+        if self._finishing:
+            wait_ms = min(wait_ms, self._poll_finishing(now_ms))
         return wait_ms
 
+    def _poll_finishing(self, now_ms: int) -> int:
+        commits = [*self._in_flight, *(each for each in self._waiting if isinstance(each, _Commit))]
+        late = [each for each in commits if not each.event.future.done()]
+        wait_ms = min(event.deadline_ms for event in self._finishing) - now_ms
+        if late and wait_ms > 0:
+            return wait_ms
+        for each in late:
+            self._expire(each)
+        self._finished()
+        return NEVER
+
+    def _finished(self) -> None:
+        finishing, self._finishing = self._finishing, []
+        for event in finishing:
+            event.future.complete(None)
+
     def _expire(self, waiting: _Waiting) -> None:
-        what = "commit offsets" if isinstance(waiting.event, CommitEvent) else "look up committed offsets"
+        what = "commit offsets" if isinstance(waiting, _Commit) else "look up committed offsets"
         reason = f": {waiting.last_error}" if waiting.last_error is not None else ""
-        if not reason and not self._finder.known:
+        if waiting in self._in_flight:
+            reason = ": the coordinator has not answered, so they may have been committed"
+        elif not reason and not self._finder.known:
             reason = ": the group's coordinator was not found"
-        waiting.event.future.fail(
-            KafkaTimeoutError(f"Could not {what} of group {self._group_id!r} in time{reason}")
+        self._fail(
+            waiting, KafkaTimeoutError(f"Could not {what} of group {self._group_id!r} in time{reason}")
         )
 
-    def _retry(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
+    def _fail(self, waiting: _Waiting, error: KafkaError) -> None:
+        if isinstance(waiting, _Commit):
+            waiting.event.seal()
+        waiting.event.future.fail(error)
+
+    def _back_off(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
         waiting.last_error = error
         waiting.retry_ms = now_ms + self._backoff.backoff_ms(waiting.attempts)
         waiting.attempts += 1
-        self._waiting.append(waiting)
-
-    def _no_answer(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
-        if not error.retriable:
-            waiting.event.future.fail(error)
-            return
-        self._finder.mark_unknown(str(error))
-        self._retry_commit_or_fail(waiting, error, now_ms)
-
-    def _retry_commit_or_fail(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
-        event = waiting.event
-        if isinstance(event, CommitEvent) and not event.retry:
-            failed = RetriableCommitFailedError(f"The offsets were not committed, commit again: {error}")
-            failed.__cause__ = error
-            event.future.fail(failed)
-        else:
-            self._retry(waiting, error, now_ms)
 
     # Committing.
 
-    def _send_commit(self, waiting: _Waiting, event: CommitEvent, now_ms: int) -> None:
-        generation = self._generation_for_commit()
-        if isinstance(generation, KafkaError):
-            event.future.fail(generation)
+    def _send_commits(self, commits: list[_Commit], now_ms: int) -> None:
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        ids: dict[str, Uuid | None] = {}
+        for commit in commits:
+            commit.event.seal()
+            left = self._what_is_left(commit)
+            offsets.update(left)
+            for tp in left:
+                ids[tp.topic] = commit.event.topic_ids.get(tp) or self._metadata.topic_id(tp.topic)
+        for commit in commits:
+            # Whatever of it has to be sent again must not undo a newer commit that was sent with it.
+            commit.left = {tp: offsets[tp] for tp in self._what_is_left(commit)}
+        self._in_flight = [commit for commit in commits if commit.left]
+        for commit in commits:
+            if not commit.left:
+                self._complete(commit)
+        if not offsets:
             return
+        generation = commits[0].event.generation
         topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
-        for tp, offset in event.offsets.items():
+        for tp, offset in offsets.items():
             topic = topics.get(tp.topic)
             if topic is None:
-                topic = topics[tp.topic] = offset_commit.OffsetCommitRequestTopic(name=tp.topic)
+                topic = topics[tp.topic] = offset_commit.OffsetCommitRequestTopic(
+                    name=tp.topic, topic_id=ids[tp.topic] or Uuid.ZERO
+                )
             topic.partitions.append(
                 offset_commit.OffsetCommitRequestPartition(
                     partition_index=tp.partition,
@@ -190,52 +269,110 @@ class CommitManager:
             self._finder.coordinator,
             ApiKeys.OFFSET_COMMIT,
             lambda _version: request,
-            lambda reply: self._on_commit(waiting, event, generation, reply),
+            lambda reply: self._on_commit(ids, reply),
             now_ms,
-            max_version=_LAST_VERSION_WITH_NAMES,
+            max_version=None if all(ids.values()) else _LAST_VERSION_WITH_NAMES,
         )
 
-    def _generation_for_commit(self) -> Generation | KafkaError:
-        if not self._subscriptions.has_auto_assigned_partitions():
-            return Generation()  # the group only keeps the offsets
-        generation = self._membership.generation_for_commit()
-        if generation is not None:
-            return generation
-        if self._membership.rebalancing:
-            return RebalanceInProgressError(
-                "Offsets cannot be committed while the group rebalances; call poll() and commit again"
-            )
-        return CommitFailedError()
+    def _what_is_left(self, commit: _Commit) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what is to be committed still, without partitions whose topic was deleted and created again."""
+        left = commit.event.offsets if commit.left is None else commit.left
+        ids = commit.event.topic_ids
+        for tp in left:
+            known = self._metadata.topic_id(tp.topic)
+            if known is not None and ids.get(tp, known) != known:
+                commit.gone.add(tp)
+        return {tp: offset for tp, offset in left.items() if tp not in commit.gone}
 
-    def _on_commit(self, waiting: _Waiting, event: CommitEvent, sent: Generation, reply: Reply) -> None:
-        if reply.error is not None:
-            self._no_answer(waiting, reply.error, reply.now_ms)
+    def _complete(self, commit: _Commit) -> None:
+        """All is committed but for what cannot be."""
+        event = commit.event
+        if not commit.gone:
+            event.future.complete(event.offsets)
             return
-        unauthorized: set[str] = set()
-        again: KafkaError | None = None
-        response: offset_commit.OffsetCommitResponse = reply.message
-        for topic in response.topics:
-            for partition in topic.partitions:
-                code = partition.error_code
-                if not code:
+        names = ", ".join(f"{tp} ({event.offsets[tp].offset})" for tp in sorted(commit.gone))
+        reason = f"These offsets were not committed, as their topics do not exist any more: {names}"
+        if event.automatic:
+            self._log.warning("%s", reason)
+            event.offsets = {tp: offset for tp, offset in event.offsets.items() if tp not in commit.gone}
+            event.future.complete(event.offsets)
+        else:
+            self._fail(commit, UnknownTopicOrPartitionError(f"{reason}; all others were"))
+
+    def _on_commit(self, ids: Mapping[str, Uuid | None], reply: Reply) -> None:
+        commits, self._in_flight = self._in_flight, []
+        again: list[_Commit | _Lookup] = []
+        if reply.error is not None:
+            if reply.error.retriable:
+                self._finder.mark_unknown(str(reply.error))
+            for commit in commits:
+                if self._failed_for_good(commit, reply.error):
                     continue
-                tp = TopicPartition(topic.name, partition.partition_index)
-                if code == Errors.TOPIC_AUTHORIZATION_FAILED:
-                    unauthorized.add(topic.name)
-                elif code in _TRY_AGAIN:
-                    if code in _OTHER_COORDINATOR:
-                        self._finder.mark_unknown(Errors.name_of(code))
-                    again = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
-                else:
-                    event.future.fail(self._commit_error(code, tp, sent))
-                    return
+                self._back_off(commit, reply.error, reply.now_ms)
+                again.append(commit)
+        else:
+            response: offset_commit.OffsetCommitResponse = reply.message
+            names = {topic_id: name for name, topic_id in ids.items()}
+            # A topic that was not asked for has no name here, and concerns nobody.
+            codes = {
+                TopicPartition(
+                    topic.name or names.get(topic.topic_id, ""), partition.partition_index
+                ): partition.error_code
+                for topic in response.topics
+                for partition in topic.partitions
+            }
+            moved = _OTHER_COORDINATOR.intersection(codes.values())
+            if moved:
+                self._finder.mark_unknown(Errors.name_of(min(moved)))
+            again.extend(commit for commit in commits if self._has_to_go_again(commit, codes, reply.now_ms))
+        # In front of those that were asked for later, so that none of them is undone.
+        self._waiting[:0] = again
+
+    def _failed_for_good(self, commit: _Commit, error: KafkaError) -> bool:
+        """True if there is no other attempt after `error`; its future has failed then."""
+        if not error.retriable:
+            self._fail(commit, error)
+        elif not commit.event.retry:
+            failed = RetriableCommitFailedError(f"The offsets were not committed, commit again: {error}")
+            failed.__cause__ = error
+            self._fail(commit, failed)
+        return commit.event.future.done()
+
+    def _has_to_go_again(self, commit: _Commit, codes: Mapping[TopicPartition, int], now_ms: int) -> bool:
+        """Complete `commit` as the answer says, unless it is to be tried again."""
+        assert commit.left is not None
+        left = {tp: offset for tp, offset in commit.left.items() if codes.get(tp) != 0}
+        unauthorized: set[str] = set()
+        error: KafkaError | None = None
+        for tp in left:
+            code = codes.get(tp)
+            if code is None:
+                self._fail(
+                    commit,
+                    KafkaError(f"The answer says nothing of the offset of {tp}; it may have been committed"),
+                )
+                return False
+            if code == Errors.TOPIC_AUTHORIZATION_FAILED:
+                unauthorized.add(tp.topic)
+            elif code in _NO_SUCH_TOPIC and self._metadata.is_gone(tp.topic, commit.event.topic_ids.get(tp)):
+                commit.gone.add(tp)
+            elif code in _TRY_AGAIN:
+                if code in _NO_SUCH_TOPIC:
+                    self._metadata.request_update()  # which says whether it is gone, or the coordinator lags behind
+                error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
+            else:
+                self._fail(commit, self._commit_error(code, tp, commit.event.generation))
+                return False
         if unauthorized:
             names = ", ".join(sorted(unauthorized))
-            event.future.fail(TopicAuthorizationError(f"Not authorized to commit offsets of: {names}"))
-        elif again is not None:
-            self._retry_commit_or_fail(waiting, again, reply.now_ms)
-        else:
-            event.future.complete(event.offsets)
+            self._fail(commit, TopicAuthorizationError(f"Not authorized to commit offsets of: {names}"))
+        elif error is None:
+            self._complete(commit)
+        elif not self._failed_for_good(commit, error):
+            commit.left = {tp: offset for tp, offset in left.items() if tp not in commit.gone}
+            self._back_off(commit, error, now_ms)
+            return True
+        return False
 
     def _commit_error(self, code: int, tp: TopicPartition, sent: Generation) -> KafkaError:
         name = Errors.name_of(code)
@@ -243,9 +380,7 @@ class CommitManager:
             return GroupAuthorizationError(f"Not authorized to use group {self._group_id!r}")
         if code == Errors.REBALANCE_IN_PROGRESS:
             self._membership.request_rejoin("a commit was refused because the group is rebalancing")
-            return RebalanceInProgressError(
-                "Offsets cannot be committed while the group rebalances; call poll() and commit again"
-            )
+            return commit_while_rebalancing()
         if code == Errors.FENCED_INSTANCE_ID:
             error = FencedInstanceIdError(
                 f"Another consumer has joined with group.instance.id {self._group_instance_id!r}"
@@ -262,10 +397,12 @@ class CommitManager:
 
     # Looking up.
 
-    def _send_fetch(self, waiting: _Waiting, event: FetchCommittedEvent, now_ms: int) -> None:
+    def _send_fetch(self, lookup: _Lookup, now_ms: int) -> None:
+        event = lookup.event
         by_topic: dict[str, list[int]] = {}
         for tp in sorted(event.partitions):
             by_topic.setdefault(tp.topic, []).append(tp.partition)
+        ids = {topic: self._metadata.topic_id(topic) for topic in by_topic}
 
         def build(version: int) -> offset_fetch.OffsetFetchRequest:
             # Offsets that a transaction may still change are waited for (KIP-447), where the broker can tell.
@@ -280,7 +417,9 @@ class CommitManager:
                     require_stable=stable,
                 )
             topics = [
-                offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+                offset_fetch.OffsetFetchRequestTopics(
+                    name=name, topic_id=ids[name] or Uuid.ZERO, partition_indexes=numbers
+                )
                 for name, numbers in by_topic.items()
             ]
             group = offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
@@ -290,34 +429,41 @@ class CommitManager:
             self._finder.coordinator,
             ApiKeys.OFFSET_FETCH,
             build,
-            lambda reply: self._on_fetch(waiting, event, reply),
+            lambda reply: self._on_fetch(lookup, ids, reply),
             now_ms,
-            max_version=_LAST_VERSION_WITH_NAMES,
+            max_version=None if all(ids.values()) else _LAST_VERSION_WITH_NAMES,
         )
 
-    def _on_fetch(self, waiting: _Waiting, event: FetchCommittedEvent, reply: Reply) -> None:
+    def _on_fetch(self, lookup: _Lookup, ids: Mapping[str, Uuid | None], reply: Reply) -> None:
+        event = lookup.event
         if reply.error is not None:
-            self._no_answer(waiting, reply.error, reply.now_ms)
+            if reply.error.retriable:
+                self._finder.mark_unknown(str(reply.error))
+            self._retry_fetch_or_fail(lookup, reply.error, reply.now_ms)
             return
         response: offset_fetch.OffsetFetchResponse = reply.message
         code, topics = response.error_code, list[Any](response.topics)
         if response.groups:
             code, topics = response.groups[0].error_code, list[Any](response.groups[0].topics)
         if code:
-            self._fetch_error(waiting, code, reply.now_ms)
+            self._fetch_error(lookup, code, reply.now_ms)
             return
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(event.partitions)
         unauthorized: set[str] = set()
+        by_id = {topic_id: name for name, topic_id in ids.items()}
         for topic in topics:
+            name = topic.name or by_id.get(topic.topic_id, "")  # as for commits
             for partition in topic.partitions:
-                tp = TopicPartition(topic.name, partition.partition_index)
+                tp = TopicPartition(name, partition.partition_index)
                 code = partition.error_code
                 if code == Errors.TOPIC_AUTHORIZATION_FAILED:
-                    unauthorized.add(topic.name)
-                elif code == Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                    unauthorized.add(name)
+                elif code == Errors.UNKNOWN_TOPIC_OR_PARTITION or (
+                    code == Errors.UNKNOWN_TOPIC_ID and self._metadata.topic_id(name) is None
+                ):
                     continue  # it may be about to appear; nothing is committed for it
                 elif code:
-                    self._fetch_error(waiting, code, reply.now_ms)
+                    self._fetch_error(lookup, code, reply.now_ms)
                     return
                 elif tp in found and partition.committed_offset >= 0:
                     found[tp] = _offset(partition)
@@ -327,17 +473,23 @@ class CommitManager:
         else:
             event.future.complete(found)
 
-    def _fetch_error(self, waiting: _Waiting, code: int, now_ms: int) -> None:
+    def _fetch_error(self, lookup: _Lookup, code: int, now_ms: int) -> None:
         error = Errors.for_code(code)
         assert error is not None
         if code == Errors.GROUP_AUTHORIZATION_FAILED:
             error = GroupAuthorizationError(f"Not authorized to use group {self._group_id!r}")
         if code in _OTHER_COORDINATOR:
             self._finder.mark_unknown(Errors.name_of(code))
-        if code in _TRY_AGAIN or error.retriable:
-            self._retry(waiting, error, now_ms)
-        else:
-            waiting.event.future.fail(error)
+        if code in _NO_SUCH_TOPIC:
+            self._metadata.request_update()  # it has another id, or the coordinator lags behind
+        self._retry_fetch_or_fail(lookup, error, now_ms)
+
+    def _retry_fetch_or_fail(self, lookup: _Lookup, error: KafkaError, now_ms: int) -> None:
+        if not error.retriable:
+            lookup.event.future.fail(error)
+            return
+        self._back_off(lookup, error, now_ms)
+        self._waiting.append(lookup)
 
 
 def _offset(partition: Any) -> OffsetAndMetadata:

@@ -15,6 +15,8 @@ from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 _COORDINATOR_ID_BASE: Final = 2**31 - 1
+_CREATION_ATTEMPTS: Final = 4
+"""Times that a coordinator may be missing: the first group of a cluster has the topic of offsets made."""
 
 
 class CoordinatorFinder:
@@ -86,6 +88,9 @@ class CoordinatorFinder:
         self._retry_ms = reply.now_ms + self._backoff.backoff_ms(self._attempts)
         self._attempts += 1
         if error.retriable:
+            if error.code == Errors.COORDINATOR_NOT_AVAILABLE and self._attempts <= _CREATION_ATTEMPTS:
+                self._log.debug("The coordinator of group %r is not there yet: %s", self._group_id, error)
+                return
             cause = f"The coordinator of group {self._group_id!r} could not be found, trying again: {error}"
             self._warning.warn("find", cause, reply.now_ms)
             return

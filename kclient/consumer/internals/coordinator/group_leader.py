@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
@@ -92,8 +93,10 @@ class GroupLeader:
         name = making.assignor.name
         try:
             shares = group_protocol.assign(making.assignor, cluster, making.subscriptions)
-        except Exception as error:
+        except BaseException as error:
             self._log.exception("The assignor %s failed", name)
+            if belongs_to_caller(error):
+                raise
             if isinstance(error, KafkaError):
                 raise
             raise KafkaError(f"The assignor {name!r} failed: {error!r}") from error

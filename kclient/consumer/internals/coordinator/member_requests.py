@@ -8,6 +8,7 @@ import attrs
 
 from kclient.consumer.assignor.base import Subscription
 from kclient.consumer.internals.coordinator import group_protocol
+from kclient.errors import RebalanceInProgressError
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -15,6 +16,13 @@ from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 
 _MAX_REASON = 255
 _FIRST_LEAVE_VERSION_WITH_MEMBERS = 3
+
+
+def commit_while_rebalancing() -> RebalanceInProgressError:
+    """Return the error for a commit that comes while the group rebalances."""
+    return RebalanceInProgressError(
+        "Offsets cannot be committed while the group rebalances; call poll() and commit again"
+    )
 
 
 @attrs.frozen

@@ -121,7 +121,8 @@ class Membership:
     def generation_for_commit(self) -> Generation | None:
         """Under which generation offsets can be committed; None while the member has none."""
         if self.state in (MemberState.REVOKING, MemberState.ASSIGNING, MemberState.STABLE):
-            return self.generation if self.generation.is_valid and not self._lost else None
+            generation = self.generation
+            return generation if generation.is_valid and not self._lost else None
         return None
 
     def group_metadata(self) -> ConsumerGroupMetadata:
@@ -189,9 +190,24 @@ class Membership:
         self._abandon()
         self.request_rejoin(cause)
 
+    def stop_joining(self) -> None:
+        """Take no part in the rebalance under way, and keep it from holding up what is sent next.
+
+        A broker answers JoinGroup when all members have joined, and what comes behind it on its connection only then.
+        """
+        if not self.rebalancing:
+            return
+        self._abandon()
+        self._may_join = False
+        if self._finder.coordinator is not None:
+            # Not only disconnected: a connection that has failed is not made again at once, a forgotten one is.
+            self._sender.client.disconnect(self._finder.coordinator.id)
+            self._sender.client.close_connection(self._finder.coordinator.id)
+
     def leave(self, reason: str, future: CompletableFuture[None], now_ms: int) -> None:
         """Leave the group; a static member goes silently, so that it finds its place again (KIP-345)."""
         generation, coordinator_known = self.generation, self._finder.known
+        self.stop_joining()
         self._abandon()
         self.generation = Generation()
         self._lost = False

@@ -44,7 +44,7 @@ NOT_ENOUGH_REPLICAS, MESSAGE_TOO_LARGE, UNSUPPORTED_VERSION, INVALID_REQUEST, OU
     42,
     45,
 )
-FENCED_EPOCH, UNKNOWN_EPOCH, INVALID_RECORD, CLUSTER_AUTHORIZATION = 74, 75, 87, 31
+FENCED_EPOCH, UNKNOWN_EPOCH, INVALID_RECORD, CLUSTER_AUTHORIZATION, TRANSACTIONAL_ID = 74, 75, 87, 31, 53
 WITHOUT_RESPONSE_S = 0.2
 
 
@@ -87,9 +87,11 @@ def values(data: Any) -> list[bytes]:
     return [record.value for found in iter_batches(data.records) for record in found.records()]
 
 
-def offset_at(wire: Wire, topic: str, timestamp: int, version: int = 7) -> Any:
+def offset_at(wire: Wire, topic: str, timestamp: int, version: int = 7, replica_id: int = -1) -> Any:
     wanted = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
+    request = ListOffsetsRequest(
+        replica_id=replica_id, topics=[ListOffsetsTopic(name=topic, partitions=wanted)]
+    )
     return wire.ask(request, version).topics[0].partitions[0]
 
 
@@ -122,6 +124,18 @@ def test_without_acks_an_error_closes_the_connection(wire: Wire) -> None:
         pytest.param(INVALID_ACKS, lambda: ("errors", batch(b"a"), {"acks": 2}), id="acks 2"),
         pytest.param(
             UNSUPPORTED_VERSION, lambda: ("errors", batch(b"a"), {"transactional_id": "t"}), id="transaction"
+        ),
+        pytest.param(
+            TRANSACTIONAL_ID,
+            lambda: (
+                "errors",
+                batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True),
+                {},
+            ),
+            id="transactional records without an id",
+        ),
+        pytest.param(
+            INVALID_RECORD, lambda: ("errors", batch(b"a", is_control=True), {}), id="control records"
         ),
         pytest.param(INVALID_RECORD, lambda: ("errors", None, {}), id="no records"),
         pytest.param(CORRUPT_MESSAGE, lambda: ("errors", batch(b"a")[:-1] + b"\xff", {}), id="bad checksum"),
@@ -236,7 +250,11 @@ def test_an_offset_outside_the_log_is_answered_with_the_bounds(wire: Wire) -> No
 
 
 def test_followers_are_refused(wire: Wire) -> None:
-    assert wire.ask(fetch_request("any", replica_id=2), 12).error_code == CLUSTER_AUTHORIZATION
+    topic = create(wire, "followers")
+    for replica_id in (0, 2):
+        assert wire.ask(fetch_request(topic, replica_id=replica_id), 12).error_code == CLUSTER_AUTHORIZATION
+        assert offset_at(wire, topic, -1, replica_id=replica_id).error_code == CLUSTER_AUTHORIZATION
+    assert offset_at(wire, topic, -1).error_code == 0
 
 
 def test_a_session_tells_only_what_is_new(wire: Wire) -> None:

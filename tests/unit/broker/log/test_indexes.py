@@ -12,6 +12,7 @@ from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.time_index import TimeIndex
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.errors import IllegalStateError, InvalidOffsetError
+from kclient.record.open_files import OpenFiles
 
 
 @pytest.fixture
@@ -156,3 +157,24 @@ def test_aborted_transactions_that_touch_a_range_are_found(tmp_path: Path) -> No
     assert TransactionIndex(index.path).entries == txns[:1]
     again.reset()
     assert not index.path.exists()
+
+
+def test_of_many_sealed_indexes_few_are_mapped_and_all_can_be_searched(tmp_path: Path) -> None:
+    files = OpenFiles(3)
+    made = [OffsetIndex(tmp_path / f"{number}.index", 0, 1000, files) for number in range(10)]
+    for number, index in enumerate(made):
+        index.append(5, number)
+        index.seal()
+    for _ in range(2):
+        assert [index.lookup(9) for index in made] == [(5, number) for number in range(10)]
+        assert files.count == 3
+    made[-1].append(6, 100)
+    made[-2].load()
+    for index in made[:-2]:
+        index.lookup(9)
+    assert made[-1].lookup(9) == (6, 100), "what is not on disk yet is not dropped"
+    made[-2].path.unlink()
+    assert made[-2].lookup(9) == (5, 8)
+    for index in made:
+        index.release()
+    assert files.count == 0

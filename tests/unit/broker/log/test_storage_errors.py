@@ -10,12 +10,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
-from helpers import wait_until
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.durability import AckPolicy, GroupCommit
+from kclient.broker.log.durability import AckPolicy, DirectoryCommit, GroupCommit
 from kclient.errors import Errors, KafkaStorageError
 from log_bed import TP, LogBed, read_all
 
@@ -109,6 +109,57 @@ def test_a_disk_that_fails_while_rolling_refuses_the_append(bed: LogBed, disk: D
     assert log.append_as_leader(bed.batch([b"x" * 100], pid=1, seq=3), 0).first_offset == 3
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("after", range(4))
+def test_without_descriptors_a_roll_is_refused_and_works_when_there_are_some(
+    bed: LogBed, disk: Disk, code: int, after: int
+) -> None:
+    config = LogConfig(segment_bytes=300, index_interval_bytes=0)
+    log = bed.open(config)
+    for i in range(3):
+        log.append_as_leader(bed.batch([b"x"], pid=1, seq=i), 0)
+    failed = disk.fail("open", code, after=after)
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError, match=os.strerror(code)):
+            log.append_as_leader(bed.batch([b"y" * 100], pid=1, seq=3), 0)
+    assert failed
+    disk.heal()
+    assert log.append_as_leader(bed.batch([b"y" * 100], pid=1, seq=3), 0).first_offset == 3
+    assert len(log.segment_base_offsets) == 2
+    log.flush()
+    bed.crash(log)
+    log = bed.open(config)
+    assert [record.value for record in read_all(log)] == [b"x", b"x", b"x", b"y" * 100]
+
+
+def test_without_descriptors_nothing_is_taken_for_durable(bed: LogBed, disk: Disk) -> None:
+    log = bed.open(ack_policy=AckPolicy.BATCH)
+    failed = disk.fail("fdatasync", errno.EMFILE)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(bed.batch([b"a"], pid=1), 0)
+    disk.heal()
+    assert failed
+    assert log.append_as_leader(bed.batch([b"a"], pid=1), 0).is_duplicate
+    assert log.log_dir.offline_error is None
+
+
+def test_old_segments_are_deleted_without_descriptors_or_later(bed: LogBed, disk: Disk) -> None:
+    config = LogConfig(segment_bytes=300, index_interval_bytes=0, retention_bytes=0, file_delete_delay_ms=0)
+    log = bed.open(config)
+    for _ in range(9):
+        log.append_as_leader(bed.batch([b"x" * 100]), 0)
+    log.close()
+    log = bed.open(config, clean=True)
+    disk.fail("open", errno.EMFILE, after=3)
+    with pytest.raises(KafkaStorageError):
+        log.delete_old_segments()
+    disk.heal()
+    log.delete_old_segments()
+    assert log.log_start_offset == log.segment_base_offsets[0]
+    log.append_as_leader(bed.batch([b"last"]), 0)
+    assert read_all(log)[-1].value == b"last"
+
+
 def test_an_index_that_cannot_be_written_fails_the_flush_and_not_the_append(bed: LogBed, disk: Disk) -> None:
     log = bed.open(LogConfig(index_interval_bytes=0))
     log.append_as_leader(bed.batch(), 0)
@@ -184,61 +235,41 @@ def test_appends_that_come_together_share_an_fdatasync() -> None:
         finally:
             running.release()
 
-    commit = GroupCommit(sync)
-    threads = [threading.Thread(target=commit.await_durable, args=(1,))]
-    threads[0].start()
+    directory = DirectoryCommit("test")
+    commit = GroupCommit(directory, sync)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    commit.when_durable(1, done.put)
     assert first_began.wait(10)
     written[0] = 6
-    threads += [threading.Thread(target=commit.await_durable, args=(end,)) for end in range(2, 7)]
-    for thread in threads[1:]:
-        thread.start()
-    wait_until(lambda: len(commit._condition._waiters) == 5, what="all others wait for the first")
+    for end in range(2, 7):
+        commit.when_durable(end, done.put)
     go.set()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
+    assert [done.get(timeout=10) for _ in range(6)] == [None] * 6
+    directory.stop()
     assert calls == [1, 6]
-    commit.await_durable(6)
-    assert (calls, overlaps) == ([1, 6], [])
+    assert not overlaps
 
 
 def test_everyone_who_waits_for_a_failed_fdatasync_is_told() -> None:
     began, go = threading.Event(), threading.Event()
-
-    calls: list[int] = []
+    error = KafkaStorageError("gone")
 
     def sync() -> int:
-        calls.append(1)
-        if len(calls) > 1:
-            return 100
         began.set()
         assert go.wait(10)
-        raise KafkaStorageError("gone")
+        raise error
 
-    commit = GroupCommit(sync)
-    errors: list[BaseException] = []
-
-    def wait(end: int) -> None:
-        try:
-            commit.await_durable(end)
-        except KafkaStorageError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=wait, args=(1,))]
-    threads[0].start()
+    directory = DirectoryCommit("test")
+    commit = GroupCommit(directory, sync)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    commit.when_durable(1, done.put)
     assert began.wait(10)
-    threads.append(threading.Thread(target=wait, args=(2,)))
-    threads[1].start()
-    wait_until(lambda: len(commit._condition._waiters) == 1, what="the other waits for the first")
+    commit.when_durable(2, done.put)
     go.set()
-    for thread in threads:
-        thread.join(10)
-    assert len(errors) == 2
-    assert calls == [1]
-    # A second fdatasync may succeed because the kernel dropped the pages that it could not write.
-    with pytest.raises(KafkaStorageError):
+    assert [done.get(timeout=10) for _ in range(2)] == [error, error]
+    with pytest.raises(KafkaStorageError, match="gone"):
         commit.await_durable(3)
-    assert calls == [1]
+    directory.stop()
 
 
 LIMITED = """

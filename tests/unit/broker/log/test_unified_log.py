@@ -148,11 +148,42 @@ def test_headers_that_contradict_the_records_are_refused(bed: LogBed) -> None:
 def test_records_that_do_not_fill_their_batch_are_refused(bed: LogBed, codec: CompressionType) -> None:
     log = bed.open()
     sent = change(bed.batch([b"a", b"b", b"c"], compression=codec), 57, ">i", 2)
-    with pytest.raises(InvalidRecordError, match="fill"):
+    with pytest.raises(InvalidRecordError, match="bytes follow the last record"):
         log.append_as_leader(change(bytes(sent), 23, ">i", 1), 0)
     sent = change(bed.batch([b"a", b"b"], compression=codec), 57, ">i", 3)
-    with pytest.raises(InvalidRecordError, match="holds 2"):
+    with pytest.raises(InvalidRecordError, match="record 2 is cut off"):
         log.append_as_leader(change(bytes(sent), 23, ">i", 2), 0)
+
+
+def test_a_record_that_readers_could_not_take_apart_is_refused(bed: LogBed) -> None:
+    log = bed.open()
+    sent = bed.batch([b"value"])
+    with pytest.raises(InvalidRecordError, match="t-0: the records of a batch are malformed"):
+        log.append_as_leader(change(sent, sent.index(b"value") - 1, ">B", 90), 0)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+@pytest.mark.parametrize("claimed_ms", [-1, 0, 5, 2**63 - 1])
+def test_the_largest_timestamp_is_that_of_the_records_whatever_the_batch_says(
+    bed: LogBed, claimed_ms: int, codec: CompressionType
+) -> None:
+    log = bed.open()
+    sent = bed.batch([b"a", b"b", b"c"], timestamps_ms=[1000, 3000, 2000], compression=codec)
+    info = log.append_as_leader(change(sent, 35, ">q", claimed_ms), 0)
+    assert info.max_timestamp_ms == 3000
+    (written,) = iter_batches(log.read(0, 1 << 20).records)
+    assert (written.max_timestamp_ms, written.is_valid) == (3000, True)
+    assert log.offset_for_timestamp(2500) == (3000, 1, 0)
+    assert log.offset_for_timestamp(3001) is None
+
+
+def test_a_small_largest_timestamp_does_not_hide_a_record_of_the_future(bed: LogBed) -> None:
+    log = bed.open()
+    sent = bed.batch([b"a", b"b"], timestamps_ms=[0, bed.time.wall_ms() + 3_600_001])
+    with pytest.raises(InvalidTimestampError) as caught:
+        log.append_as_leader(change(sent, 35, ">q", 0), 0)
+    assert [index for index, _ in caught.value.record_errors] == [1]
 
 
 def test_a_compacted_topic_names_the_records_without_keys(bed: LogBed) -> None:

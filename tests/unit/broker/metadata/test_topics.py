@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,14 +11,16 @@ from types import MappingProxyType
 
 import pytest
 
+from kclient._accel import crc32c
 from kclient.broker.metadata.cache import TopicImage
 from kclient.broker.metadata.topic_names import colliding_topic, validate_topic_name
 from kclient.broker.metadata.topics import JOURNAL, TopicStore
 from kclient.common.uuid import Uuid
 from kclient.errors import InvalidTopicError, KafkaStorageError
 
-ONE = TopicImage("one", Uuid.random(), 3, MappingProxyType({"retention.ms": "5"}))
-TWO = TopicImage("two", Uuid.random(), 1)
+A, B = Uuid.random(), Uuid.random()
+ONE = TopicImage("one", Uuid.random(), 3, MappingProxyType({"retention.ms": "5"}), (A, B, A))
+TWO = TopicImage("two", Uuid.random(), 1, directories=(B,))
 
 
 @pytest.fixture
@@ -26,10 +29,10 @@ def stack() -> Iterator[ExitStack]:
         yield made
 
 
-def opened(stack: ExitStack, directory: Path) -> TopicStore:
+def opened(stack: ExitStack, directory: Path, *live: Uuid) -> TopicStore:
     store = TopicStore(directory)
     stack.callback(store.close)
-    store.start(store.topics.values())
+    store.start(store.topics.values(), {known: f"/{known}" for known in live or (A, B)})
     return store
 
 
@@ -40,25 +43,51 @@ def test_topics_come_back_with_all_they_are(tmp_path: Path, stack: ExitStack) ->
     assert TopicStore(tmp_path).topics == {"one": ONE, "two": TWO}
 
 
-def test_a_deleted_topic_does_not_come_back_and_its_id_is_remembered_until_the_next_start(
+def test_a_deleted_topic_does_not_come_back_and_is_remembered_while_a_directory_of_it_is_missing(
     tmp_path: Path, stack: ExitStack
 ) -> None:
     store = opened(stack, tmp_path)
     store.put(ONE)
     store.delete(ONE)
-    again = opened(stack, tmp_path)
-    assert (again.topics, again.deleted_ids) == ({}, {ONE.id})
-    assert TopicStore(tmp_path).deleted_ids == set()
+    for _ in range(2):
+        again = opened(stack, tmp_path, A)
+        assert (again.topics, set(again.deleted)) == ({}, {ONE.id})
+        assert again.directories[B] == f"/{B}", "where it was"
+    again = opened(stack, tmp_path, A, B)
+    assert again.deleted == TopicStore(tmp_path).deleted == {}
+
+
+def test_a_topic_that_was_written_without_its_directories_is_in_none_yet(tmp_path: Path) -> None:
+    lines = []
+    for change in (
+        {"topic": "one", "id": str(ONE.id), "partitions": 2, "configs": {}},
+        {"delete": "two", "id": str(TWO.id)},
+    ):
+        body = json.dumps(change).encode()
+        lines.append(b"%08x %s\n" % (crc32c(body), body))
+    (tmp_path / JOURNAL).write_bytes(b"kclient topics 1\n" + b"".join(lines))
+    found = TopicStore(tmp_path)
+    assert found.topics["one"].directories == (Uuid.ZERO, Uuid.ZERO)
+    assert found.deleted[TWO.id].directories == frozenset()
+
+
+def test_a_directory_in_the_place_of_another_one_takes_it_over(tmp_path: Path, stack: ExitStack) -> None:
+    new = Uuid.random()
+    for second in (B, new):
+        store = TopicStore(tmp_path)
+        stack.callback(store.close)
+        store.start([], {A: "/a", second: "/b"})
+    assert TopicStore(tmp_path).directories == {A: "/a", new: "/b"}
 
 
 def test_a_topic_made_again_under_its_old_name_is_another_one(tmp_path: Path, stack: ExitStack) -> None:
     store = opened(stack, tmp_path)
     store.put(ONE)
     store.delete(ONE)
-    new = TopicImage("one", Uuid.random(), 1)
+    new = TopicImage("one", Uuid.random(), 1, directories=(A,))
     store.put(new)
     again = TopicStore(tmp_path)
-    assert (again.topics, again.deleted_ids) == ({"one": new}, {ONE.id})
+    assert (again.topics, set(again.deleted)) == ({"one": new}, {ONE.id})
 
 
 def test_a_change_that_was_cut_off_at_any_byte_is_left_out(tmp_path: Path, stack: ExitStack) -> None:
@@ -83,7 +112,7 @@ def test_damage_in_the_middle_is_an_error_as_topics_would_be_lost_without_a_word
     content = bytearray((tmp_path / JOURNAL).read_bytes())
     content[content.index(b"one")] ^= 1
     (tmp_path / JOURNAL).write_bytes(content)
-    with pytest.raises(KafkaStorageError, match="damaged in line 2"):
+    with pytest.raises(KafkaStorageError, match="damaged in line 3"):
         TopicStore(tmp_path)
 
 

@@ -2,115 +2,35 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import socket
 import struct
-import threading
-from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
 
-from helpers import wait_until
+from helpers import nothing_left_behind, wait_until
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
-
-MAX_REQUEST = 1 << 20
-
-
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
+from server_bed import MAX_REQUEST, ServerBed, echo, ended, frame, read_frame
 
 
-def echo(request: Request) -> Response:
-    return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(request.frame))])
-
-
-class Bed:
-    """Servers, each with one handler thread that answers with what a function makes of the request."""
-
-    def __init__(self) -> None:
-        self._servers: list[tuple[SocketServer, threading.Thread]] = []
-        self._sockets: list[socket.socket] = []
-
-    def serve(self, answer: Callable[[Request], Response | None] = echo, **changes: object) -> SocketServer:
-        settings = {
-            "listeners": [Endpoint("127.0.0.1", 0)], "backlog": 50, "processors": 1, "queued_max_requests": 10,
-            "queued_max_request_bytes": -1, "max_request_bytes": MAX_REQUEST, "max_connections": 1000,
-            "max_connections_per_ip": 1000, "connections_max_idle_ms": 600_000, "send_buffer_bytes": -1,
-            "receive_buffer_bytes": -1, **changes,
-        }  # fmt: skip
-        server = SocketServer(NetworkSettings(**settings), SYSTEM_TIME, LogContext())
-        channel = server.request_channel
-
-        def handle() -> None:
-            while (request := channel.take()) is not None:
-                response = answer(request)
-                if response is not None:
-                    request.reply(response)
-
-        thread = threading.Thread(target=handle)
-        thread.start()
-        server.start()
-        self._servers.append((server, thread))
-        return server
-
-    def connect(self, server: SocketServer) -> socket.socket:
-        sock = socket.create_connection(("127.0.0.1", server.endpoints[0].port), 10)
-        self._sockets.append(sock)
-        return sock
-
-    def close(self) -> None:
-        for sock in self._sockets:
-            sock.close()
-        for server, thread in self._servers:
-            server.shutdown()
-            server.request_channel.end_handlers(1)
-            thread.join()
-
-
-@pytest.fixture
-def bed() -> Iterator[Bed]:
-    made = Bed()
-    yield made
-    made.close()
-
-
-def read_frame(sock: socket.socket) -> bytes:
-    data = b""
-    while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
-        part = sock.recv(65536)
-        if not part:
-            raise EOFError
-        data += part
-    return data[4:]
-
-
-def ended(sock: socket.socket) -> bool:
-    try:
-        return sock.recv(1) == b""
-    except ConnectionError:
-        return True
-
-
-def test_a_request_is_answered(bed: Bed) -> None:
+def test_a_request_is_answered(bed: ServerBed) -> None:
     sock = bed.connect(bed.serve())
     sock.sendall(frame(b"hello"))
     assert read_frame(sock) == b"hello"
 
 
 @pytest.mark.parametrize("size", [MAX_REQUEST + 1, 2**31 - 1, -1, -(2**31)])
-def test_a_frame_of_an_impossible_size_closes_its_connection(bed: Bed, size: int) -> None:
+def test_a_frame_of_an_impossible_size_closes_its_connection(bed: ServerBed, size: int) -> None:
     sock = bed.connect(bed.serve())
     sock.sendall(struct.pack(">i", size))
     assert ended(sock)
 
 
-def test_requests_of_a_connection_are_handled_one_at_a_time(bed: Bed) -> None:
+def test_requests_of_a_connection_are_handled_one_at_a_time(bed: ServerBed) -> None:
     parked: list[Request] = []
     server = bed.serve(parked.append)
     sock = bed.connect(server)
@@ -127,7 +47,7 @@ def test_requests_of_a_connection_are_handled_one_at_a_time(bed: Bed) -> None:
     assert bytes(parked[2].frame) == b"two"
 
 
-def test_a_request_without_response_lets_the_next_one_in(bed: Bed) -> None:
+def test_a_request_without_response_lets_the_next_one_in(bed: ServerBed) -> None:
     def answer(request: Request) -> Response:
         if bytes(request.frame) == b"silent":
             return Response(request.connection_id, ResponseAction.NOTHING)
@@ -138,7 +58,7 @@ def test_a_request_without_response_lets_the_next_one_in(bed: Bed) -> None:
     assert read_frame(sock) == b"loud"
 
 
-def test_a_handler_can_close_the_connection(bed: Bed) -> None:
+def test_a_handler_can_close_the_connection(bed: ServerBed) -> None:
     server = bed.serve(lambda request: Response(request.connection_id, ResponseAction.CLOSE))
     sock = bed.connect(server)
     sock.sendall(frame(b"x"))
@@ -146,7 +66,7 @@ def test_a_handler_can_close_the_connection(bed: Bed) -> None:
     wait_until(lambda: server.quotas.total == 0)
 
 
-def test_an_answer_to_a_connection_that_is_gone_is_dropped(bed: Bed) -> None:
+def test_an_answer_to_a_connection_that_is_gone_is_dropped(bed: ServerBed) -> None:
     parked: list[Request] = []
     server = bed.serve(parked.append)
     sock = bed.connect(server)
@@ -159,7 +79,7 @@ def test_an_answer_to_a_connection_that_is_gone_is_dropped(bed: Bed) -> None:
 
 
 @pytest.mark.parametrize("setting", ["max_connections", "max_connections_per_ip"])
-def test_connections_above_the_limit_are_refused_until_one_is_closed(bed: Bed, setting: str) -> None:
+def test_connections_above_the_limit_are_refused_until_one_is_closed(bed: ServerBed, setting: str) -> None:
     server = bed.serve(**{setting: 2})
     first, second = bed.connect(server), bed.connect(server)
     for sock in (first, second):
@@ -173,13 +93,13 @@ def test_connections_above_the_limit_are_refused_until_one_is_closed(bed: Bed, s
     assert read_frame(third) == b"in"
 
 
-def test_an_idle_connection_is_closed(bed: Bed) -> None:
+def test_an_idle_connection_is_closed(bed: ServerBed) -> None:
     server = bed.serve(connections_max_idle_ms=50)
     assert ended(bed.connect(server))
     wait_until(lambda: server.quotas.total == 0)
 
 
-def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(bed: Bed) -> None:
+def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(bed: ServerBed) -> None:
     server = bed.serve(max_request_bytes=100 << 20)
     before = psutil.Process().memory_info().rss
     hostile = [bed.connect(server) for _ in range(200)]
@@ -194,7 +114,7 @@ def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(b
     assert grown < 64 << 20, f"{grown >> 20} MiB for connections that have sent 20 KiB"
 
 
-def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(bed: Bed) -> None:
+def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(bed: ServerBed) -> None:
     answers = 0
 
     def answer(request: Request) -> Response:
@@ -215,28 +135,24 @@ def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(bed: Bed) ->
     assert answers == 1, "requests were handled whose answers nobody takes"
 
 
-def test_nothing_is_read_while_the_requests_at_hand_take_too_much_memory(bed: Bed) -> None:
+def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_read(bed: ServerBed) -> None:
     parked: list[Request] = []
-    server = bed.serve(
-        parked.append,
-        queued_max_request_bytes=1000,
-        queued_max_requests=100,
-    )
-    big, small = bed.connect(server), bed.connect(server)
+    server = bed.serve(parked.append, queued_max_request_bytes=2000, queued_max_requests=100)
+    big, newcomer, small = bed.connect(server), bed.connect(server), bed.connect(server)
     big.sendall(frame(bytes(2000)))
     wait_until(lambda: parked)
-    wait_until(lambda: server.request_channel.over_memory)
-    newcomer = bed.connect(server)
-    newcomer.sendall(frame(b"patience"))
+    newcomer.sendall(frame(b"the one"))
+    wait_until(lambda: len(parked) == 2)
     small.sendall(frame(b"later"))
-    wait_until(lambda: server.quotas.total == 3)
+    wait_until(lambda: server.request_memory.exhausted)
+    assert len(parked) == 2
     parked[0].reply(echo(parked[0]))
     read_frame(big)
     wait_until(lambda: len(parked) == 3)
-    assert {bytes(request.frame) for request in parked[1:]} == {b"later", b"patience"}
+    assert [bytes(request.frame) for request in parked[1:]] == [b"the one", b"later"]
 
 
-def test_a_port_that_is_taken_is_said_with_the_setting(bed: Bed) -> None:
+def test_a_port_that_is_taken_is_said_with_the_setting(bed: ServerBed) -> None:
     port = bed.serve().endpoints[0].port
     with pytest.raises(ConfigError, match=f"listeners: 127.0.0.1:{port} cannot be bound"):
         bed.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", port)])
@@ -244,7 +160,7 @@ def test_a_port_that_is_taken_is_said_with_the_setting(bed: Bed) -> None:
         bed.serve(listeners=[Endpoint("no such host.invalid", 0)])
 
 
-def test_a_server_listens_on_all_its_addresses(bed: Bed) -> None:
+def test_a_server_listens_on_all_its_addresses(bed: ServerBed) -> None:
     server = bed.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", 0)], processors=3)
     for endpoint in server.endpoints:
         with socket.create_connection((endpoint.host, endpoint.port), 10) as sock:
@@ -253,28 +169,25 @@ def test_a_server_listens_on_all_its_addresses(bed: Bed) -> None:
 
 
 def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
-    gc.collect()
-    threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    bed = Bed()
-    server = bed.serve(processors=3)
-    for _ in range(5):
-        bed.connect(server).sendall(frame(b"x"))
-    bed.connect(server).sendall(b"\0\0")
-    wait_until(lambda: server.quotas.total == 6)
-    bed.close()
-    assert server.quotas.total == 0
-    gc.collect()
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
+    with nothing_left_behind():
+        bed = ServerBed()
+        server = bed.serve(processors=3)
+        for _ in range(5):
+            bed.connect(server).sendall(frame(b"x"))
+        bed.connect(server).sendall(b"\0\0")
+        wait_until(lambda: server.quotas.total == 6)
+        bed.close()
+        assert server.quotas.total == 0
 
 
 def test_a_server_that_was_never_started_can_be_shut_down() -> None:
-    settings = NetworkSettings([Endpoint("127.0.0.1", 0)], 1, 2, 1, -1, 1, 1, 1, 1, -1, -1)
+    settings = NetworkSettings([Endpoint("127.0.0.1", 0)], 1, 2, 1, -1, 1, 1, 1, 1, -1, -1, 1)
     server = SocketServer(settings, SYSTEM_TIME, LogContext())
     server.shutdown()
     server.shutdown()
 
 
-def test_a_connection_that_is_answered_twice_is_closed_and_others_are_served(bed: Bed) -> None:
+def test_a_connection_that_is_answered_twice_is_closed_and_others_are_served(bed: ServerBed) -> None:
     def answer(request: Request) -> Response:
         if bytes(request.frame) == b"twice":
             request.reply(Response(request.connection_id, ResponseAction.SEND, [frame(bytes(32 << 20))]))

@@ -1,17 +1,22 @@
-"""TransactionManager: the producer's id, and which sequences its batches may use (KIP-98, KIP-360).
+"""IdempotenceManager: the producer's id, and which sequences its batches may use (KIP-98, KIP-360).
 
 How a batch that is sent again is written once: the broker remembers the last five batches of a producer id per
-partition by their sequences. It answers a repetition with the first answer, and refuses whatever does not follow.
-A refusal leaves a gap that nothing of the same epoch can pass, so the producer moves on to a new epoch, which starts
-at 0. Before that every batch ahead of the gap must have had its answer under its old sequence: the broker may have
-it, and would take it again under a new one.
+partition by their sequences. It answers a repetition with the first answer, and refuses what does not follow.
+
+What may be done with a batch is decided by one fact about all of its attempts (`Fate`). One that is certainly not
+written may be split, and be numbered anew in another epoch. One that may be written keeps its sequence, and nothing
+that follows is sent past it in a new epoch; it succeeds when the broker acknowledges it, or a younger one that can
+only stand behind it, and otherwise fails with an error that says that it may have been written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientResponse
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.errors import (
     ClusterAuthorizationError,
     ErrorCode,
@@ -19,18 +24,16 @@ from kclient.errors import (
     IllegalStateError,
     InvalidPidMappingError,
     KafkaError,
+    OutOfOrderSequenceError,
     ProducerFencedError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
+from kclient.producer.internals.idempotence.fate import Fate
+from kclient.producer.internals.idempotence.sequences import PartitionSequences, ProducerIdAndEpoch
+from kclient.producer.internals.idempotence.state import VALID_TRANSITIONS, State
 from kclient.producer.internals.partition_queue import PartitionQueue
-from kclient.producer.internals.producer_batch import NO_SEQUENCE, BatchState, ProducerBatch
-from kclient.producer.internals.transactions.sequences import (
-    PartitionSequences,
-    ProducerIdAndEpoch,
-    sequence_precedes,
-)
-from kclient.producer.internals.transactions.state import VALID_TRANSITIONS, State
+from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.record import increment_sequence
 from kclient.utils.backoff import ExponentialBackoff
@@ -49,26 +52,31 @@ _FATAL = (
     UnsupportedVersionError,
     InvalidPidMappingError,
 )
-# The leader has the batch, or it may have.
-_MAYBE_WRITTEN = frozenset(
+# A leader that answers so takes the batch in a new epoch only.
+_WANTS_EPOCH = frozenset(
     {
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
     }
 )
 
 
-class TransactionManager:
+class IdempotenceManager:
     """Belongs to the I/O thread; `fatal_error` may be read by any."""
 
-    def __init__(self, backoff: ExponentialBackoff, log_context: LogContext) -> None:
+    def __init__(
+        self,
+        backoff: ExponentialBackoff,
+        topic_id: Callable[[str], Uuid | None],
+        log_context: LogContext,
+    ) -> None:
         self._log = log_context.logger(__name__)
         self._backoff = backoff
+        self._topic_id = topic_id
         self._state = State.UNINITIALIZED
         self._identity = ProducerIdAndEpoch()
-        # The partitions with something to resolve: a producer may have 10,000 without.
+        # The partitions with something to settle: a producer may have 10,000 without.
         self._unsettled: dict[TopicPartition, PartitionSequences] = {}
         self._attempts = 0
         self._retry_at_ms = -1
@@ -81,16 +89,16 @@ class TransactionManager:
 
     @property
     def state(self) -> State:
-        """How far the producer is with its id."""
+        """The state of the producer's id."""
         return self._state
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is an id and nothing to find out: `resolve` and `maybe_send_init_producer_id` do nothing."""
+        """True if there is an id and nothing to settle: there is nothing to do but to send."""
         return self._state is State.READY and not self._unsettled
 
     def sequences(self, queue: PartitionQueue) -> PartitionSequences:
-        """What is known of the sequences of `queue`'s partition."""
+        """Return the sequences of `queue`'s partition."""
         entry = queue.sequences
         if entry is None:
             entry = queue.sequences = PartitionSequences(self._identity)
@@ -158,22 +166,20 @@ class TransactionManager:
 
     # What may be sent.
 
-    def may_drain(self, batch: ProducerBatch) -> bool:
-        """Whether the first batch of a queue may be sent now."""
+    def may_drain(self, batch: ProducerBatch, now_ms: int) -> bool:
+        """Return True if `batch`, which `next_of` gave, may be sent now."""
         if self._state is not State.READY:
             return False
         entry = self.sequences(batch.queue)
+        topic_id = self._topic_id(batch.queue.tp.topic)
+        if topic_id is not entry.topic_id:
+            entry.note_topic_id(topic_id)
         if batch.has_sequence:
-            # A repetition: one at a time and in order. Behind a gap the broker would only refuse it again.
-            return batch is entry.probe and (
-                entry.gap is None or sequence_precedes(batch.base_sequence, entry.gap)
-            )
-        if entry.gap is not None or entry.unresolved is not None:
+            return batch is entry.next_repetition(now_ms)
+        if self._unsettled and batch.tp in self._unsettled:
             return False
         in_flight = entry.in_flight
-        if entry.last_acked_sequence == NO_SEQUENCE and (in_flight or entry.on_wire):
-            # A broker takes any sequence from a producer that it does not know in the partition. Were the first batch
-            # refused, the second would be taken in its place, and the first could only be written after it.
+        if (in_flight or entry.on_wire) and not entry.is_established(now_ms):
             return False
         if len(in_flight) >= _REMEMBERED_BATCHES:
             # Requests to a former leader count too: a repetition that the broker no longer remembers looks like a gap.
@@ -181,13 +187,11 @@ class TransactionManager:
         # A new epoch begins only when nothing of the old one can arrive after it.
         return entry.is_of(self._identity) or not (in_flight or entry.on_wire)
 
-    def next_of(self, queue: PartitionQueue) -> ProducerBatch:
-        """The batch of a queue that is not empty whose turn it is: the first, or the first that was not refused."""
+    def next_of(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
+        """Return the batch whose turn it is in a queue with batches that were sent before."""
         first = queue.batches[0]
-        if not first.refused:
-            return first
-        probe = self.sequences(queue).probe
-        return first if probe is None or probe.state is not BatchState.QUEUED else probe
+        repetition = self.sequences(queue).next_repetition(now_ms)
+        return first if repetition is None or repetition.state is not BatchState.QUEUED else repetition
 
     def on_drain(self, batch: ProducerBatch) -> None:
         """`batch` is about to be sent: it gets its sequence, unless it has one from its first attempt."""
@@ -200,81 +204,61 @@ class TransactionManager:
 
     # Records that are sent past the queue.
 
-    def next_sequence_at_rest(self, queue: PartitionQueue) -> int | None:
-        """The sequence for a batch of `queue` when all before it are acknowledged; None if that is not so."""
+    def next_sequence_at_rest(self, queue: PartitionQueue, now_ms: int) -> int | None:
+        """Return the sequence for a batch of `queue` when all before it are acknowledged; None if that is not so."""
         entry = self.sequences(queue)
         if not self.at_rest or not entry.is_of(self._identity) or entry.in_flight or entry.on_wire:
             return None
-        # Of a first batch see `may_drain`; and a gap is unsettled.
-        return None if entry.last_acked_sequence == NO_SEQUENCE else entry.next_sequence
+        entry.note_topic_id(self._topic_id(queue.tp.topic))
+        return entry.next_sequence if entry.is_established(now_ms) else None
 
-    def on_lone_successes(self, queue: PartitionQueue, count: int) -> None:
+    def on_lone_successes(self, queue: PartitionQueue, count: int, now_ms: int) -> None:
         """So many batches of one record were sent since `next_sequence_at_rest`, and acknowledged one by one."""
-        entry = self.sequences(queue)
-        entry.last_acked_sequence = increment_sequence(entry.next_sequence, count - 1)
-        entry.next_sequence = increment_sequence(entry.next_sequence, count)
+        self.sequences(queue).acked_alone(count, now_ms)
 
-    # Requests that are over.
+    # What came of it.
 
     def on_wire_ended(self, batch: ProducerBatch) -> None:
         """A request that carried `batch` is over."""
         self.sequences(batch.queue).on_wire -= 1
 
-    # What came of it.
-
-    def on_success(self, batch: ProducerBatch) -> list[ProducerBatch]:
+    def on_success(self, batch: ProducerBatch, base_offset: int, now_ms: int) -> list[ProducerBatch]:
         """The broker has `batch`, even if its sender was told that the time was up.
 
-        Returns the queued batches that this proves to be written as well.
+        Returns the queued batches that this proves to be written, and that the broker no longer knows itself.
         """
         entry = self.sequences(batch.queue)
-        entry.acked(batch)
-        if len(entry.in_flight) == 1 and entry.in_flight[0] is batch:
-            entry.in_flight.clear()
+        entry.acked(batch, base_offset, now_ms)
+        entry.forget(batch)
+        if not entry.in_flight or not entry.is_overtaken(entry.in_flight[0]):
             return []
-        written = entry.written_before(batch)
+        self._unsettled[batch.tp] = entry
+        written = [other for other in entry.in_flight if other.forgotten and other.proven]
         for other in written:
             entry.forget(other)
-        entry.forget(batch)
         return written
 
     def is_written(self, batch: ProducerBatch, code: int) -> bool:
-        """Whether a refusal means that the broker has `batch`: it acknowledged a younger one and then forgot this."""
-        entry = self.sequences(batch.queue)
-        return (
-            code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            and entry.last_acked_sequence != NO_SEQUENCE
-            and sequence_precedes(batch.base_sequence, entry.last_acked_sequence)
-        )
-
-    def note_answer(self, batch: ProducerBatch, code: int) -> None:
-        """Remember what the answer of an attempt says about earlier ones."""
-        if code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.part_of_doubtful:
-            batch.in_doubt = False
-        elif code in _MAYBE_WRITTEN or ErrorCode.__members__.get(Errors.name_of(code)) is None:
-            batch.in_doubt = True
+        """Return True if a refusal means that the broker has `batch` and no longer remembers it."""
+        return code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and batch.proven and batch.fate is Fate.UNKNOWN
 
     def can_retry(self, batch: ProducerBatch, code: int, error: KafkaError, log_start_offset: int) -> bool:
-        """Whether to send `batch` again after `error`, when neither time nor retries are used up."""
-        if code == ErrorCode.UNKNOWN_PRODUCER_ID:
-            # The broker lost what it knew, because the records it knew it from were deleted. A log start offset of -1
-            # says that the partition moved while the broker answered; a later answer will tell.
-            if log_start_offset != -1:
-                self._open_gap(batch)
+        """Return True if `batch` is to be sent again after `error`, when neither time nor retries are used up."""
+        entry = self.sequences(batch.queue)
+        if code == ErrorCode.UNKNOWN_PRODUCER_ID and log_start_offset == -1:
+            return True  # the partition moved while the broker answered; a later answer will tell
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and batch.fate is Fate.UNKNOWN:
+            # A broker that restarted says so of a batch that it has, if it is not the last one. Younger ones tell.
+            batch.forgotten = True
+            self._unsettled[batch.tp] = entry
             return True
-        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            # Behind others it fits once those are written. But what is missing before the oldest will never come:
-            # it was given up, or deleted. Or it is written, and a broker that restarted forgot it.
-            entry = self.sequences(batch.queue)
-            if batch is entry.probe:
-                if batch.part_of_doubtful:
-                    return False  # or the whole was written, which a part is not recognised as
-                batch.refused = True
-                if not any(other.in_doubt and not other.refused for other in entry.in_flight):
-                    self._open_gap(entry.in_flight[0])
-            return True
-        if code == ErrorCode.INVALID_PRODUCER_EPOCH and not batch.in_doubt:
-            self._open_gap(batch)
+        if code in _WANTS_EPOCH and batch.fate is Fate.NOT_WRITTEN:
+            if entry.is_overtaken(batch):
+                return False
+            if code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER or entry.in_flight[:1] == [batch]:
+                # Behind others it fits once those are written. But what is missing before the oldest never comes.
+                entry.broken = True
+                self._unsettled[batch.tp] = entry
             return True
         return error.retriable
 
@@ -283,58 +267,43 @@ class TransactionManager:
         if isinstance(error, _FATAL):
             self._fail_for_good(error)
         entry = self.sequences(batch.queue)
-        was_in_flight = batch in entry.in_flight
-        entry.forget(batch)
-        if not was_in_flight or self.fatal_error is not None:
-            return
-        if batch.in_doubt:
-            entry.leave_unresolved(batch)
+        if entry.forget(batch) and self.fatal_error is None:
             self._unsettled[batch.tp] = entry
-        else:
-            self._open_gap(batch)
 
     def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """`batch` was too large: its parts share its sequences."""
+        """`batch`, which is certainly not written, was too large: its parts share its sequences."""
+        assert batch.fate is Fate.NOT_WRITTEN
         entry = self.sequences(batch.queue)
         entry.forget(batch)
         sequence = batch.base_sequence
         for part in parts:
             part.stamp(batch.producer_id, batch.producer_epoch, sequence)
-            part.in_doubt = part.part_of_doubtful = batch.in_doubt
             entry.insert(part)
             sequence = increment_sequence(sequence, part.builder.count)
 
-    def _open_gap(self, batch: ProducerBatch) -> None:
-        entry = self.sequences(batch.queue)
-        entry.open_gap(batch.base_sequence)
-        self._unsettled[batch.tp] = entry
+    # Going on.
 
-    # Going on after a gap.
+    def hopeless(self, now_ms: int) -> list[tuple[ProducerBatch, KafkaError]]:
+        """Return the queued batches that have to fail, as nothing can be found out about them or done for them."""
+        return [
+            (batch, _hopeless_error(batch))
+            for entry in self._unsettled.values()
+            for batch in entry.hopeless(now_ms)
+        ]
 
-    def resolve(self) -> None:
-        """Find out what became of batches that were given up, and start a new epoch where there is a gap."""
+    def restart_where_needed(self) -> None:
+        """Start a new epoch for the partitions whose leaders take nothing more of the present one."""
         if not self._unsettled or self._state is not State.READY:
             return
         restart = {}
         for tp, entry in list(self._unsettled.items()):
-            if (
-                entry.gap is None
-                and entry.unresolved is not None
-                and not entry.in_flight
-                and not entry.on_wire
-            ):
-                if entry.all_acked:
-                    # What was given up had arrived, and what followed it too.
-                    entry.unresolved = None
-                else:
-                    entry.gap = entry.next_sequence
-            if entry.gap is None and entry.unresolved is None:
+            if entry.is_settled:
                 del self._unsettled[tp]
-            elif entry.ready_for_restart():
+            elif entry.needs_restart and entry.can_restart:
                 restart[tp] = entry
         if not restart:
             return
-        # A partition that is an epoch behind, because others had gaps, goes on with the present one.
+        # A partition that is an epoch behind, because others needed a new one, goes on with the present one.
         if any(entry.is_of(self._identity) for entry in restart.values()):
             self._bump_epoch()
         if not self._identity.is_valid:
@@ -350,3 +319,16 @@ class TransactionManager:
             return
         self._identity = ProducerIdAndEpoch()
         self._transition_to(State.UNINITIALIZED)
+
+
+def _hopeless_error(batch: ProducerBatch) -> KafkaError:
+    if batch.fate is Fate.UNKNOWN:
+        return OutOfOrderSequenceError(
+            f"The leader does not know the records with sequence {batch.base_sequence} of producer "
+            f"{batch.producer_id}, and no later answer shows that it has them"
+        )
+    return OutOfOrderSequenceError(
+        f"The records with sequence {batch.base_sequence} of producer {batch.producer_id} were refused "
+        f"({batch.last_error}), and later ones were written: the leader had lost its knowledge of the producer. "
+        "Sending them now would change the order"
+    )

@@ -1,0 +1,195 @@
+"""Every command of `kclient` on a real Apache Kafka, with its main options.
+
+What a command is tested by is named `test_COMMAND_...`, for a part of `perf` `test_perf_PART_...`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from clients import DrivenClient
+from helpers import wait_until
+from kclient.cli import perf
+from kclient.cli.main import COMMANDS, main
+from kclient.common.topic_partition import TopicPartition
+from kclient.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from real_kafka import RealKafka
+from scenarios import Member, end_offsets, new_topic, produce, read_all
+
+# One is a broker itself, the other runs on Spark and is tested there.
+_ELSEWHERE = {"broker", "pipeline"}
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def servers(kafka: RealKafka) -> str:
+    return kafka.bootstrap_servers
+
+
+@pytest.fixture
+def topic(servers: str) -> str:
+    return new_topic(servers, 2)
+
+
+def kclient(servers: str, command: str, *words: str) -> int:
+    return main([*command.split(), "--bootstrap-server", servers, *words])
+
+
+def lines(captured: Captured) -> list[list[str]]:
+    """The lines that were printed, without the header."""
+    return [line.split("\t") for line in captured.readouterr().out.splitlines()[1:]]
+
+
+def test_every_command_has_a_test_here() -> None:
+    commands = {command for command in COMMANDS if command not in _ELSEWHERE | {"perf"}}
+    commands |= {f"perf_{part}" for part in perf.PARTS}
+    tests = [test for test in dir(sys.modules[__name__]) if test.startswith("test_")]
+    assert not {c for c in commands if not any(test.startswith(f"test_{c}_") for test in tests)}
+
+
+def test_topics_are_created_listed_described_and_deleted(servers: str, capsys: Captured) -> None:
+    name = f"n-{uuid.uuid4().hex[:12]}"
+    create = ("--create", "--topic", name, "--partitions", "2", "--replication-factor", "1")
+    assert kclient(servers, "topics", *create, "--config", "retention.ms=60000") == 0
+    assert capsys.readouterr().out == f"Created topic {name} with 2 partitions.\n"
+    assert kclient(servers, "topics", *create) == 1
+    assert name in capsys.readouterr().err
+    assert kclient(servers, "topics", *create, "--if-not-exists") == 0
+    capsys.readouterr()
+    assert kclient(servers, "topics", "--list", "--exclude-internal") == 0
+    assert name in capsys.readouterr().out.splitlines()
+    assert kclient(servers, "topics", "--describe", "--topic", f"{name[:-1]}.") == 0
+    assert [line[:5] for line in lines(capsys)] == [[name, "0", "1", "1", "1"], [name, "1", "1", "1", "1"]]
+    assert kclient(servers, "topics", "--delete", "--topic", name) == 0
+    wait_until(lambda: kclient(servers, "topics", "--describe", "--topic", name) == 1, what="its end")
+    assert kclient(servers, "topics", "--delete", "--topic", name, "--if-exists") == 0
+
+
+def test_produce_and_consume_keep_keys_headers_partitions_and_codecs(
+    servers: str, topic: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_text("h:1\tk1\tone\nh:2\tk2\ttwo\n")
+    options = ["--topic", topic, "--file", str(file), "--partition", "1", "--compression-codec", "zstd"]
+    for name in ("parse.key", "parse.headers"):
+        options += ["--reader-property", f"{name}=true"]
+    assert kclient(servers, "produce", *options, "--request-required-acks", "all", "-X", "linger.ms=1") == 0
+    assert b"2 delivered, 0 failed" in capsysbinary.readouterr().err
+    read = ("--topic", topic, "--max-messages", "2", "--timeout-ms", "20000")
+    assert kclient(servers, "consume", *read, "--from-beginning", "--output", "json") == 0
+    shown = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [(one["partition"], one["offset"], one["key"], one["value"]) for one in shown] == [
+        (1, 0, "k1", "one"),
+        (1, 1, "k2", "two"),
+    ]
+    assert shown[1]["headers"] == [{"name": "h", "value": "2"}]
+    at_offset = ("--partition", "1", "--offset", "1", "--max-messages", "1", "--format", "%p:%o %k=%v %h\\n")
+    assert kclient(servers, "consume", *read, *at_offset) == 0
+    assert capsysbinary.readouterr().out == b"1:1 k2=two h=2\n"
+
+
+def test_consume_reads_patterns_and_groups_and_commits_what_it_printed(
+    servers: str, topic: str, capsys: Captured
+) -> None:
+    produce(servers, topic, 10)
+    group = f"g-{topic}"
+    pattern = ("--include", f"{topic[:-1]}.", "--group", group, "--from-beginning", "--timeout-ms", "20000")
+    committed = ("--isolation-level", "read_committed", "--property", "print.key=true")
+    assert kclient(servers, "consume", *pattern, *committed, "--max-messages", "4") == 0
+    assert kclient(servers, "consume", *pattern, *committed, "--max-messages", "6") == 0
+    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert sorted(printed) == sorted([f"k{number}", f"v{number}"] for number in range(10))
+    assert kclient(servers, "groups", "--describe", "--group", group) == 0
+    ends = end_offsets(servers, topic)
+    assert [line[:6] for line in lines(capsys)] == [
+        [group, topic, str(number), str(end), str(end), "0"]
+        for number in range(2)
+        for end in [ends[TopicPartition(topic, number)]]
+    ]
+
+
+def test_groups_are_listed_described_and_deleted(servers: str, topic: str, capsys: Captured) -> None:
+    group = f"g-{topic}"
+    produce(servers, topic, 10)
+    member = Member(servers, topic, group, **{"client.id": "reader"})
+    try:
+        wait_until(lambda: len(member.records) == 10, 30, "the records")
+        capsys.readouterr()
+        assert kclient(servers, "groups", "--list", "--state") == 0
+        assert [group, "Stable", "consumer"] in lines(capsys)
+        assert kclient(servers, "groups", "--describe", "--group", group) == 0
+        described = lines(capsys)
+        assert [line[:3] for line in described] == [[group, topic, "0"], [group, topic, "1"]]
+        assert all(line[6].startswith("reader") and line[7] == "/127.0.0.1" for line in described)
+        assert kclient(servers, "groups", "--describe", "--group", group, "--state") == 0
+        ((_, coordinator, assignor, state, members),) = lines(capsys)
+        assert servers in coordinator
+        assert (assignor, state, members) == ("range", "Stable", "1")
+        assert kclient(servers, "groups", "--describe", "--group", group, "--members") == 0
+        ((_, member_id, _, client, count, assigned),) = lines(capsys)
+        assert member_id.startswith("reader")
+        assert (client, count, assigned) == ("reader", "2", f"{topic}-0, {topic}-1")
+        assert kclient(servers, "groups", "--delete", "--group", group) == 1
+    finally:
+        member.stop()
+    assert kclient(servers, "groups", "--delete", "--group", group) == 0
+    assert kclient(servers, "groups", "--list") == 0
+    assert group not in capsys.readouterr().out.splitlines()
+
+
+def test_groups_describes_all_groups_beside_one_that_is_not_of_consumers(
+    servers: str, topic: str, capsys: Captured
+) -> None:
+    share, group = f"share-{topic}", f"g-{topic}"
+    produce(servers, topic, 1)
+    with DrivenClient(servers) as client:
+        beat = ShareGroupHeartbeatRequest(
+            group_id=share, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
+        )
+        joined = client.call(beat, node_id=1)
+        joined.raise_if_failed()
+        assert joined.message.error_code == 0, joined.message
+        read = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "1")
+        assert kclient(servers, "consume", *read, "--timeout-ms", "20000") == 0
+        capsys.readouterr()
+        assert kclient(servers, "groups", "--list") == 0
+        assert {share, group} <= set(capsys.readouterr().out.splitlines())
+        assert kclient(servers, "groups", "--describe", "--all-groups") == 0
+        groups = {line[0] for line in lines(capsys)}
+        assert group in groups
+        assert share not in groups
+
+
+def test_perf_produce_and_perf_consume_count_every_record(servers: str, topic: str, capsys: Captured) -> None:
+    send = ("--topic", topic, "--num-records", "500", "--record-size", "20", "--print-metrics")
+    assert kclient(servers, "perf produce", *send, "--producer-props", "acks=all", "linger.ms=1") == 0
+    assert "500 records sent" in capsys.readouterr().out
+    assert len(read_all(servers, topic)) == 500
+    read = ("--topic", topic, "--num-records", "500", "--hide-header")
+    for more in ((), ("--columns",), ("--group", f"g-{topic}", "--show-detailed-stats")):
+        assert kclient(servers, "perf consume", *read, *more) == 0
+        assert capsys.readouterr().out.splitlines()[-1].split(", ")[4] == "500"
+
+
+def test_perf_consume_counts_every_record_of_a_pattern(servers: str, topic: str, capsys: Captured) -> None:
+    produce(servers, topic, 20)
+    assert kclient(servers, "perf consume", "--include", f"{topic[:-1]}.", "--messages", "20") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split(", ")[4] == "20"
+
+
+def test_perf_latency_makes_its_topic_and_reads_back_what_it_sends(servers: str, capsys: Captured) -> None:
+    name = f"n-{uuid.uuid4().hex[:12]}"
+    assert kclient(servers, "perf latency", "--topic", name, "--num-records", "5") == 0
+    assert "Percentiles" in capsys.readouterr().out
+    assert list(end_offsets(servers, name).values()) == [5]
+
+
+def test_demo_verifies_every_record(servers: str, capsys: Captured) -> None:
+    assert kclient(servers, "demo", "--records", "1000") == 0
+    assert "verified: 1,000 records" in capsys.readouterr().out

@@ -1,0 +1,83 @@
+"""Three real brokers behind proxies: another leads when one is gone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from faults_produce import refuse
+from helpers import wait_until
+from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.errors import ErrorCode
+from kclient.producer import KafkaProducer
+from kclient.protocol.api_keys import ApiKeys
+from real_cluster import RealCluster
+from scenarios import read_all
+
+_HEALING_S = 60
+
+
+@pytest.fixture
+def admin(kafka_cluster: RealCluster) -> Iterator[KafkaAdminClient]:
+    with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as made:
+        yield made
+
+
+def leader(admin: KafkaAdminClient, topic: str) -> int:
+    node = admin.describe_topics([topic])[topic].partitions[0].leader
+    return -1 if node is None else node.id
+
+
+def test_records_go_on_when_the_leader_is_killed_and_its_last_answer_was_a_demoted_leaders(
+    kafka_cluster: RealCluster, admin: KafkaAdminClient
+) -> None:
+    topic = "killed-leader"
+    admin.create_topics([NewTopic(topic, 1, 3)])
+    settings = {"bootstrap.servers": kafka_cluster.bootstrap_servers, "request.timeout.ms": 3000}
+    with KafkaProducer(settings) as producer:
+        producer.send(topic, b"1").result(30)
+        first = leader(admin, topic)
+        broker = kafka_cluster.brokers[first - 1]
+        rule = broker.proxy.answer(ApiKeys.PRODUCE, refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER), pass_on=True)
+        futures = [producer.send(topic, b"2"), producer.send(topic, b"3")]
+        wait_until(lambda: rule.hits == 1, 30, "a Produce that the proxy answers")
+        broker.kill()
+        for future in futures:
+            future.result(60)
+        assert leader(admin, topic) != first
+        broker.start()
+    wait_until(lambda: not kafka_cluster.out_of_sync(admin), _HEALING_S, "every replica in sync")
+    values = [record.value for record in read_all(kafka_cluster.direct_servers, topic)]
+    assert values == [b"1", b"2", b"3"]
+
+
+def test_a_clean_rolling_restart_of_all_brokers_fails_no_record(
+    kafka_cluster: RealCluster, admin: KafkaAdminClient
+) -> None:
+    topic = "rolling-restart"
+    admin.create_topics([NewTopic(topic, 3, 3)])
+    wait_until(lambda: topic in admin.list_topics())
+    futures = []
+    over = threading.Event()
+
+    def load(producer: KafkaProducer[bytes, bytes]) -> None:
+        while not over.wait(0.005):
+            futures.append(producer.send(topic, b"%d" % len(futures), partition=len(futures) % 3))
+
+    with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, linger_ms=0) as producer:
+        thread = threading.Thread(target=load, args=(producer,))
+        thread.start()
+        try:
+            for broker in kafka_cluster.brokers:
+                broker.stop()
+                broker.start()
+                wait_until(lambda: not kafka_cluster.out_of_sync(admin), _HEALING_S, "every replica in sync")
+        finally:
+            over.set()
+            thread.join()
+    assert [error for error in (future.exception(60) for future in futures) if error is not None] == []
+    records = read_all(kafka_cluster.direct_servers, topic)
+    written = {tp: [int(r.value) for r in records if r.partition == tp] for tp in range(3)}
+    assert written == {tp: list(range(tp, len(futures), 3)) for tp in range(3)}

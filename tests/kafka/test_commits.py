@@ -1,0 +1,32 @@
+"""Commits of a consumer at its end, on a real broker."""
+
+from __future__ import annotations
+
+import pytest
+
+import commit_scenarios
+from faults import FaultProxy
+from real_kafka import RealKafka
+
+
+@pytest.mark.parametrize("end", ["close", "unsubscribe"])
+@pytest.mark.parametrize("way", ["subscribed", "static", "assigned"])
+def test_what_commit_async_was_asked_for_is_committed_and_told_before_the_end(
+    kafka: RealKafka, way: str, end: str
+) -> None:
+    commit_scenarios.commits_asked_for_before_the_end(kafka.bootstrap_servers, way, end)
+
+
+def test_closing_does_not_wait_longer_than_it_may_for_an_answer_to_a_commit(
+    kafka: RealKafka, kafka_proxy: FaultProxy
+) -> None:
+    commit_scenarios.commits_that_are_never_answered(kafka.bootstrap_servers, kafka_proxy)
+
+
+@pytest.mark.parametrize("end", commit_scenarios.ENDS)
+def test_the_end_commits_what_was_returned_unless_it_is_an_error(kafka: RealKafka, end: str) -> None:
+    commit_scenarios.automatic_commits_at_the_end(kafka.bootstrap_servers, "subscribed", end)
+
+
+def test_closing_during_a_join_does_not_wait_for_the_group(kafka: RealKafka) -> None:
+    commit_scenarios.close_during_a_join_that_waits_for_others(kafka.bootstrap_servers)

@@ -1,0 +1,71 @@
+"""The consumer before a real broker."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer import KafkaConsumer
+from kclient.producer import KafkaProducer
+from real_kafka import RealKafka
+from scenarios import look_up_while_a_fetch_waits, new_topic, produce, read_beside_a_record_that_is_too_large
+
+
+def test_no_question_waits_for_records_that_do_not_come(kafka: RealKafka) -> None:
+    look_up_while_a_fetch_waits(kafka.bootstrap_servers)
+
+
+def test_a_record_that_no_answer_may_bring_is_told_of_and_stops_no_other_partition(kafka: RealKafka) -> None:
+    read_beside_a_record_that_is_too_large(kafka.bootstrap_servers)
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_a_topic_that_does_not_exist_is_warned_of_once(
+    kafka: RealKafka, caplog: pytest.LogCaptureFixture, assigned: bool
+) -> None:
+    # Brokers create topics here; what the client must not ask for stays missing.
+    topic = new_topic(kafka.bootstrap_servers, 1)
+    typo = f"{topic}-typo"
+    produce(kafka.bootstrap_servers, topic, 1)
+    with KafkaConsumer(
+        bootstrap_servers=kafka.bootstrap_servers,
+        group_id=topic,
+        auto_offset_reset="earliest",
+        allow_auto_create_topics=False,
+    ) as consumer:
+        caplog.clear()
+        if assigned:
+            consumer.assign([TopicPartition(topic, 0), TopicPartition(typo, 0)])
+        else:
+            consumer.subscribe([topic, typo])
+        assert len(consumer.poll(30_000)) == 1
+        consumer.poll(1500)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1
+    assert f"{typo!r} does not exist" in warnings[0]
+
+
+def test_a_healthy_start_says_nothing_of_starting_again(
+    kafka: RealKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic(kafka.bootstrap_servers, 3)
+    with caplog.at_level(logging.INFO):
+        with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            for number in range(30):
+                producer.send(topic, b"", partition=number % 3)
+            producer.flush()
+            producer.send(f"{topic}-created", b"").result(30)
+        with KafkaConsumer(
+            bootstrap_servers=kafka.bootstrap_servers, group_id=topic, auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.subscribe([topic])
+            seen = 0
+            while seen < 30:
+                seen += len(consumer.poll(10_000))
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    assert said
+    # Retries are said of, too, where the topic is so new that its leader has not heard of it.
+    assert not [each for each in said if re.search(r"[Ss]tart\w* (again|anew)", each)]

@@ -1,0 +1,56 @@
+"""The embedded broker on a directory that a real Kafka wrote."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from helpers import skip_if
+from kclient import KafkaConsumer, KafkaProducer, TopicPartition
+from kclient.broker.embedded import EmbeddedKafka
+from kclient.errors import KafkaStorageError
+from real_kafka import RealKafka, missing
+from scenarios import new_topic, read_all
+
+LONG_AGO_MS = 1_500_000_000_000
+EAGER = {"log.retention.check.interval.ms": 1}
+
+
+def files(root: Path, patterns: Iterable[str] = ("*",)) -> dict[str, bytes]:
+    found = (path for pattern in patterns for path in root.rglob(pattern) if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def test_a_directory_of_kafkas_stays_as_it_is_until_it_is_adopted_and_then_keeps_its_records(
+    tmp_path: Path,
+) -> None:
+    skip_if(missing())
+    data = tmp_path / "data"
+    with RealKafka(settings={"log.retention.ms": "-1"}) as kafka:
+        servers = kafka.bootstrap_servers
+        topic = new_topic(servers, 2)
+        tps = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for number in range(20):
+                producer.send(topic, b"v%d" % number, timestamp_ms=LONG_AGO_MS, partition=number % 2)
+        with KafkaConsumer(bootstrap_servers=servers, group_id="g", enable_auto_commit=False) as consumer:
+            consumer.assign(tps)
+            consumer.commit_sync(dict.fromkeys(tps, 7))
+        kafka.stop()
+        shutil.copytree(kafka.log_dir, data)
+    before = files(data)
+    with pytest.raises(KafkaStorageError, match=r"kclient\.adopt\.topics=true"):
+        EmbeddedKafka(EAGER, data_dir=data).start()
+    assert files(data) == before
+    kept = files(data, [f"{topic}-*/*.log", "__cluster_metadata-0/*", "__consumer_offsets-*/*.log"])
+    assert len(kept) >= 4
+    with EmbeddedKafka({**EAGER, "kclient.adopt.topics": True}, data_dir=data) as ours:
+        servers = ours.bootstrap_servers
+        assert {record.value for record in read_all(servers, topic)} == {b"v%d" % n for n in range(20)}
+        with KafkaConsumer(bootstrap_servers=servers, group_id="g") as consumer:
+            assert "__cluster_metadata" not in consumer.list_topics()
+            assert [found.offset for found in consumer.committed(tps).values() if found] == [7, 7]
+    assert {name: (data / name).read_bytes() for name in kept} == kept

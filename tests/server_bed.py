@@ -1,0 +1,88 @@
+"""Servers whose handlers the test plays, and sockets that talk to them in frames."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+
+from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
+
+MAX_REQUEST = 1 << 20
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def echo(request: Request) -> Response:
+    return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(request.frame))])
+
+
+class ServerBed:
+    """Servers, each with one handler thread that answers with what a function makes of the request."""
+
+    def __init__(self) -> None:
+        self._servers: list[tuple[SocketServer, threading.Thread]] = []
+        self._sockets: list[socket.socket] = []
+
+    def serve(
+        self,
+        answer: Callable[[Request], Response | None] = echo,
+        time: Time = SYSTEM_TIME,
+        **changes: object,
+    ) -> SocketServer:
+        settings = {
+            "listeners": [Endpoint("127.0.0.1", 0)], "backlog": 50, "processors": 1, "queued_max_requests": 10,
+            "queued_max_request_bytes": -1, "max_request_bytes": MAX_REQUEST, "max_connections": 1000,
+            "max_connections_per_ip": 1000, "connections_max_idle_ms": 600_000, "send_buffer_bytes": -1,
+            "receive_buffer_bytes": -1, "descriptors": 1000, **changes,
+        }  # fmt: skip
+        server = SocketServer(NetworkSettings(**settings), time, LogContext())
+        channel = server.request_channel
+
+        def handle() -> None:
+            while (request := channel.take()) is not None:
+                response = answer(request)
+                if response is not None:
+                    request.reply(response)
+
+        thread = threading.Thread(target=handle)
+        thread.start()
+        server.start()
+        self._servers.append((server, thread))
+        return server
+
+    def connect(self, server: SocketServer) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", server.endpoints[0].port), 10)
+        self._sockets.append(sock)
+        return sock
+
+    def close(self) -> None:
+        for sock in self._sockets:
+            sock.close()
+        for server, thread in self._servers:
+            server.shutdown()
+            server.request_channel.end_handlers(1)
+            thread.join()
+
+
+def read_frame(sock: socket.socket) -> bytes:
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
+        part = sock.recv(65536)
+        if not part:
+            raise EOFError
+        data += part
+    return data[4:]
+
+
+def ended(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1) == b""
+    except ConnectionError:
+        return True

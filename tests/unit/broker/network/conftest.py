@@ -1,0 +1,16 @@
+"""Servers for the tests of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from server_bed import ServerBed
+
+
+@pytest.fixture
+def bed() -> Iterator[ServerBed]:
+    made = ServerBed()
+    yield made
+    made.close()
