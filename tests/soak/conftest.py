@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "kafka"))
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
 _TESTS = 4
 # Starting and stopping brokers, reading everything back, on a machine that does other things too.
-_SETTLE_S = 300
+_SETTLE_S = 600
 _SHOWN = 8
 
 
