@@ -81,7 +81,6 @@ Future = _body.Future
 Lane = _body.Lane
 LoneResult = _body.LoneResult
 Poller = _body.Poller
-PreparedFetch = _body.PreparedFetch
 RecordReader = _body.RecordReader
 crc32c = _body.crc32c
 decode_records = _body.decode_records
@@ -101,7 +100,6 @@ __all__ = [
     "Lane",
     "LoneResult",
     "Poller",
-    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

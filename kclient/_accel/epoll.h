@@ -6,13 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "follow.h"
 #include "lane.h"
 
 /* Memory that a socket is received into by polls, and what came of it. Of a whole frame first come the `head` bytes
-   that are left of its length; a frame for which there is no room ends there. `then`, if there is any, is what may
-   follow it. */
-typedef struct { int fd; char *at; size_t left, head, got; int error; kclient_prepared *then; } kclient_fill;
+   that are left of its length; a frame for which there is no room ends there. */
+typedef struct { int fd; char *at; size_t left, head, got; int error; } kclient_fill;
 
 #if defined(__linux__)
 #include <limits.h>
@@ -52,14 +50,6 @@ static int64_t kclient_now_ms(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
-/* All of a frame is there: write what follows it, if anything does. What cannot be written now is left to others. */
-static void kclient_write_then(kclient_fill *fill) {
-    size_t size = fill->got - 4;
-    ssize_t count;
-    if (!kclient_follow(fill->then, (const unsigned char *)fill->at - size, size)) return;
-    count = send(fill->fd, fill->then->frame, fill->then->size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count > 0) fill->then->written = (size_t)count;
-}
 /* Receive into the memory that waits for `event`, if any does: whether that is all the event is good for. */
 static int kclient_received(const kclient_event *event, kclient_fill *fills, int fill_count) {
     ssize_t count;
@@ -73,7 +63,6 @@ static int kclient_received(const kclient_event *event, kclient_fill *fills, int
         fills->got += (size_t)count;
         if (!fills->head) {
             fills->left -= (size_t)count;
-            if (!fills->left && fills->then) kclient_write_then(fills);
             return fills->left != 0;
         }
         fills->head -= (size_t)count;

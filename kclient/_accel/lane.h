@@ -10,8 +10,6 @@
 #include "Python.h"
 #include "pythread.h"
 
-#include "follow.h"
-
 #define KCLIENT_LARGEST_ANSWER 512
 
 enum { KCLIENT_SHUT, KCLIENT_OPEN, KCLIENT_SENDING, KCLIENT_SENT, KCLIENT_ANSWERED };
@@ -27,6 +25,17 @@ typedef struct {
     PyThread_type_lock unanswered; /* held while there is no answer to what was sent */
 } kclient_lane;
 
+static uint64_t kclient_big_endian(const unsigned char *at, int size) {
+    uint64_t found = 0;
+    while (size--) found = found << 8 | *at++;
+    return found;
+}
+static void kclient_put_big_endian(unsigned char *at, int size, uint64_t number) {
+    while (size--) {
+        at[size] = (unsigned char)number;
+        number >>= 8;
+    }
+}
 /* The answer but for its numbers. */
 static int kclient_is_answer(const kclient_lane *lane, const unsigned char *data, size_t size) {
     unsigned char expected[KCLIENT_LARGEST_ANSWER];

@@ -25,8 +25,10 @@ cdef extern from "lane.h":
         size_t answer_size, offset_at, time_at, start_at
         int64_t base_offset, append_time_ms, sent_ms, latency_ms, longest_ms
         PyThread_type_lock unanswered
+    void kclient_put_big_endian(unsigned char* at, int size, uint64_t number)
 
 cdef enum:
+    CORRELATION_ID_AT = 8  # of a request: behind the length, the API's number and the version
     LENGTH_ROOM = 5  # of a length as a varint
     LANE_SPANS = 3
     NOT_WAITING = 0  # for a lock

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kclient._accel import batch, poller
 from kclient._accel.batch import BatchBuilder, Future, crc32c, key_partitions, murmur2
-from kclient._accel.poller import FrameMemory, PreparedFetch
+from kclient._accel.poller import FrameMemory
 from kclient._accel.pure_batch import encode_record
 from kclient._accel.pure_future import BatchResult, LoneResult
 from kclient._accel.pure_records import decode_records
@@ -32,7 +32,6 @@ __all__ = [
     "Lane",
     "LoneResult",
     "Poller",
-    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

@@ -12,7 +12,6 @@ from kclient._accel.pure_hash import Buffer
 from kclient._accel.pure_lane import Lane as Lane
 from kclient._accel.pure_poller import FrameMemory as FrameMemory
 from kclient._accel.pure_poller import Poller as Poller
-from kclient._accel.pure_prepared import PreparedFetch as PreparedFetch
 from kclient._accel.pure_reader import RecordReader as RecordReader
 from kclient._accel.pure_records import decode_records as decode_records
 
@@ -24,7 +23,6 @@ __all__ = [
     "Lane",
     "LoneResult",
     "Poller",
-    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

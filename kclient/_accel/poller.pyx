@@ -25,8 +25,6 @@ import time
 
 from kclient._accel.batch cimport hand_over_waiting
 
-include "prepared.pxi"
-
 cdef extern from "epoll.h":
     const bint KCLIENT_EPOLL
     ctypedef struct kclient_event:
@@ -36,7 +34,6 @@ cdef extern from "epoll.h":
         char* at
         size_t left, head, got
         int error
-        kclient_prepared* then
     ctypedef struct kclient_span:
         void* iov_base
         size_t iov_len
@@ -90,7 +87,6 @@ cdef class Poller:
     cdef bint _rung  # the eventfd was written
     cdef kclient_fill _fills[MAX_FILLS]
     cdef Py_buffer _held[MAX_FILLS]  # the memory of each
-    cdef list _followers  # what may follow each, or None
     cdef int _fill_count
     cdef Lane _lent  # for the next poll
     cdef Lane _lane  # of the one that goes on
@@ -101,7 +97,6 @@ cdef class Poller:
     def __cinit__(self):
         self._epoll = self._event = -1
         self._watched = {}
-        self._followers = [None] * MAX_FILLS
         self._epoll = kclient_epoll()
         if self._epoll >= 0:
             self._event = kclient_eventfd()
@@ -193,7 +188,7 @@ cdef class Poller:
                 self._rung = True
                 kclient_ring(self._event)
 
-    def expect(self, sock, buffer, bint framed=False, PreparedFetch then=None):
+    def expect(self, sock, buffer, bint framed=False):
         cdef int fd = self._checked(sock, BOTH)
         cdef kclient_fill* fill
         if self._fill_of(fd) >= 0:
@@ -214,8 +209,6 @@ cdef class Poller:
             fill.left -= LENGTH_BYTES
         fill.got = 0
         fill.error = 0
-        fill.then = NULL if then is None or not framed else &then.fetch
-        self._followers[self._fill_count] = then
         self._fill_count += 1
 
     def lend(self, sock, Lane lane not None, int32_t correlation_id, int patrol_ms):
@@ -252,8 +245,6 @@ cdef class Poller:
             self._fill_count -= 1
             self._fills[number] = self._fills[self._fill_count]
             self._held[number] = self._held[self._fill_count]
-            self._followers[number] = self._followers[self._fill_count]
-            self._followers[self._fill_count] = None
             PyBuffer_Release(&held)
         return 0
 

@@ -11,7 +11,6 @@ from kclient._accel.pure_hash import crc32c, murmur2
 from kclient._accel.pure_lane import Lane
 from kclient._accel.pure_partitions import key_partitions
 from kclient._accel.pure_poller import FrameMemory, Poller
-from kclient._accel.pure_prepared import PreparedFetch
 from kclient._accel.pure_reader import RecordReader
 from kclient._accel.pure_records import decode_records
 
@@ -23,7 +22,6 @@ __all__ = [
     "Lane",
     "LoneResult",
     "Poller",
-    "PreparedFetch",
     "RecordReader",
     "crc32c",
     "decode_records",

@@ -12,7 +12,6 @@ from typing import Any
 
 from kclient._accel import pure_hand_over
 from kclient._accel.pure_lane import NO_SIGNAL, Lane
-from kclient._accel.pure_prepared import PreparedFetch
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 Buffer = bytes | bytearray | memoryview
@@ -203,21 +202,14 @@ class Poller:
     RECEIVES = False
     """Whether `expect` does anything."""
 
-    def expect(
-        self,
-        sock: socket.socket,
-        buffer: bytearray | memoryview,
-        framed: bool = False,
-        then: PreparedFetch | None = None,
-    ) -> None:
+    def expect(self, sock: socket.socket, buffer: bytearray | memoryview, framed: bool = False) -> None:
         """Receive into `buffer` from `sock`, which is watched, while polls wait anyway.
 
         A body that can do this beside other threads reports EVENT_READ when the buffer is full, when there is something
         else to see, or with what has come when the poll ends; one that cannot, as this one, does nothing and reports
         every piece. What is `framed` is full when a whole frame is there, of which the first four bytes are the length
-        of the others, or, if the buffer has no room for it, these four. `then` is what may follow that frame: if it
-        does, as much of it is written as the socket takes. ValueError if another buffer was given for the
-        socket and `taken` not called since.
+        of the others, or, if the buffer has no room for it, these four. ValueError if another buffer was given for
+        the socket and `taken` not called since.
         """
 
     def taken(self, sock: socket.socket) -> int:  # noqa: ARG002 - the signature is the contract

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from kclient._accel import BatchBuilder, Lane, PreparedFetch
+from kclient._accel import BatchBuilder, Lane
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
@@ -69,13 +69,6 @@ class KafkaClient(Protocol):
 
     def frame_of(self, request: ClientRequest, version: int) -> bytes:
         """What would be written for `request` in this version, with its length."""
-
-    def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
-        """Have `prepared`, the frame of `request`, written as soon as the answer is there that it is armed for.
-
-        The request is in flight from then on; `prepared.followed` says so. It takes the place of one that has not
-        been sent, and is forgotten without a word when the connection ends before.
-        """
 
     def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
         """Let other threads send requests of this version through `lane` while the next poll waits.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient._accel import Lane, PreparedFetch
+from kclient._accel import Lane
 from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.api_versions import NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
@@ -76,7 +76,6 @@ class NetworkClient:
         self._negotiations = Negotiations(self._reports.describe)
         self._versions = self._negotiations.versions
         self._done: list[ClientResponse] = []  # completed outside of poll
-        self._follow_ups: dict[int, tuple[ClientRequest, int, PreparedFetch]] = {}
         self._lent: tuple[int, int, Lane, LaneSettler] | None = None
         self._correlation_id = 0
         self._next_check_ms = WAIT_FOR_EVENT_MS
@@ -220,12 +219,6 @@ class NetworkClient:
         message = request.build(version)
         return b"".join(request_buffers(message, version, request.correlation_id, self._client_id))
 
-    def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
-        self._follow_ups[request.node_id] = request, version, prepared
-        if self._states.throttle_delay_ms(request.node_id, request.created_ms):
-            prepared.disarm()
-        self._selector.prepare(str(request.node_id), prepared)
-
     def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
         self._lent = node_id, version, lane, settle
 
@@ -248,8 +241,6 @@ class NetworkClient:
             if self._lent is not None:
                 self._settle(self._done, now_ms)
         responses, self._done = self._done, []
-        if selector.followed:
-            self._handle_followed(now_ms)
         if selector.completed_sends:
             self._handle_completed_sends(responses, now_ms)
         if selector.completed_receives:
@@ -284,7 +275,6 @@ class NetworkClient:
                 self._updater.handle_failure(now_ms, None)
         self._states.forget(node_id)
         self._negotiations.forget(node_id)
-        self._follow_ups.pop(node_id, None)
 
     def wakeup(self) -> None:
         self._selector.wakeup()
@@ -382,12 +372,6 @@ class NetworkClient:
         self._add_in_flight(request, version, NetworkSend(()), now_ms)
         if lane.partly:
             self._break(responses, node_id, now_ms, DisconnectError("a request was written only in part"))
-
-    def _handle_followed(self, now_ms: int) -> None:
-        # Before the answers that they follow: whatever those bring, these are on their way.
-        for channel_id, send in self._selector.followed.items():
-            request, version, _ = self._follow_ups.pop(int(channel_id))
-            self._add_in_flight(request, version, send, now_ms)
 
     def _handle_completed_sends(self, responses: list[ClientResponse], now_ms: int) -> None:
         for channel_id in self._selector.completed_sends:
@@ -497,8 +481,6 @@ class NetworkClient:
         self._log.debug("%s asks for silence for %d ms", self._reports.describe(node_id), throttle_ms)
         self._states.throttle(node_id, now_ms + throttle_ms)
         self._in_flight.extend_deadlines(node_id, throttle_ms)
-        if node_id in self._follow_ups:
-            self._follow_ups[node_id][2].disarm()  # whoever sends it in the usual way asks first
 
     def _break(self, responses: list[ClientResponse], node_id: int, now_ms: int, error: KafkaError) -> None:
         """The stream of this connection can no longer be trusted, or is of no use: close it."""
@@ -524,7 +506,6 @@ class NetworkClient:
         refused = error if isinstance(error, AuthenticationError) else None
         self._states.disconnected(node_id, now_ms, refused)
         self._negotiations.end(node_id)
-        self._follow_ups.pop(node_id, None)
         if error is not None:
             self._updater.handle_connection_failure(self._reports.ended(node_id, state, error, now_ms))
         for in_flight in self._in_flight.clear(node_id):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
-from kclient._accel import PreparedFetch
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
 from kclient.network.receive import NetworkReceive, ReceiveMemory
@@ -77,7 +76,6 @@ class KafkaChannel:
         "memory",
         "muted",
         "peer",
-        "prepared",
         "ready",
         "transport",
     )
@@ -95,8 +93,6 @@ class KafkaChannel:
         """The events its Selector has registered; only the Selector changes it."""
         self.expecting = False
         """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
-        self.prepared: PreparedFetch | None = None
-        """What may follow an answer; only the Selector changes it."""
         self.memory: ReceiveMemory | None = None
         """The memory that its frames ask; only the Selector changes it, before the first one."""
         self.ready = False
@@ -167,7 +163,6 @@ class KafkaChannel:
             and self.interest == EVENT_READ
             and self._send is None
             and not self.receiving
-            and self.prepared is None
             and not self.expecting
             and self.transport.receives_as_is
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from kclient._accel import Lane, Poller, PreparedFetch
+from kclient._accel import Lane, Poller
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
@@ -31,11 +31,9 @@ _IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 class Selector:
     """Owns channels and reports their events. Belongs to one thread; only `wakeup` may be called from any.
 
-    Results of the last `poll`: `completed_sends` and `completed_receives` by channel id, `followed` with the sends that
-    `prepare` had written after an answer, also by channel id, `connected` ids
-    (ready for frames: TCP, handshake and authentication are over), `disconnected` ids with the reason. A
-    channel closed by `close_channel` is not reported. `connections_max_idle_ms` and `max_receive_bytes` are
-    unlimited when negative.
+    Results of the last `poll`: `completed_sends` and `completed_receives` by channel id, `connected` ids (ready for
+    frames: TCP, handshake and authentication are over), `disconnected` ids with the reason. A channel closed by
+    `close_channel` is not reported. `connections_max_idle_ms` and `max_receive_bytes` are unlimited when negative.
 
     In a forked child every call that would touch a socket or the epoll descriptor raises ForkedClientError,
     and `close` does nothing: both belong to the parent.
@@ -52,7 +50,6 @@ class Selector:
     ) -> None:
         self.completed_sends: dict[str, NetworkSend] = {}
         self.completed_receives: dict[str, NetworkReceive] = {}
-        self.followed: dict[str, NetworkSend] = {}
         self.connected: list[str] = []
         self.disconnected: dict[str, KafkaError] = {}
         self._max_receive_bytes = max_receive_bytes
@@ -145,12 +142,6 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
-    def prepare(self, channel_id: str, prepared: PreparedFetch) -> None:
-        """Write `prepared` as soon as the answer comes for which it is armed, and report it in `followed`."""
-        channel = self._channels.get(channel_id)
-        if channel is not None:
-            channel.prepared = prepared
-
     def lend(self, channel_id: str, lane: Lane, correlation_id: int) -> bool:
         """Let others write requests through `lane` while the next poll waits, the first with the number that follows
         `correlation_id`; False if the channel is not at rest, or not one whose bytes go as they are.
@@ -172,7 +163,6 @@ class Selector:
             raise IllegalStateError("The selector is closed")
         self.completed_sends.clear()
         self.completed_receives.clear()
-        self.followed.clear()
         self.connected.clear()
         self.disconnected.clear()
         self._overlooked = 0
@@ -279,7 +269,6 @@ class Selector:
             self._forget(channel, ChannelState.LOCAL_CLOSE)
             self.completed_sends.pop(channel_id, None)
             self.completed_receives.pop(channel_id, None)
-            self.followed.pop(channel_id, None)
 
     def close(self, channel_id: str | None = None) -> None:
         """Close one connection, or, without an id, everything; the Selector cannot be used afterwards."""
@@ -391,8 +380,6 @@ class Selector:
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive
-            if channel.prepared is not None:
-                self._follow(channel, channel.prepared, receive)
         else:
             rest = channel.expected()
             if rest is not None:
@@ -409,17 +396,6 @@ class Selector:
             self.completed_sends[channel.id] = send
             if self._poller.RECEIVES:
                 self._to_expect.append(channel)
-        elif channel.prepared is not None and channel.has_send:
-            channel.prepared.disarm()  # nothing may be written into the middle of this
-
-    def _follow(self, channel: KafkaChannel, prepared: PreparedFetch, receive: NetworkReceive) -> None:
-        """Write `prepared` if it follows what was received, and a poll has not done so."""
-        if not prepared.followed and (channel.has_send or not prepared.follow(receive.payload)):
-            return
-        channel.prepared = None
-        self.followed[channel.id] = send = NetworkSend((prepared.unwritten(),))
-        channel.set_send(send)
-        self._write(channel)
 
     def _expect_answers(self) -> None:
         """Have polls receive what comes next as a whole, if the last frame was large: fetches follow each other."""
@@ -430,7 +406,7 @@ class Selector:
                 memory = channel.expected_ahead()
                 if memory is not None:
                     channel.expecting = True
-                    self._poller.expect(channel.transport.sock, memory, True, channel.prepared)
+                    self._poller.expect(channel.transport.sock, memory, True)
 
     def _handle_buffered(self, now_ms: int) -> None:
         waiting, self._buffered = self._buffered, {}

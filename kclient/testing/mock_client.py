@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import Lane, PreparedFetch
+from kclient._accel import Lane
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
 from kclient.client.kafka_client import LaneSettler
@@ -18,11 +18,10 @@ from kclient.common.node import Node
 from kclient.errors import AuthenticationError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import encode
-from kclient.protocol.header import parse_request, request_buffers, response_buffers
+from kclient.protocol.header import request_buffers
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.utils.time import Time
 
-_LENGTH_BYTES = 4
 RequestMatcher = Callable[[Any], bool]
 
 
@@ -82,7 +81,6 @@ class MockClient:
         self._prepared: deque[_Prepared] = deque()
         self._metadata_updates: deque[MetadataResponse] = deque()
         self._responses: list[ClientResponse] = []
-        self._follow_ups: dict[int, tuple[ClientRequest, int, PreparedFetch]] = {}
         self._correlation_id = 0
 
     def prepare_response(
@@ -258,9 +256,6 @@ class MockClient:
     def frame_of(self, request: ClientRequest, version: int) -> bytes:
         return b"".join(request_buffers(request.build(version), version, request.correlation_id, None))
 
-    def follow_up(self, request: ClientRequest, version: int, prepared: PreparedFetch) -> None:
-        self._follow_ups[request.node_id] = request, version, prepared
-
     def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
         pass  # no poll waits here
 
@@ -303,7 +298,6 @@ class MockClient:
 
     def disconnect(self, node_id: int) -> None:
         connection = self._node(node_id)
-        self._follow_ups.pop(node_id, None)
         connection.failed = connection.failed or connection.connected
         connection.connected = False
         now_ms = self._time.monotonic_ms()
@@ -315,7 +309,6 @@ class MockClient:
 
     def close_connection(self, node_id: int) -> None:
         self._nodes.pop(node_id, None)
-        self._follow_ups.pop(node_id, None)
         for sent in [s for s in self.requests if s.request.node_id == node_id]:
             self.requests.remove(sent)
 
@@ -352,22 +345,6 @@ class MockClient:
         self._responses.append(response)
         if prepared.disconnected:
             self.disconnect(request.node_id)
-        elif response.message is not None:
-            self._follow(sent, response.message)
-
-    def _follow(self, answered: SentRequest, message: Any) -> None:
-        """Send the request that was to follow this answer, if it is the one expected."""
-        node_id = answered.request.node_id
-        if node_id not in self._follow_ups:
-            return
-        request, version, prepared = self._follow_ups[node_id]
-        if answered.request.api_key is not request.api_key:
-            return
-        answer = response_buffers(message, request.api_key, answered.version, answered.request.correlation_id)
-        if prepared.follow(b"".join(answer)[_LENGTH_BYTES:]):
-            del self._follow_ups[node_id]
-            _, follower = parse_request(prepared.unwritten()[_LENGTH_BYTES:])
-            self._sent(SentRequest(request, version, follower, self._time.monotonic_ms()))
 
 
 def _response(

@@ -34,8 +34,6 @@ class FetchBuffer:
         self._torn = False
         # Held until something is signalled; a lock costs both threads far less than a Condition.
         self._waiter: threading.Lock | None = None
-        self.occupied = bytearray(1)
-        """Its one byte is not 0 while there is any data; for who looks without the lock, and can do with a guess."""
         self._refused = False
         self.room_made = False
         """Set when there is room again that the I/O thread did not find; for the application, who tells it."""
@@ -49,7 +47,6 @@ class FetchBuffer:
         turns = [tp for tp in self._turns if tp in self._chains]
         self._turns = deque([*turns, *(tp for tp in self._chains if tp not in turns)])
         self._bytes = sum(fetch.size for chain in self._chains.values() for fetch in chain)
-        self.occupied[0] = bool(self._chains)
         self._torn = False
 
     # The I/O thread's side.
@@ -66,7 +63,6 @@ class FetchBuffer:
                     self._turns.append(fetch.tp)
                 chain.append(fetch)
                 self._bytes += fetch.size
-            self.occupied[0] = bool(self._chains)
             self._signal()
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
@@ -123,7 +119,6 @@ class FetchBuffer:
                 self._turns.append(fetch.tp)
             else:
                 del self._chains[fetch.tp]
-                self.occupied[0] = bool(self._chains)
             self._torn = False
 
     def discard(self, tp: TopicPartition) -> None:
@@ -139,7 +134,6 @@ class FetchBuffer:
                 fetch.discarded = True
                 self._bytes -= fetch.size
             self._turns.remove(tp)
-            self.occupied[0] = bool(self._chains)
             self._torn = False
 
     def retain(self, partitions: Collection[TopicPartition]) -> None:

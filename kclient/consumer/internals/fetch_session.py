@@ -113,19 +113,6 @@ class FetchSession:
         """Whether the broker keeps a session for this client."""
         return self._id != NO_SESSION
 
-    def to_follow(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch | None:
-        """The fetch that may follow the one under way, which says `wanted` of each of its partitions.
-
-        None if the answer has to be seen before: it opens a session, or topics are not named by their identifiers.
-        """
-        if self._id == NO_SESSION or self.epoch == INITIAL_EPOCH or not self._used_topic_ids:
-            return None
-        return SessionFetch(self._id, _next(self.epoch), wanted, (), True)
-
-    def follow(self, wanted: Mapping[TopicPartition, WantedPartition]) -> None:
-        """A fetch of the partitions that the session has was sent, and says `wanted` of them."""
-        self._partitions = dict(wanted)
-
     def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
         """What to send so that the session holds exactly `wanted`."""
         has_topic_ids = True
@@ -198,7 +185,7 @@ class FetchSession:
             # The broker evicted the session, but answered for what it had.
             self._id, self.epoch = NO_SESSION, INITIAL_EPOCH
         else:
-            self.epoch = _next(self.epoch)
+            self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
         return found
 
     def on_error(self) -> None:
@@ -223,7 +210,3 @@ class FetchSession:
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return self._topic_names.get(topic.topic_id.bytes)
         return topic.topic
-
-
-def _next(epoch: int) -> int:
-    return 1 if epoch == _MAX_EPOCH else epoch + 1

@@ -14,12 +14,10 @@ from kclient.common.uuid import Uuid
 from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_session import (
-    INITIAL_EPOCH,
     FetchSession,
     SessionFetch,
     WantedPartition,
 )
-from kclient.consumer.internals.fetch_template import MAX_PARTITIONS, FetchTemplate
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.partition_state import FetchPosition
 from kclient.consumer.internals.request_manager import NEVER, RequestSender
@@ -67,27 +65,19 @@ class FetchSettings:
 
 @attrs.define(eq=False)
 class _Flight:
-    """A fetch under way: what it asks for, whether its answer is of any use, and what may follow that."""
+    """A fetch under way: what it asks for, and whether its answer is of any use."""
 
     node: Node
     wanted: dict[TopicPartition, WantedPartition]
     useful: bool
-    epoch: int = INITIAL_EPOCH
-    """Of a follower, in its session."""
     max_wait_ms: int = 0
-    correlation_id: int = -1
-    follower: _Flight | None = None
-    template: FetchTemplate | None = None
-    """The follower's."""
 
 
 class Fetcher:
     """Sends Fetch requests and puts what comes back into the buffer, undecoded. Belongs to the I/O thread.
 
-    One fetch a broker is under way, and the one after it is prepared: if the answer is nothing out of the ordinary and
-    the application waits for it, the next fetch goes out before anything is done with that. A partition is fetched on
-    behind what is buffered of it, until the buffer has enough, so the application finds the next data there when it is
-    through with the last.
+    One fetch a broker is under way. A partition is fetched on behind what is buffered of it, until the buffer has
+    enough, so the application finds the next data there when it is through with the last.
     """
 
     def __init__(
@@ -114,15 +104,13 @@ class Fetcher:
         self._warning = RepeatedWarning(self._log)
         self._sessions: dict[int, FetchSession] = {}
         self._flights: dict[int, _Flight] = {}  # by node id
-        self._templates: dict[int, FetchTemplate] = {}
         self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
         self._retry_ms: dict[TopicPartition, int] = {}
         self._held_since_ms: dict[int, int] = {}  # by node id
         self._too_large = TooLargeAnswers()
 
     def poll(self, now_ms: int) -> int:
-        """Send a fetch to each broker that can take one and has something to give, and prepare the next one."""
-        ahead: dict[int, dict[TopicPartition, WantedPartition]] = {}
+        """Send a fetch to each broker that can take one and has something to give."""
         wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
         nodes: dict[int, Node] = {}
         full: set[int] = set()
@@ -132,28 +120,24 @@ class Fetcher:
             if now_ms < retry_ms:
                 wait_ms = min(wait_ms, retry_ms - now_ms)
                 continue
-            offset = self._buffer.next_fetch_offset(tp, position.offset)
             node = position.leader.leader
             if elsewhere or node is None:
                 node = self._node_for(tp, position, now_ms)
             if node is None:
                 self._metadata.request_update()
-            elif offset is None:
+            elif node.id in self._flights:
+                continue
+            elif (offset := self._buffer.next_fetch_offset(tp, position.offset)) is None:
                 full.add(node.id)
-            elif node.id not in self._flights:
+            else:
                 nodes[node.id] = node
                 wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
-            elif self._flights[node.id].follower is None:
-                ahead.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
         if self._held_since_ms:
             for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
                 del self._held_since_ms[node_id]
         for node_id, partitions in wanted.items():
             held_ms = self._hold_back(node_id, now_ms) if node_id in full else 0
             wait_ms = min(wait_ms, held_ms or self._try_send(nodes[node_id], partitions, now_ms))
-        for node_id, partitions in ahead.items():
-            if node_id not in full:
-                self._prepare(node_id, partitions, now_ms)
         return wait_ms
 
     def _hold_back(self, node_id: int, now_ms: int) -> int:
@@ -170,8 +154,6 @@ class Fetcher:
 
     def close(self, now_ms: int) -> None:
         """Tell the brokers that the sessions are over; they would keep them in memory for a while otherwise."""
-        for template in self._templates.values():
-            template.prepared.disarm()
         for node_id, session in self._sessions.items():
             node = self._metadata.fetch().node_by_id(node_id)
             if session.is_open and node is not None and self._client.is_ready(node, now_ms):
@@ -215,8 +197,6 @@ class Fetcher:
             node, partitions, useful=True, max_wait_ms=0 if hurry else self._settings.max_wait_ms
         )
         self._send(flight, session.build(partitions), now_ms)
-        if not hurry:
-            self._prepare(node.id, partitions, now_ms)
         return NEVER
 
     def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
@@ -251,7 +231,7 @@ class Fetcher:
             )
             return fetch.fill(request, version)
 
-        request = self._client.new_request(
+        return self._client.new_request(
             flight.node.id,
             build,
             now_ms,
@@ -259,55 +239,13 @@ class Fetcher:
             on_complete=lambda response: self._on_complete(flight, response),
             max_version=fetch.max_version,
         )
-        flight.correlation_id = request.correlation_id
-        return request
-
-    # Preparing.
-
-    def _prepare(self, node_id: int, wanted: dict[TopicPartition, WantedPartition], now_ms: int) -> None:
-        """Have a fetch of the same follow the one under way, if that is of what is `wanted` still."""
-        flight, session = self._flights[node_id], self._sessions[node_id]
-        versions = self._client.api_versions(node_id)
-        fetch = session.to_follow(wanted)
-        if fetch is None or versions is None or not _at_the_same_offsets(flight.wanted, wanted):
-            return
-        version = versions.usable_version(ApiKeys.FETCH)
-        if len(wanted) > MAX_PARTITIONS or version not in FetchTemplate.VERSIONS:
-            return
-        follower = _Flight(
-            flight.node, wanted, useful=False, epoch=fetch.epoch, max_wait_ms=self._settings.max_wait_ms
-        )
-        request = self._new_request(follower, fetch, now_ms)
-        template = self._templates.get(node_id)
-        if template is None or not template.suits(fetch.session_id, wanted):
-            frame = self._client.frame_of(request, version)
-            template = FetchTemplate(frame, version, fetch.session_id, wanted, self._buffer.occupied)
-            self._templates[node_id] = template
-        template.arm(flight.correlation_id, flight.wanted, request.correlation_id, fetch.epoch)
-        flight.follower, flight.template = follower, template
-        self._client.follow_up(request, version, template.prepared)
 
     # Receiving.
 
     def _on_complete(self, flight: _Flight, response: ClientResponse) -> None:
-        node, template = flight.node, flight.template
-        if template is None or not template.prepared.followed:
-            self._flights.pop(node.id, None)  # closing, one more is under way
-            if flight.useful:
-                self._on_response(node, flight.wanted, response)
-            return
-        assert flight.follower is not None
-        follower = self._flights[node.id] = flight.follower
-        self._on_response(node, flight.wanted, response)
-        session = self._sessions[node.id]
-        if session.epoch != follower.epoch:
-            return  # the answer was of no use after all, and that to the follower will not be either
-        follower.useful = True
-        follower.wanted = template.filled_in(follower.wanted)
-        session.follow(follower.wanted)
-        for tp, wanted in follower.wanted.items():
-            if wanted.fetch_offset != flight.wanted[tp].fetch_offset:
-                self._subscriptions.move_to_end(tp)
+        self._flights.pop(flight.node.id, None)  # closing, one more is under way
+        if flight.useful:
+            self._on_response(flight.node, flight.wanted, response)
 
     def _on_response(
         self, node: Node, partitions: dict[TopicPartition, WantedPartition], response: ClientResponse
@@ -458,12 +396,3 @@ class Fetcher:
         self._log.info("Offset %d of %s is out of range", wanted.fetch_offset, tp)
         if self._subscriptions.refuse_position(tp, position, error):
             self._buffer.wakeup()
-
-
-def _at_the_same_offsets(
-    first: dict[TopicPartition, WantedPartition], second: dict[TopicPartition, WantedPartition]
-) -> bool:
-    """Whether both are of the same partitions, and after a seek, say, not of other offsets."""
-    if first.keys() != second.keys():
-        return False
-    return all(wanted.fetch_offset == second[tp].fetch_offset for tp, wanted in first.items())
