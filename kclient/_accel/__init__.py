@@ -78,8 +78,6 @@ BatchBuilder = _body.BatchBuilder
 BatchResult = _body.BatchResult
 FrameMemory = _body.FrameMemory
 Future = _body.Future
-Lane = _body.Lane
-LoneResult = _body.LoneResult
 Poller = _body.Poller
 RecordReader = _body.RecordReader
 crc32c = _body.crc32c
@@ -97,8 +95,6 @@ __all__ = [
     "BatchResult",
     "FrameMemory",
     "Future",
-    "Lane",
-    "LoneResult",
     "Poller",
     "RecordReader",
     "crc32c",

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "lane.h"
+#include "Python.h"
 
 /* Memory that a socket is received into by polls, and what came of it. Of a whole frame first come the `head` bytes
    that are left of its length; a frame for which there is no room ends there. */
@@ -77,60 +77,24 @@ static int kclient_received(const kclient_event *event, kclient_fill *fills, int
     if (count < 0) fills->error = errno;
     return 0; /* the end will be met again by whoever reads on */
 }
-static int kclient_lane_state(const kclient_lane *lane) { return __atomic_load_n(&lane->state, __ATOMIC_ACQUIRE); }
-static void kclient_lane_enter(kclient_lane *lane, int state) { __atomic_store_n(&lane->state, state, __ATOMIC_RELEASE); }
-static int kclient_lane_move(kclient_lane *lane, int from, int to) {
-    return __atomic_compare_exchange_n(&lane->state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-static void kclient_lane_wait(kclient_lane *lane, int more) { __atomic_fetch_add(&lane->waiting, more, __ATOMIC_SEQ_CST); }
-/* Take the answer that `event` announces, if it is all there, as expected, and waited for. All else stays where it is. */
-static int kclient_lane_received(kclient_lane *lane, const kclient_event *event) {
-    unsigned char data[KCLIENT_LARGEST_ANSWER + 1];
-    int64_t took_ms;
-    ssize_t count;
-    if (event->data.fd != lane->fd || event->events != EPOLLIN) return 0;
-    if (kclient_lane_state(lane) != KCLIENT_SENT || !__atomic_load_n(&lane->waiting, __ATOMIC_SEQ_CST)) return 0;
-    count = recv(lane->fd, data, lane->answer_size + 1, MSG_DONTWAIT | MSG_PEEK);
-    if (count < 0 || !kclient_is_answer(lane, data, (size_t)count)) return 0;
-    if (recv(lane->fd, data, lane->answer_size, MSG_DONTWAIT) != (ssize_t)lane->answer_size) return 0;
-    lane->base_offset = (int64_t)kclient_big_endian(data + lane->offset_at, 8);
-    lane->append_time_ms = (int64_t)kclient_big_endian(data + lane->time_at, 8);
-    ++lane->answered;
-    took_ms = kclient_now_ms() - lane->sent_ms;
-    lane->latency_ms += took_ms;
-    if (took_ms > lane->longest_ms) lane->longest_ms = took_ms;
-    kclient_lane_enter(lane, KCLIENT_ANSWERED);
-    PyThread_release_lock(lane->unanswered);
-    return 1;
-}
-/* The same without the GIL, and for `fills` until all there is to receive is there, or something else happens. Answers
-   to what is sent through `lane` do not end it; but now and then its owner wants to see what was, and a lane that
-   nobody uses is shut. From the end of the wait until the GIL is here again, *waiting counts this thread. */
+/* The same without the GIL, and for `fills` until all there is to receive is there, or something else happens. From the
+   end of the wait until the GIL is here again, *waiting counts this thread. */
 static int kclient_wait_released(int epoll, kclient_event *events, int room, int timeout_ms,
-                                 kclient_fill *fills, int fill_count, kclient_lane *lane, int *waiting) {
+                                 kclient_fill *fills, int fill_count, int *waiting) {
     int count, error, found, i;
-    int64_t now_ms = kclient_now_ms(), patrol_ms = lane ? now_ms + lane->patrol_ms : now_ms;
-    int64_t deadline_ms = timeout_ms < 0 ? -1 : now_ms + timeout_ms;
-    kclient_lane *open = lane;
+    int64_t deadline_ms = timeout_ms < 0 ? -1 : kclient_now_ms() + timeout_ms;
     PyThreadState *state = PyEval_SaveThread();
     for (;;) {
-        int64_t until_ms = open && (deadline_ms < 0 || patrol_ms < deadline_ms) ? patrol_ms : deadline_ms;
-        found = epoll_wait(epoll, events, room, until_ms < 0 ? -1 : (int)(until_ms - now_ms));
+        found = epoll_wait(epoll, events, room, timeout_ms);
         error = errno;
         for (count = i = 0; i < found; ++i)
-            if (!kclient_received(&events[i], fills, fill_count) && !(open && kclient_lane_received(open, &events[i])))
-                events[count++] = events[i];
-        if (count || found < 0) break;
-        if (until_ms < 0) continue;
-        now_ms = kclient_now_ms();
-        if (deadline_ms >= 0 && now_ms >= deadline_ms) break;
-        if (open && now_ms >= patrol_ms) {
-            if (open->answered || !kclient_lane_move(open, KCLIENT_OPEN, KCLIENT_SHUT)) break;
-            open = NULL;
+            if (!kclient_received(&events[i], fills, fill_count)) events[count++] = events[i];
+        if (count || found <= 0) break;
+        if (deadline_ms >= 0) {
+            timeout_ms = (int)(deadline_ms - kclient_now_ms());
+            if (timeout_ms <= 0) break;
         }
     }
-    /* What began now would wait for this thread to have the GIL. */
-    if (open) kclient_lane_move(open, KCLIENT_OPEN, KCLIENT_SHUT);
     if (found < 0) count = found;
     __atomic_fetch_add(waiting, 1, __ATOMIC_SEQ_CST);
     PyEval_RestoreThread(state);
@@ -170,12 +134,7 @@ static int kclient_nothing(void) { errno = ENOSYS; return -1; }
 #define kclient_fd_of(event) ((void)(event), -1)
 #define kclient_mask_of(event) ((void)(event), 0)
 #define kclient_wait(epoll, events, room, timeout_ms) kclient_nothing()
-#define kclient_wait_released(epoll, events, room, timeout_ms, fills, count, lane, waiting) \
-    ((void)(fills), (void)(lane), kclient_nothing())
-#define kclient_lane_state(lane) ((lane)->state)
-#define kclient_lane_enter(lane, now) ((void)((lane)->state = (now)))
-#define kclient_lane_move(lane, from, to) ((lane)->state == (from) ? ((lane)->state = (to), 1) : 0)
-#define kclient_lane_wait(lane, more) ((void)((lane)->waiting += (more)))
+#define kclient_wait_released(epoll, events, room, timeout_ms, fills, count, waiting) ((void)(fills), kclient_nothing())
 #define kclient_ring(fd) ((void)(fd))
 #define kclient_hush(fd) ((void)(fd))
 #define kclient_now_ms() ((int64_t)0)

@@ -7,9 +7,7 @@ from kclient._accel.pure_batch_input import Column
 from kclient._accel.pure_check import largest_timestamp as largest_timestamp
 from kclient._accel.pure_ends import end_of_batches as end_of_batches
 from kclient._accel.pure_future import BatchResult as BatchResult
-from kclient._accel.pure_future import LoneResult as LoneResult
 from kclient._accel.pure_hash import Buffer
-from kclient._accel.pure_lane import Lane as Lane
 from kclient._accel.pure_poller import FrameMemory as FrameMemory
 from kclient._accel.pure_poller import Poller as Poller
 from kclient._accel.pure_reader import RecordReader as RecordReader
@@ -20,8 +18,6 @@ __all__ = [
     "BatchResult",
     "FrameMemory",
     "Future",
-    "Lane",
-    "LoneResult",
     "Poller",
     "RecordReader",
     "crc32c",

@@ -45,12 +45,8 @@ cdef extern from "epoll.h":
     int kclient_wait(int epoll, kclient_event* events, int room, int timeout_ms)
     int kclient_wait_released(
         int epoll, kclient_event* events, int room, int timeout_ms, kclient_fill* fills, int fill_count,
-        kclient_lane* lane, int* waiting
+        int* waiting
     )
-    int kclient_lane_state(const kclient_lane* lane)
-    void kclient_lane_enter(kclient_lane* lane, int state)
-    bint kclient_lane_move(kclient_lane* lane, int before, int after)
-    void kclient_lane_wait(kclient_lane* lane, int more)
     void kclient_ring(int fd)
     void kclient_hush(int fd)
     int64_t kclient_now_ms()
@@ -73,8 +69,6 @@ cdef enum:
     MAX_WAIT_MS = 2_000_000_000
     LENGTH_BYTES = 4
 
-include "lane.pxi"
-
 
 @cython.final
 cdef class Poller:
@@ -88,8 +82,6 @@ cdef class Poller:
     cdef kclient_fill _fills[MAX_FILLS]
     cdef Py_buffer _held[MAX_FILLS]  # the memory of each
     cdef int _fill_count
-    cdef Lane _lent  # for the next poll
-    cdef Lane _lane  # of the one that goes on
     cdef readonly bint polling
 
     RECEIVES = True
@@ -138,8 +130,6 @@ cdef class Poller:
         cdef int count
         cdef int wait_ms
         cdef int64_t deadline_ms = -1
-        cdef Lane lane = self._lent
-        self._lent = None
         if self._epoll < 0:
             raise ValueError("the poller is closed")
         wait_ms = -1 if timeout_ms < 0 else min(timeout_ms, MAX_WAIT_MS)
@@ -161,16 +151,10 @@ cdef class Poller:
                 deadline_ms = kclient_now_ms() + wait_ms
             # Nothing can come between the look at the flag and this: both are under the GIL.
             self.polling = True
-            self._lane = lane
-            if lane is not None:
-                lane.begin()
             count = kclient_wait_released(
                 self._epoll, events, MAX_EVENTS, wait_ms, self._fills, self._fill_count,
-                NULL if lane is None else &lane.lane, hand_over_waiting()
+                hand_over_waiting()
             )
-            if lane is not None:
-                lane.end()
-            self._lane = None
             self.polling = False
             if count == 0:
                 break
@@ -182,8 +166,6 @@ cdef class Poller:
         # Under the GIL all of this is one step: the poll is seen to wait, or will see the flag before it does.
         if not self._woken:
             self._woken = True
-            if self._lane is not None:
-                self._lane.end()
             if self.polling and self._event >= 0:
                 self._rung = True
                 kclient_ring(self._event)
@@ -210,13 +192,6 @@ cdef class Poller:
         fill.got = 0
         fill.error = 0
         self._fill_count += 1
-
-    def lend(self, sock, Lane lane not None, int32_t correlation_id, int patrol_ms):
-        cdef int fd = self._checked(sock, BOTH)
-        if fd not in self._watched:
-            raise KeyError(f"file descriptor {fd} is not watched")
-        lane.lend(fd, correlation_id, patrol_ms)
-        self._lent = lane
 
     def taken(self, sock):
         cdef int number = self._fill_of(self._checked(sock, BOTH))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from kclient._accel.pure_batch import BatchBuilder, encode_record
 from kclient._accel.pure_check import largest_timestamp
 from kclient._accel.pure_ends import end_of_batches
-from kclient._accel.pure_future import BatchResult, Future, LoneResult
+from kclient._accel.pure_future import BatchResult, Future
 from kclient._accel.pure_hand_over import hand_over
 from kclient._accel.pure_hash import crc32c, murmur2
-from kclient._accel.pure_lane import Lane
 from kclient._accel.pure_partitions import key_partitions
 from kclient._accel.pure_poller import FrameMemory, Poller
 from kclient._accel.pure_reader import RecordReader
@@ -19,8 +18,6 @@ __all__ = [
     "BatchResult",
     "FrameMemory",
     "Future",
-    "Lane",
-    "LoneResult",
     "Poller",
     "RecordReader",
     "crc32c",

@@ -17,7 +17,6 @@ from kclient._accel.hooks import hooks
 if TYPE_CHECKING:
     import concurrent.futures
 
-    from kclient._accel.pure_lane import Lane
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +124,7 @@ class BatchResult:
         `error` fails all records; `record_error(i)`, if given, then says the error of the i-th one. Here the callbacks
         run that came with the records, in their order, then it is done, then those run that wait for this, and then
         `wait` returns: whoever finds a future done knows that its callback ran, and whoever flushes that all did.
-        Where it was interrupted, which a Ctrl-C does to a `LoneResult`, the next call goes on.
+        Where a callback's error has interrupted it, the next call goes on.
         """
         with self._lock:
             if self._notified or self._successors:
@@ -168,7 +167,7 @@ class BatchResult:
                 begun += 1
                 self._notify(future, callback, on_delivery)
         except BaseException:
-            # A Ctrl-C: the others are for the next call.
+            # The others are for the next call.
             with self._lock:
                 left = self._watchers if self.done else self._deliveries
                 left[:0] = callbacks[begun:]
@@ -318,38 +317,6 @@ class BatchResult:
             log.exception("%sA callback for %s-%d raised", self.log_prefix, self.topic, self.partition)
             if belongs_to_caller(error):
                 raise
-
-
-class LoneResult(BatchResult):
-    """The result of a batch that goes by a lane: who waits for it waits there first, and completes it.
-
-    That may be interrupted at any point, so the lane is told last: until then whoever settles it does the same again.
-    """
-
-    __slots__ = ("_lane",)
-
-    def __init__(
-        self,
-        lane: Lane,
-        topic: str,
-        partition: int,
-        metadata_factory: MetadataFactory | None = None,
-        log_prefix: str = "",
-    ) -> None:
-        super().__init__(topic, partition, metadata_factory, log_prefix)
-        self._lane = lane
-
-    def wait_here(self, timeout_s: float | None = None) -> bool:
-        if self._notified or self._forks != _forks or self._watchers:
-            # An answer that nobody waits for there ends the poll, and its thread runs the callbacks.
-            return super().wait_here(timeout_s)
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        answer = self._lane.wait(self, timeout_s)
-        if answer is None:
-            return super().wait_here(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        self.complete(*answer)
-        self._lane.taken(self)
-        return True
 
 
 class Future:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import select
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from kclient._accel import pure_hand_over
-from kclient._accel.pure_lane import NO_SIGNAL, Lane
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 Buffer = bytes | bytearray | memoryview
@@ -19,6 +16,8 @@ Buffer = bytes | bytearray | memoryview
 IOV_MAX = 1024
 """The most buffers that one `sendmsg` takes, on Linux and macOS."""
 
+# A peer that is gone is an error to handle, also in a program that has asked for SIGPIPE to kill it.
+_NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 _BOTH = EVENT_READ | EVENT_WRITE
 _WAKE = object()
 
@@ -58,8 +57,6 @@ class Poller:
     __slots__ = (
         "__weakref__",
         "_closed",
-        "_lane",
-        "_lent",
         "_round",
         "_selector",
         "_stalled_round",
@@ -90,8 +87,6 @@ class Poller:
         self._round = 0  # polls so far
         self._stalled_round = 0  # the one in which it was given way in vain
         self._waiter: threading.Lock | None = None
-        self._lent: Lane | None = None  # for the next poll
-        self._lane: Lane | None = None  # of the one that goes on
         pure_hand_over.enter(self)
 
     def register(self, sock: socket.socket, events: int, data: Any) -> None:
@@ -121,7 +116,6 @@ class Poller:
         Returns early, perhaps with nothing, after a `wake`. A signal's handler runs, in the main thread; what it
         raises ends the call, otherwise the wait goes on.
         """
-        lane, self._lent = self._lent, None
         self._check_open()
         waiter = self._waiter
         if waiter is not None:
@@ -131,12 +125,9 @@ class Poller:
         # sees the other.
         self.polling = True
         try:
-            ready = self._selector.select(0) if lane is not None else []
-            if not ready:
-                self._lane = lane
-                ready = self._wait(timeout_ms, lane)
+            timeout_s = 0.0 if self._woken else None if timeout_ms < 0 else timeout_ms / 1000
+            ready = self._selector.select(timeout_s)
         finally:
-            self._lane = None
             self._round += 1
             self._thread_id = threading.get_ident()
             self.polling = False
@@ -152,43 +143,12 @@ class Poller:
         self._woken = False
         return events
 
-    def _wait(self, timeout_ms: int, lane: Lane | None) -> list[tuple[Any, int]]:
-        timeout_s = 0.0 if self._woken else None if timeout_ms < 0 else timeout_ms / 1000
-        if lane is None or timeout_s == 0:
-            return self._selector.select(timeout_s)
-        now_s = time.monotonic()
-        patrol_s = now_s + lane.patrol_ms / 1000
-        deadline_s = math.inf if timeout_s is None else now_s + timeout_s
-        open_lane: Lane | None = lane
-        lane.begin()
-        try:
-            # A wake before the lane was there to be ended.
-            while not self._woken:
-                until_s = deadline_s if open_lane is None else min(patrol_s, deadline_s)
-                ready = self._selector.select(None if until_s == math.inf else max(until_s - now_s, 0))
-                if ready and not (len(ready) == 1 and ready[0][0].fd == lane.fd and lane.receive()):
-                    return ready
-                now_s = time.monotonic()
-                if now_s >= deadline_s:
-                    break
-                if open_lane is not None and now_s >= patrol_s:
-                    if lane.answered or lane.pending is not None:
-                        break
-                    lane.end()
-                    open_lane = None
-        finally:
-            lane.end()
-        return []
-
     def wake(self) -> None:
         """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
         if self._woken:
             return
         try:
             self._woken = True
-            lane = self._lane
-            if lane is not None:
-                lane.end()
             if self.polling:
                 with self._wake_lock:
                     if not self._closed:
@@ -216,19 +176,6 @@ class Poller:
         """How many bytes came into the buffer given to `expect`, which is let go of. OSError for what ended it."""
         return 0
 
-    def lend(self, sock: socket.socket, lane: Lane, correlation_id: int, patrol_ms: int) -> None:
-        """Have the next poll open `lane` while it waits; its requests go to `sock`, the first one with the number that
-        follows `correlation_id`.
-
-        While they are answered as expected the poll goes on. After `patrol_ms` it ends, with nothing, so that its owner
-        sees what was sent; if nothing was, it goes on, and the lane is shut.
-        KeyError if the socket is not watched, ValueError if the lane was not settled.
-        """
-        fd = self._checked(sock, _BOTH)
-        self._known(fd)
-        lane.lend(sock, correlation_id, patrol_ms)
-        self._lent = lane
-
     @staticmethod
     def send(sock: socket.socket, buffers: Sequence[Buffer]) -> int:
         """Write as much of the first `IOV_MAX` of `buffers` as `sock` takes now; returns how many bytes that was.
@@ -238,7 +185,7 @@ class Poller:
         if len(buffers) > IOV_MAX:
             buffers = buffers[:IOV_MAX]
         try:
-            return sock.sendmsg(buffers, (), NO_SIGNAL)
+            return sock.sendmsg(buffers, (), _NO_SIGNAL)
         except BlockingIOError:
             return 0
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from kclient._accel import BatchBuilder, Lane
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError
 from kclient.protocol.api_keys import ApiKeys
-
-LaneSettler: TypeAlias = "Callable[[BatchBuilder | None, tuple[int, int] | None, int], ClientRequest | None]"
 
 
 class KafkaClient(Protocol):
@@ -66,17 +62,6 @@ class KafkaClient(Protocol):
 
     def send(self, request: ClientRequest, now_ms: int) -> None:
         """Queue `request`; raises IllegalStateError unless `ready` said that its node can take it."""
-
-    def frame_of(self, request: ClientRequest, version: int) -> bytes:
-        """What would be written for `request` in this version, with its length."""
-
-    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
-        """Let other threads send requests of this version through `lane` while the next poll waits.
-
-        It is not opened unless the node is ready and no request to it is in flight. If anything was sent,
-        `settle(builder, answer, now_ms)` is called after the waiting, and before anything else is told (`Lane.settle`).
-        For a batch without an answer it returns its request, made by `new_request`, which is in flight from then on.
-        """
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         """Do I/O, waiting at most `timeout_ms`; returns what was completed, after running each callback.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient._accel import Lane
 from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.api_versions import NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
 from kclient.client.in_flight import InFlightRequest, InFlightRequests
-from kclient.client.kafka_client import LaneSettler
 from kclient.client.metadata import MetadataRequestPlan
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.negotiations import Negotiations
@@ -76,7 +74,6 @@ class NetworkClient:
         self._negotiations = Negotiations(self._reports.describe)
         self._versions = self._negotiations.versions
         self._done: list[ClientResponse] = []  # completed outside of poll
-        self._lent: tuple[int, int, Lane, LaneSettler] | None = None
         self._correlation_id = 0
         self._next_check_ms = WAIT_FOR_EVENT_MS
         self._closed = False
@@ -215,13 +212,6 @@ class NetworkClient:
         except UnsupportedVersionError as error:
             self._updater.handle_failure(now_ms, error)
 
-    def frame_of(self, request: ClientRequest, version: int) -> bytes:
-        message = request.build(version)
-        return b"".join(request_buffers(message, version, request.correlation_id, self._client_id))
-
-    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
-        self._lent = node_id, version, lane, settle
-
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         if self._closed or fork.generation != self._generation:
             self._check_usable()
@@ -232,14 +222,8 @@ class NetworkClient:
         update_ms = self._updater.maybe_update(self, now_ms)
         check_ms = self._next_check_ms - now_ms
         selector = self._selector
-        if self._lent is not None and not self._lend(now_ms):
-            self._lent = None
-        try:
-            selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
-        finally:
-            now_ms = self._time.monotonic_ms()
-            if self._lent is not None:
-                self._settle(self._done, now_ms)
+        selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
+        now_ms = self._time.monotonic_ms()
         responses, self._done = self._done, []
         if selector.completed_sends:
             self._handle_completed_sends(responses, now_ms)
@@ -350,28 +334,6 @@ class NetworkClient:
                 error=error,
             )
         )
-
-    def _lend(self, now_ms: int) -> bool:
-        assert self._lent is not None
-        node_id, _, lane, _ = self._lent
-        if self._in_flight.count(node_id) or not self._can_send(node_id, now_ms):
-            return False
-        return self._selector.lend(str(node_id), lane, self._correlation_id)
-
-    def _settle(self, responses: list[ClientResponse], now_ms: int) -> None:
-        """Take over what was sent through the lane that was lent, before any answer is looked at."""
-        assert self._lent is not None
-        (node_id, version, lane, settle), self._lent = self._lent, None
-        builder, answer = lane.settle()
-        if builder is None and not lane.answered:
-            return
-        self._correlation_id = (self._correlation_id + lane.answered) & _MAX_CORRELATION_ID
-        request = settle(builder, answer, now_ms)
-        if request is None:
-            return
-        self._add_in_flight(request, version, NetworkSend(()), now_ms)
-        if lane.partly:
-            self._break(responses, node_id, now_ms, DisconnectError("a request was written only in part"))
 
     def _handle_completed_sends(self, responses: list[ClientResponse], now_ms: int) -> None:
         for channel_id in self._selector.completed_sends:

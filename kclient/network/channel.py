@@ -155,18 +155,6 @@ class KafkaChannel:
         """True while the frame that comes waits for memory."""
         return self._receive is not None and self._receive.starved
 
-    @property
-    def at_rest(self) -> bool:
-        """True if its Selector waits for nothing but bytes, of which the first will begin a frame, as they come."""
-        return (
-            self.ready
-            and self.interest == EVENT_READ
-            and self._send is None
-            and not self.receiving
-            and not self.expecting
-            and self.transport.receives_as_is
-        )
-
     def transition_to(self, state: ChannelState) -> None:
         """Move to `state`; raises IllegalStateError naming both states if the table does not allow it."""
         if state not in VALID_TRANSITIONS[self._state]:

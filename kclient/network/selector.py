@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from kclient._accel import Lane, Poller
+from kclient._accel import Poller
 from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
@@ -23,8 +23,6 @@ from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
 _USE_SYSTEM_DEFAULT = -1
-# How soon request timeouts, idle connections and metrics must hear of what went through a lane.
-_PATROL_MS = 100
 _IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 
@@ -65,7 +63,6 @@ class Selector:
         self._to_expect: list[KafkaChannel] = []
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
-        self._lent: tuple[KafkaChannel, Lane] | None = None
         self._closed = False
         self._woken = False
         self._overlooked = 0
@@ -142,17 +139,6 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
-    def lend(self, channel_id: str, lane: Lane, correlation_id: int) -> bool:
-        """Let others write requests through `lane` while the next poll waits, the first with the number that follows
-        `correlation_id`; False if the channel is not at rest, or not one whose bytes go as they are.
-        """
-        channel = self._channels.get(channel_id)
-        if channel is None or not channel.at_rest:
-            return False
-        self._poller.lend(channel.transport.sock, lane, correlation_id, _PATROL_MS)
-        self._lent = channel, lane
-        return True
-
     def poll(self, timeout_ms: int, *, return_after_send: bool = True) -> None:
         """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever.
 
@@ -181,9 +167,6 @@ class Selector:
         while True:
             events = self._poller.poll(timeout_ms)
             now_ms = self._time.monotonic_ms()
-            if self._lent is not None:
-                timeout_ms = 0  # what was sent has to be settled
-                self._end_lent(now_ms)
             for channel, mask in events:
                 self._handle(channel, mask, now_ms)
             if self._buffered:
@@ -199,12 +182,6 @@ class Selector:
         self._woken = False
         if now_ms >= self._idle.next_expiry_ms:
             self._close_idle(now_ms)
-
-    def _end_lent(self, now_ms: int) -> None:
-        assert self._lent is not None
-        (channel, lane), self._lent = self._lent, None
-        if lane.answered and self._channels.get(channel.id) is channel:
-            self._idle.touch(channel.id, now_ms)
 
     def _close_idle(self, now_ms: int) -> None:
         for channel_id in self._idle.expired(now_ms):

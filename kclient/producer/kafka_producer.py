@@ -305,10 +305,7 @@ class KafkaProducer(Generic[K, V]):
         started_ms = core.time.monotonic_ms()
         core.accumulator.begin_flush()
         try:
-            alone = core.lone_records
-            delivered = (
-                alone is None or alone.wait_until_now(timer)
-            ) and core.accumulator.incomplete.await_all_until_now(timer)
+            delivered = core.accumulator.incomplete.await_all_until_now(timer)
             core.io_thread.check()
             if not delivered:
                 raise KafkaTimeoutError(

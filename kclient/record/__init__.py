@@ -6,7 +6,7 @@ types from here has them complete.
 
 from __future__ import annotations
 
-from kclient._accel import BatchBuilder, BatchResult, Lane, LoneResult, RecordReader, end_of_batches
+from kclient._accel import BatchBuilder, BatchResult, RecordReader, end_of_batches
 from kclient.record.batch import Batch, RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, EndTransactionMarker
@@ -28,9 +28,7 @@ __all__ = [
     "FileRecords",
     "FoundOffset",
     "FoundTimestamp",
-    "Lane",
     "LegacyBatch",
-    "LoneResult",
     "MemoryRecordsBuilder",
     "Record",
     "RecordBatch",

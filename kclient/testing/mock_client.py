@@ -8,17 +8,14 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import Lane
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
-from kclient.client.kafka_client import LaneSettler
 from kclient.client.metadata import Metadata
 from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import encode
-from kclient.protocol.header import request_buffers
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.utils.time import Time
 
@@ -252,12 +249,6 @@ class MockClient:
             self._answer(sent, self._prepared.popleft())
         else:
             self.requests.append(sent)
-
-    def frame_of(self, request: ClientRequest, version: int) -> bytes:
-        return b"".join(request_buffers(request.build(version), version, request.correlation_id, None))
-
-    def lend(self, node_id: int, version: int, lane: Lane, settle: LaneSettler) -> None:
-        pass  # no poll waits here
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         del timeout_ms, return_after_send

@@ -22,7 +22,7 @@ from kclient.producer.internals.record_size import RecordSizes
 from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.types import record_metadata
-from kclient.record import BatchBuilder, BatchResult, LoneResult
+from kclient.record import BatchBuilder, BatchResult
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import Time, Timer
 
@@ -33,8 +33,6 @@ Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 # writes ask their system for large pages.
 _LARGEST_SHARE = 16
 _LARGEST_GROWN_BYTES = 500_000
-# A larger record may not be written in one go, and has no use for being a little faster.
-_LARGEST_ALONE_BYTES = 8192
 
 
 class RecordColumns(Protocol):
@@ -140,10 +138,6 @@ class RecordAccumulator:
             if future is not None:
                 return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
         size = self.sizes.check(topic.topic, key, value, headers)
-        if builder is None and queue is not None and queue.lane is not None and callback is None:
-            future = self._send_alone(topic, queue, partition, size, timestamp_ms, key, value, headers)
-            if future is not None:
-                return future  # type: ignore[no-any-return]  # as above
         self.entry.check_send()
         claim = Claim()
         try:
@@ -177,29 +171,6 @@ class RecordAccumulator:
                 self.pool.give_back(claim)
         self._announce(batch)
         return future  # type: ignore[no-any-return]  # as above
-
-    def _send_alone(
-        self,
-        topic: TopicQueues,
-        queue: PartitionQueue,
-        partition: int | None,
-        size: int,
-        timestamp_ms: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]],
-    ) -> KafkaFuture[Any] | None:
-        """Send the record through the queue's lane; None if that is in use, or not for such a record."""
-        lane = queue.lane
-        if lane is None or not lane.open or size > _LARGEST_ALONE_BYTES:
-            return None
-        if partition is None and topic.partition_count > 1 and not self._turn_goes_on(topic, queue, size):
-            return None  # another partition's turn
-        tp = queue.tp
-        result = LoneResult(lane, tp.topic, tp.partition, record_metadata, self._log_prefix)
-        builder = BatchBuilder(tp.topic, tp.partition, 0, result, self._time.monotonic_ms())
-        future: Any = builder.append(timestamp_ms, key, value, headers)
-        return future if lane.send(builder) else None
 
     def append_many(
         self,
@@ -389,21 +360,6 @@ class RecordAccumulator:
             self._active.pop(queue, None)
             if queue.batches:
                 self._active[queue] = None
-
-    def close_lane(self, queue: PartitionQueue) -> None:
-        """What went through the queue's lane counts as appended from now on. I/O thread."""
-        with self._lock:
-            lane, queue.lane = queue.lane, None
-            if lane is not None:
-                queue.appended_bytes += lane.total_bytes
-
-    def adopt(self, builder: BatchBuilder, queue: PartitionQueue) -> ProducerBatch:
-        """Take over a batch that was closed and sent past the queue, and holds no buffer memory. I/O thread."""
-        sent_ms = builder.created_ms
-        with self._lock:
-            batch = ProducerBatch(builder, queue, self.incomplete.next_number(), sent_ms, 0, sent_ms)
-            self.incomplete.add(batch)
-        return batch
 
     def reenqueue(self, batch: ProducerBatch, now_ms: int, retry_at_ms: int) -> None:
         """Put `batch` back to be sent again from `retry_at_ms` on. I/O thread."""

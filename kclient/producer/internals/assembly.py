@@ -15,7 +15,6 @@ from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.drain import Drainer
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.lifecycle import IoThread
-from kclient.producer.internals.lone_records import LoneRecords
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_response import ProduceResponseHandler
@@ -43,7 +42,6 @@ class ProducerCore:
     accumulator: RecordAccumulator
     idempotence: IdempotenceManager | None
     sender: Sender
-    lone_records: LoneRecords | None
     io_thread: IoThread
     metrics: ProducerMetrics
     interceptors: ProducerInterceptors
@@ -129,18 +127,6 @@ def build_producer(
         mute_partitions=config.max_in_flight_requests_per_connection == 1,
         on_unsendable=responses.fail,
     )
-    lone_records = None
-    if not config.linger_ms and config.required_acks and not accumulator.compressor.attributes:
-        lone_records = LoneRecords(
-            client=client,
-            metadata=metadata,
-            accumulator=accumulator,
-            drainer=drainer,
-            idempotence=idempotence,
-            metrics=metrics,
-            acks=config.required_acks,
-            request_timeout_ms=config.request_timeout_ms,
-        )
     sender = Sender(
         client=client,
         metadata=metadata,
@@ -155,7 +141,6 @@ def build_producer(
         max_in_flight=config.max_in_flight_requests_per_connection,
         request_timeout_ms=config.request_timeout_ms,
         retry_backoff_ms=config.retry_backoff_ms,
-        lone_records=lone_records,
         time=time,
         log_context=log_context,
     )
@@ -179,7 +164,6 @@ def build_producer(
         accumulator=accumulator,
         idempotence=idempotence,
         sender=sender,
-        lone_records=lone_records,
         io_thread=io_thread,
         metrics=metrics,
         interceptors=interceptors,

@@ -155,23 +155,11 @@ class Drainer:
                 self._on_unsendable(batch, error)
                 return False
         self._accumulator.take(batch)
-        self._number(batch)
-        if not batch.sealed:
-            batch.seal(compressor.attributes, compressed)
-        self._leave(batch)
-        return True
-
-    def sent(self, batch: ProducerBatch) -> None:
-        """`batch`, which never was in its queue, was closed and sent with the sequence that is next."""
-        self._number(batch)
-        batch.sealed = True
-        self._leave(batch)
-
-    def _number(self, batch: ProducerBatch) -> None:
         if self._idempotence is not None:
             self._idempotence.on_drain(batch)
-
-    def _leave(self, batch: ProducerBatch) -> None:
+        if not batch.sealed:
+            batch.seal(compressor.attributes, compressed)
         batch.transition_to(BatchState.IN_FLIGHT)
         batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
         batch.queue.muted = self._mute
+        return True

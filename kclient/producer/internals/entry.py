@@ -8,7 +8,6 @@ from kclient._accel.locks import holder_test, interrupting_text
 from kclient.errors import IllegalStateError
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.incomplete import IncompleteBatches
-from kclient.record import Lane
 
 
 class Entry:
@@ -18,13 +17,11 @@ class Entry:
     Thread-safe.
     """
 
-    __slots__ = ("_incomplete", "_tests", "lane")
+    __slots__ = ("_incomplete", "_tests")
 
     def __init__(self, lock: threading.RLock, pool: BufferPool, incomplete: IncompleteBatches) -> None:
         self._incomplete = incomplete
         self._tests = tuple(map(holder_test, (lock, pool.lock, incomplete.lock)))
-        self.lane: Lane | None = None
-        """The one that records may be sent by."""
 
     def check_send(self) -> None:
         """Raise IllegalStateError if a batch cannot be made now."""
@@ -37,5 +34,4 @@ class Entry:
             raise IllegalStateError(interrupting_text("The producer"))
 
     def _holds_locks(self) -> bool:
-        lane = self.lane
-        return any(test() for test in self._tests) or (lane is not None and lane.entered)
+        return any(test() for test in self._tests)

@@ -121,27 +121,14 @@ class ProducerMetrics:
                 seen.largest_batch = max(seen.largest_batch, size)
                 seen.longest_queued_ms = max(seen.longest_queued_ms, queued_ms)
 
-    def lone_records_sent(self, count: int, total_bytes: int, largest_bytes: int, now_ms: int) -> None:
-        """So many requests with one record each went out, none of which was queued or compressed."""
-        self._maybe_fold(now_ms)
+    def answered(self, latency_ms: int, throttle_ms: int) -> None:
+        """A produce request was answered."""
         with self._lock:
             seen = self._seen
-            seen.requests += count
-            seen.batches += count
-            seen.records += count
-            seen.bytes += total_bytes
-            seen.uncompressed += total_bytes
-            seen.compression += count
-            seen.largest_batch = max(seen.largest_batch, largest_bytes)
-
-    def answered(self, count: int, latency_ms: int, longest_ms: int, throttle_ms: int = 0) -> None:
-        """So many produce requests were answered, in `latency_ms` together; only one by itself is ever throttled."""
-        with self._lock:
-            seen = self._seen
-            seen.answers += count
+            seen.answers += 1
             seen.latency_ms += latency_ms
             seen.throttle_ms += throttle_ms
-            seen.longest_latency_ms = max(seen.longest_latency_ms, longest_ms)
+            seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
 
     def _maybe_fold(self, now_ms: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import StickyPartition
-from kclient.record import BatchBuilder, Lane
+from kclient.record import BatchBuilder
 
 if TYPE_CHECKING:
     from kclient.common.cluster import Cluster
@@ -27,7 +27,6 @@ class PartitionQueue:
         "_led",
         "appended_bytes",
         "batches",
-        "lane",
         "may_grow",
         "muted",
         "open",
@@ -40,8 +39,6 @@ class PartitionQueue:
         self.batches: deque[ProducerBatch] = deque()
         # The builder to try first. It may be closed: then it takes nothing, which costs one call to find out.
         self.open: BatchBuilder | None = None
-        # Where the next record may go instead, if it is open: see LoneRecords. None once what went there was settled.
-        self.lane: Lane | None = None
         self.muted = False
         self.may_grow = True
         self.appended_bytes = 0
@@ -58,10 +55,8 @@ class PartitionQueue:
         return leader
 
     def produced_bytes(self) -> int:
-        """Bytes that were ever appended here, or sent past it."""
-        lane = self.lane
-        past = 0 if lane is None else lane.total_bytes
-        return self.appended_bytes + past + (0 if self.open is None else self.open.uncompressed_size)
+        """Bytes that were ever appended here."""
+        return self.appended_bytes + (0 if self.open is None else self.open.uncompressed_size)
 
 
 class TopicQueues:

@@ -111,7 +111,7 @@ class ProduceResponseHandler:
         if response.message is None:
             return dict.fromkeys(plan.batches, _Answer(0, None))  # acks=0: written is as good as done
         message: ProduceResponse = response.message
-        self._metrics.answered(1, response.latency_ms, response.latency_ms, message.throttle_time_ms)
+        self._metrics.answered(response.latency_ms, message.throttle_time_ms)
         answers: dict[ProducerBatch, _Answer] = {}
         hints: dict[TopicPartition, tuple[int, int]] = {}
         for topic in message.responses:

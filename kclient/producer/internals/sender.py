@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from kclient._accel.callbacks import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
-from kclient.client.requests import ClientRequest, ClientResponse
+from kclient.client.requests import ClientResponse
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ClientClosedError
@@ -17,7 +17,6 @@ from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.drain import Drainer
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.idempotence.state import State
-from kclient.producer.internals.lone_records import LoneRecords
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
@@ -60,7 +59,6 @@ class Sender:
         max_in_flight: int,
         request_timeout_ms: int,
         retry_backoff_ms: int,
-        lone_records: LoneRecords | None,
         time: Time,
         log_context: LogContext,
     ) -> None:
@@ -77,7 +75,6 @@ class Sender:
         self._max_in_flight = max_in_flight
         self._request_timeout_ms = request_timeout_ms
         self._retry_backoff_ms = retry_backoff_ms
-        self._lone_records = lone_records
         self._time = time
         self._log = log_context.logger(__name__)
         # Two flags that are only ever set, so that no order of closing calls can undo one.
@@ -154,8 +151,6 @@ class Sender:
         timeout_ms = min(timeout_ms, wait_ms, _MAX_POLL_MS)
         if timeout_ms > 0:
             self._wakeup.sleep(now_ms + timeout_ms, saturated)
-            if self._lone_records is not None:
-                self._lone_records.offer(self._make_request, now_ms)
         try:
             # Without acks a request is answered by being written.
             self._client.poll(timeout_ms, now_ms, return_after_send=self._acks == 0)
@@ -237,11 +232,6 @@ class Sender:
         return wait_ms, frozenset(saturated)
 
     def _send_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
-        if self._lone_records is not None:
-            self._lone_records.note_sent(batches)
-        self._client.send(self._make_request(node_id, batches, now_ms), now_ms)
-
-    def _make_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> ClientRequest:
         plan = ProduceRequestPlan(
             batches,
             self._metadata.topic_id,
@@ -263,7 +253,7 @@ class Sender:
             max_version=plan.max_version,
         )
         self._metrics.request_sent(batches, now_ms)
-        return request
+        self._client.send(request, now_ms)
 
     def _on_response(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
         self._responses.handle(plan, response)

@@ -202,20 +202,6 @@ class IdempotenceManager:
             entry.assign(batch)
         entry.on_wire += 1
 
-    # Records that are sent past the queue.
-
-    def next_sequence_at_rest(self, queue: PartitionQueue, now_ms: int) -> int | None:
-        """Return the sequence for a batch of `queue` when all before it are acknowledged; None if that is not so."""
-        entry = self.sequences(queue)
-        if not self.at_rest or not entry.is_of(self._identity) or entry.in_flight or entry.on_wire:
-            return None
-        entry.note_topic_id(self._topic_id(queue.tp.topic))
-        return entry.next_sequence if entry.is_established(now_ms) else None
-
-    def on_lone_successes(self, queue: PartitionQueue, count: int, now_ms: int) -> None:
-        """So many batches of one record were sent since `next_sequence_at_rest`, and acknowledged one by one."""
-        self.sequences(queue).acked_alone(count, now_ms)
-
     # What came of it.
 
     def on_wire_ended(self, batch: ProducerBatch) -> None:

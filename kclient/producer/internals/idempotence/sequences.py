@@ -199,13 +199,6 @@ class PartitionSequences:
         known = _NO_OFFSET not in {base_offset, self._acked_end_offset}
         return not known or base_offset - self._acked_end_offset >= missing
 
-    def acked_alone(self, count: int, now_ms: int) -> None:
-        """So many records were sent and acknowledged one by one, without being batches of the queue."""
-        self.next_sequence = increment_sequence(self.next_sequence, count)
-        self.expected_sequence = self.next_sequence
-        self._acked_end_offset = _NO_OFFSET
-        self._acked_ms = now_ms
-
     def note_topic_id(self, topic_id: Uuid | None) -> None:
         """The topic has this id now. Under another one it is another log, whose leader does not know the producer."""
         if topic_id is None:
