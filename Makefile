@@ -12,7 +12,7 @@ SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[y
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
 # What the native body is built from: installed again when one of them changes.
-NATIVE := $(wildcard kclient/_accel/*.p[yx][xid] kclient/_accel/*.h)
+NATIVE := $(wildcard kclient/_accel/native/*.p[yx][xid] kclient/_accel/native/*.h)
 
 .PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark docs build clean python-ok
 
@@ -55,7 +55,7 @@ build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 
 clean:  ## remove the environment and everything generated
 	rm -rf $(VENV) $(SPARK_VENV) $(SPARK_VENV)-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
-	rm -f kclient/_accel/*.c kclient/_accel/*.so
+	rm -f kclient/_accel/native/*.c kclient/_accel/native/*.so
 
 python-ok:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

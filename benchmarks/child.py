@@ -13,6 +13,7 @@ import attrs
 
 from benchmarks.case import Case, Job, Measured, UnavailableError
 from benchmarks.clients import Client
+from benchmarks.shapes import SHAPES
 from benchmarks.watch import peak_rss_bytes
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -47,8 +48,12 @@ def main() -> None:
     fields = json.loads(text)
     job = Job(**{**fields, "case": Case(**fields["case"])})
     try:
-        peer = importlib.import_module(f"benchmarks.peers.{module}")
-        measured: Measured = getattr(peer, job.operation)(job)
+        if job.operation in SHAPES:
+            peer = importlib.import_module(f"benchmarks.peers.{module}_shapes")
+            measured: Measured = peer.shape(job)
+        else:
+            peer = importlib.import_module(f"benchmarks.peers.{module}")
+            measured = getattr(peer, job.operation)(job)
     except (ImportError, UnavailableError) as error:
         print(json.dumps({"unavailable": str(error)}))
         return

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 import attrs
 
-OPERATIONS = ("produce", "consume", "columns", "arrow", "round_trip", "busy")
+from benchmarks.shapes import READING as READING_SHAPES
+from benchmarks.shapes import SHAPES
+
+FIRST = ("produce", "consume", "columns", "arrow", "round_trip", "busy")
+OPERATIONS = (*FIRST, *SHAPES)
 # Those that read what is already in a topic, and those that measure time and not throughput.
 COLUMNAR = ("columns", "arrow")
-READING = ("consume", *COLUMNAR)
+READING = ("consume", *COLUMNAR, *READING_SHAPES)
 LATENCY = ("round_trip", "busy")
 
 
@@ -30,8 +34,8 @@ class Client:
 
 CLIENTS: Mapping[str, Client] = {
     "kclient": Client("kclient", OPERATIONS, {"KCLIENT_IMPL": "c"}),
-    "kclient_pure": Client("kclient", OPERATIONS, {"KCLIENT_IMPL": "python"}),
-    "confluent": Client("confluent", ("produce", "consume", *LATENCY)),
+    "kclient_pure": Client("kclient", FIRST, {"KCLIENT_IMPL": "python"}),
+    "confluent": Client("confluent", ("produce", "consume", *LATENCY, *SHAPES)),
     "confluent_defaults": Client("confluent_defaults", ("consume",), share=0.5),
     "java": Client("java", ("produce", "consume")),
     "java_warm": Client("java", ("produce", "consume"), warm_up=1.0),

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from benchmarks import shapes
 from benchmarks.case import Case
-from benchmarks.clients import LATENCY, READING
+from benchmarks.clients import COLUMNAR, LATENCY
 
 _BYTES = 300_000_000
 _MOST_RECORDS = 1_500_000
@@ -41,12 +42,17 @@ def plan(
                 if "produce" in operations:
                     for batch in batch_bytes:
                         yield Stage(Case(size, codec, count, batch), ("produce",))
-                reading = _chosen(operations, READING)
+                reading = _chosen(operations, ("consume", *COLUMNAR))
                 if reading:
                     yield Stage(Case(size, codec, count, batch_bytes[0]), reading)
     latency = _chosen(operations, LATENCY)
     if latency:
         yield Stage(Case(sizes[0], codecs[0], partitions[0], batch_bytes[0]), latency)
+    as_written = Case(sizes[0], codecs[0], shapes.PARTITIONS, batch_bytes[0])
+    for group in (shapes.SENDING, shapes.READING):
+        chosen = _chosen(operations, tuple(group))
+        if chosen:
+            yield Stage(as_written, chosen)
 
 
 def records_for(operation: str, case: Case, wanted: int | None, part: float) -> int:

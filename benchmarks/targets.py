@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
+from benchmarks import shapes
 from benchmarks.case import Case, Measured
-from benchmarks.clients import READING
+from benchmarks.clients import COLUMNAR
 from benchmarks.comparison import Line
 
 # How each figure of a run is read; of the rate more is better, of all others less.
@@ -23,7 +24,9 @@ _FIGURES: Mapping[str, Callable[[Measured], float | None]] = {
 
 @attrs.frozen
 class Target:
-    """`figure` of `ours` on uncompressed records of `size` bytes in one partition, as a multiple of `peer`'s.
+    """`figure` of `ours` on uncompressed records of `size` bytes as a multiple of `peer`'s.
+
+    Of the shapes in `shapes.PARTITIONS` partitions, of all else in one.
 
     Without a peer, `limit` is milliseconds.
     """
@@ -80,6 +83,12 @@ def _native(operation: str, size: int, confluent: float, java: float, cpu: float
     yield Target("kclient", operation, size, "CPU/record", "confluent", cpu)
 
 
+def _as_written() -> Iterator[Target]:
+    for operation, shape in shapes.SHAPES.items():
+        yield Target("kclient", operation, 100, "records/s", "confluent", shape.rate)
+        yield Target("kclient", operation, 100, "CPU/record", "confluent", shape.cpu)
+
+
 TARGETS: Sequence[Target] = (
     *_native("produce", 100, 1.5, 1.5, 0.4),
     *_native("produce", 1000, 1.0, 1.3, 0.35),
@@ -87,10 +96,10 @@ TARGETS: Sequence[Target] = (
     *_native("consume", 1000, 1.0, 1.8, 1.0),
     *_native("columns", 100, 4.0, 4.0, 0.15),
     *_native("arrow", 100, 4.0, 4.0, 0.15),
-    Target("kclient", "round_trip", 100, "p50", "confluent", 1.1),
-    Target("kclient", "round_trip", 100, "p99", "confluent", 1.1),
+    Target("kclient", "round_trip", 100, "p50", "confluent", 1.6),
     Target("kclient", "busy", 100, "p50", None, 3.0),
     Target("kclient", "busy", 100, "p99", None, 30.0),
+    *_as_written(),
     Target("kclient_pure", "produce", 100, "records/s", "confluent", 0.5),
     Target("kclient_pure", "consume", 100, "records/s", "confluent", 0.4),
     Target("kclient_pure", "produce", 100, "records/s", "kafka_python", 5.0),
@@ -101,11 +110,12 @@ TARGETS: Sequence[Target] = (
 def verdicts(lines: Sequence[Line]) -> Iterator[Verdict]:
     """Every target that these lines say something about, once for each case it applies to."""
     for target in TARGETS:
+        partitions = shapes.PARTITIONS if target.operation in shapes.SHAPES else 1
         for line in lines:
             case = line.case
             if (line.client, line.operation, case.size) != (target.ours, target.operation, target.size):
                 continue
-            if case.codec != "none" or case.partitions != 1:
+            if case.codec != "none" or case.partitions != partitions:
                 continue
             peer = peer_line(lines, line, target.peer) if target.peer else None
             if target.peer is None or peer is not None:
@@ -114,7 +124,7 @@ def verdicts(lines: Sequence[Line]) -> Iterator[Verdict]:
 
 def peer_line(lines: Sequence[Line], line: Line, peer: str) -> Line | None:
     """What `peer` did on the case of `line`. Those that read objects only are there when columns are read."""
-    for operation in (line.operation, "consume") if line.operation in READING else (line.operation,):
+    for operation in (line.operation, "consume") if line.operation in COLUMNAR else (line.operation,):
         for other in lines:
             if (other.case, other.operation, other.client) == (line.case, operation, peer):
                 return other

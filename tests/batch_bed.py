@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import kclient.record  # noqa: F401 - plugs in the codecs
-from kclient._accel import pure
+from kclient._accel import BatchResult, reference
 from kclient.errors import KafkaError
 
 native = pytest.importorskip("kclient._accel.native", reason="the native body is not built")
 
-BODIES = [pure, native]
+BODIES = [reference, native]
 MAX = 2**63 - 1
 
 more = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
@@ -134,7 +134,7 @@ class Driver:
 
     def __init__(self, body: Any, limit: int) -> None:
         self.body = body
-        self.result = body.BatchResult("t", 3)
+        self.result = BatchResult("t", 3)
         self.batch = body.BatchBuilder("t", 3, limit, self.result, 77)
         self.futures: list[Any] = []
         self.told: list[Any] = []

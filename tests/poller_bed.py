@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kclient._accel import pure_poller
-from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
+from kclient._accel.reference import poller as reference_poller
+from kclient._accel.shared.readiness import EVENT_READ, EVENT_WRITE
 
-native = pytest.importorskip("kclient._accel.poller", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.poller", reason="the native body is not built")
 if not native.AVAILABLE:
     pytest.skip("the native Poller needs epoll", allow_module_level=True)
 
-BODIES: dict[str, Any] = {"python": pure_poller.Poller, "c": native.Poller}
+BODIES: dict[str, Any] = {"python": reference_poller.Poller, "c": native.Poller}
 BOTH = EVENT_READ | EVENT_WRITE
 LONG_MS = 60_000
 

@@ -254,7 +254,7 @@ class ProducerModel:
     def settle(self, max_rounds: int = 200) -> None:
         """Answer everything until nothing is left."""
         for _ in range(max_rounds):
-            if not self.accumulator.incomplete and not self.waiting:
+            if not self.accumulator.queued.incomplete and not self.waiting:
                 return
             if self.waiting:
                 self.answer()

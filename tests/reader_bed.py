@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-from kclient._accel import pure_columns, pure_reader
+from kclient._accel.reference import reader as reference_reader
+from kclient._accel.shared import columns as raw
 from kclient.consumer.types import ConsumerRecord
 from kclient.record import (
     RecordBatch,
 )
 from kclient.record import constants as c
 
-native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")
 
 LOWEST = -(2**63)
 Call = tuple[Any, ...]
 """("read", most), or ("columns", most, view, column_bytes)."""
 
 
-def strings(column: pure_columns.BinaryColumn, count: int) -> list[bytes | None]:
+def strings(column: raw.BinaryColumn, count: int) -> list[bytes | None]:
     """The strings of a column, by what its layout says."""
     found: list[bytes | None] = []
     data = [memoryview(each) for each in column.data]
@@ -58,7 +59,7 @@ def numbers(code: str, buffer: Any, count: int) -> tuple[int, ...]:
     return struct.unpack(f"={count}{code}", memoryview(buffer).cast("B"))
 
 
-def column_facts(columns: pure_columns.Columns, view: bool) -> list[tuple[Any, ...]]:
+def column_facts(columns: raw.Columns, view: bool) -> list[tuple[Any, ...]]:
     """(offset, time, its type, key, value, headers) of each record."""
     count = columns.count
     for column in (columns.keys, columns.values):
@@ -164,7 +165,7 @@ def both(
             ),
             calls,
         )
-        for body in (pure_reader, native)
+        for body in (reference_reader, native)
     ]
     assert stories[0] == stories[1]
     return stories[0]

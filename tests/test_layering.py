@@ -71,3 +71,38 @@ def test_imports_only_go_down():
 
 def test_every_package_has_a_floor():
     assert {p.name for p in ROOT.iterdir() if p.is_dir() and (p / "__init__.py").exists()} <= set(RANK)
+
+
+def deep_imports(root: Path, package: str):
+    """Yield imports from inside `package` by modules outside it, those under TYPE_CHECKING included."""
+    inside = root / package
+    for path in sorted(root.rglob("*.py")):
+        if inside in path.parents:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                if name.startswith(f"{root.name}.{package}."):
+                    yield f"{path.relative_to(root.parent)}:{node.lineno} imports {name}"
+
+
+def test_nothing_outside_imports_deeper_than_accel():
+    assert list(deep_imports(ROOT, "_accel")) == []
+
+
+ROOMS = {"shared": set(), "reference": {"shared"}, "native": {"shared", "reference"}}
+"""What each room of _accel may import; native takes from reference what is not worth a native form."""
+
+
+def test_the_rooms_of_accel_import_in_one_direction():
+    found = [
+        f"{path.name}: {line.strip()}"
+        for room, allowed in ROOMS.items()
+        for path in sorted((ROOT / "_accel" / room).rglob("*.p*"))
+        if path.suffix in {".py", ".pyi", ".pyx", ".pxi", ".pxd"}
+        for line in path.read_text().splitlines()
+        for other in ROOMS.keys() - allowed - {room}
+        if "import" in line and f"kclient._accel.{other}" in line
+    ]
+    assert found == []

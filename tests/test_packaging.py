@@ -90,7 +90,7 @@ def test_the_wheel_holds_the_package_its_types_and_nothing_else(built: Path) -> 
     assert "kclient/py.typed" in names
     tops = {name.split("/")[0] for name in names}
     assert tops == {"kclient", "pyspark_kclient", f"kclient_kafka-{__version__}.dist-info"}
-    assert "kclient/_accel/native.pyi" in names
+    assert "kclient/_accel/native/__init__.pyi" in names
     assert not [name for name in names if name.endswith(".c")]
     # That one is installed beside kclient, where PySpark looks for it.
     expected = {
@@ -104,8 +104,8 @@ def test_the_sdist_holds_what_is_needed_to_build_and_the_licence(built: Path) ->
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "kclient/__init__.py"} <= names
-    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "kclient/_accel").glob("*.p[yx][dx]")}
-    assert {*sources, "kclient/_accel/crc32c.h"} <= names
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "kclient/_accel/native").glob("*.p[yx][dx]")}
+    assert {*sources, "kclient/_accel/native/crc32c.h"} <= names
 
 
 # The wheel is for the interpreter that built it; on the others the native body is built from the sdist.

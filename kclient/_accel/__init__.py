@@ -6,7 +6,7 @@ its lock (GIL), by which that is thread-safe. Asking for one that is not there i
 and cannot be imported, without being asked for, is a `RuntimeWarning`.
 
 The bodies know no policy and nothing of the floors above: what they need from there (codecs, the old record formats,
-Kafka's error classes) is plugged into `hooks`. Left alone they raise `ValueError` and builtin `TimeoutError`.
+Kafka's error classes) is installed in `hooks`. Left alone they raise `ValueError` and builtin `TimeoutError`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kclient._accel.hooks import hooks
+from kclient._accel.shared import columns
+from kclient._accel.shared.batch_input import Column
+from kclient._accel.shared.callbacks import belongs_to_caller
+from kclient._accel.shared.columns import BinaryColumn, Columns
+from kclient._accel.shared.forks import in_forked_children
+from kclient._accel.shared.future import KafkaFuture
+from kclient._accel.shared.hooks import hooks
+from kclient._accel.shared.locks import holder_test, interrupting_text
+from kclient._accel.shared.readiness import EVENT_READ, EVENT_WRITE, DefaultSelector
+from kclient._accel.shared.records import decode_records
+from kclient._accel.shared.varint import zigzag_size
 
 
 def _has_gil() -> bool:
@@ -30,7 +40,7 @@ def _extensions() -> list[str]:
     """The files of the native body, for whichever interpreter they were built."""
     from pathlib import Path
 
-    directory = Path(__file__).parent
+    directory = Path(__file__).parent / "native"
     return sorted(path.name for suffix in ("so", "pyd") for path in directory.glob(f"*.{suffix}"))
 
 
@@ -70,7 +80,7 @@ def _choose(wanted: str | None) -> str:
 IMPL = _choose(os.environ.get("KCLIENT_IMPL"))
 
 if TYPE_CHECKING or IMPL == "python":
-    from kclient._accel import pure as _body
+    from kclient._accel import reference as _body
 else:
     from kclient._accel import native as _body
 
@@ -78,32 +88,48 @@ BatchBuilder = _body.BatchBuilder
 BatchResult = _body.BatchResult
 FrameMemory = _body.FrameMemory
 Future = _body.Future
+OpenBatches = _body.OpenBatches
 Poller = _body.Poller
 RecordReader = _body.RecordReader
 crc32c = _body.crc32c
-decode_records = _body.decode_records
 encode_record = _body.encode_record
 end_of_batches = _body.end_of_batches
-hand_over = _body.hand_over
+yield_gil = _body.yield_gil
 key_partitions = _body.key_partitions
 largest_timestamp = _body.largest_timestamp
+metadata_factory = _body.metadata_factory
 murmur2 = _body.murmur2
 
 __all__ = [
+    "EVENT_READ",
+    "EVENT_WRITE",
     "IMPL",
     "BatchBuilder",
     "BatchResult",
+    "BinaryColumn",
+    "Column",
+    "Columns",
+    "DefaultSelector",
     "FrameMemory",
     "Future",
+    "KafkaFuture",
+    "OpenBatches",
     "Poller",
     "RecordReader",
+    "belongs_to_caller",
+    "columns",
     "crc32c",
     "decode_records",
     "encode_record",
     "end_of_batches",
-    "hand_over",
+    "holder_test",
     "hooks",
+    "in_forked_children",
+    "interrupting_text",
     "key_partitions",
     "largest_timestamp",
+    "metadata_factory",
     "murmur2",
+    "yield_gil",
+    "zigzag_size",
 ]

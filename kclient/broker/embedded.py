@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kclient._accel.forks import in_forked_children
+from kclient._accel import in_forked_children
 from kclient.broker.config import BrokerConfig
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.errors import ConfigError, IllegalStateError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.client.api_versions import NodeApiVersions, parse_api_versions_response
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates

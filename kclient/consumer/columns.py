@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import pure_columns as raw
+from kclient._accel import columns as raw
 from kclient.common.topic_partition import TopicPartition
 
 

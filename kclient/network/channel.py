@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
-from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
+from kclient._accel import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
 from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from kclient._accel import Poller
-from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
+from kclient._accel import EVENT_READ, EVENT_WRITE, Poller
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder

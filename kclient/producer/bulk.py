@@ -9,8 +9,7 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import BatchResult, Future
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import BatchResult, Future, belongs_to_caller
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaTimeoutError
 from kclient.utils.futures import KafkaFuture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
 from kclient.producer.types import ProducerRecord, RecordMetadata

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import (
@@ -26,7 +26,6 @@ from kclient.producer.internals.assembly import build_producer
 from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_arrow import send_arrow
 from kclient.producer.internals.send_many import send_many
-from kclient.producer.partitioner import partition_for_key
 from kclient.producer.types import Headers, ProducerRecord, RecordMetadata
 from kclient.serialization import Serializer
 from kclient.utils import fork
@@ -120,11 +119,13 @@ class KafkaProducer(Generic[K, V]):
         # What every record would ask for is looked up here once.
         self._topics = core.accumulator.topics
         self._placement = Placement(core)
-        # Values may go into a batch as they are, with nothing to look at but whether there is room.
+        # Records may go into a batch as they are.
         self._plain = (
-            not core.interceptors and core.partitioner is None and core.config.value_serializer is None
+            not core.interceptors
+            and core.partitioner is None
+            and core.config.key_serializer is None
+            and core.config.value_serializer is None
         )
-        self._plain_keys = core.config.key_serializer is None and not self._placement.ignore_keys
 
     @overload
     def send(
@@ -165,37 +166,13 @@ class KafkaProducer(Generic[K, V]):
         ClientClosedError after `close`. A signal handler or a `__del__` may send, too; where it has interrupted the
         producer in a step that must be finished first, that is an IllegalStateError.
         """
-        # The usual cases first: nothing to serialize or to choose, the topic known, room in the open batch.
-        if (
-            self._plain
-            and type(value) is bytes
-            and type(topic) is str
-            and partition is None
-            and timestamp_ms is None
-            and not headers
-            and fork.generation == self._generation
-        ):
-            plain_key: Any = key
-            told: Any = on_delivery
+        # The usual case first: nothing to serialize or to ask anybody about, and room in an open batch.
+        if self._plain and type(topic) is str and fork.generation == self._generation:
             queues = self._topics.get(topic)
-            # Read once: the topic may be forgotten at any moment, and then it has none.
-            count = 0 if queues is None else queues.partition_count
-            if queues is not None and count and (told is None or callable(told)):
-                if key is None:
-                    queue = queues.sticky_queue
-                elif self._plain_keys and type(key) is bytes:
-                    partition = partition_for_key(plain_key, count)
-                    queue = queues.queues.get(partition)
-                else:
-                    return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
-                # Asked for once: the I/O thread may close the batch at any moment, and then there is none.
-                builder = None if queue is None else queue.open
-                if builder is not None:
-                    future: Any = builder.append(None, plain_key, value, None, told)
-                    if future is not None:
-                        return future  # type: ignore[no-any-return]  # registered as a KafkaFuture
-                self._check_usable()
-                return self._core.accumulator.append(queues, partition, None, plain_key, value, (), told)
+            if queues is not None:
+                future = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
+                if future is not None:
+                    return future
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
 
     def _send(
@@ -305,7 +282,7 @@ class KafkaProducer(Generic[K, V]):
         started_ms = core.time.monotonic_ms()
         core.accumulator.begin_flush()
         try:
-            delivered = core.accumulator.incomplete.await_all_until_now(timer)
+            delivered = core.accumulator.queued.incomplete.await_all_until_now(timer)
             core.io_thread.check()
             if not delivered:
                 raise KafkaTimeoutError(

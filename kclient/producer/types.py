@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from kclient._accel import metadata_factory
 from kclient.common.topic_partition import TopicPartition
 
 K = TypeVar("K")
@@ -62,7 +63,7 @@ class RecordMetadata(_MetadataFields):
         return TopicPartition(self.topic, self.partition)
 
 
-def record_metadata(
+def _record_metadata(
     result: Any, index: int, timestamp_ms: int, key_size: int, value_size: int
 ) -> RecordMetadata:
     """The metadata of the record `index` of a batch, made when someone asks for it."""
@@ -79,3 +80,7 @@ def record_metadata(
     )
     metadata.__class__ = RecordMetadata
     return metadata  # type: ignore[no-any-return]  # its class was changed
+
+
+record_metadata = metadata_factory(RecordMetadata, _record_metadata)
+"""The metadata of a record of a batch, made when someone asks for it."""

@@ -1,6 +1,6 @@
 """Records and record batches: in memory, in files, of every magic; shared by client and broker.
 
-Importing this package plugs codecs, old formats and Kafka's errors into `kclient._accel`; whoever takes the hot path's
+Importing this package installs codecs, old formats and Kafka's errors in `kclient._accel`; whoever takes the hot path's
 types from here has them complete.
 """
 
@@ -11,12 +11,12 @@ from kclient.record.batch import Batch, RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, EndTransactionMarker
 from kclient.record.file_records import FileRecords, FoundOffset, FoundTimestamp
+from kclient.record.install_hooks import install_hooks
 from kclient.record.legacy import LegacyBatch
 from kclient.record.memory_records import BatchHeader, batch_headers, iter_batches
-from kclient.record.plug import plug_in
 from kclient.record.record import Record, TimestampType, increment_sequence
 
-plug_in()
+install_hooks()
 
 __all__ = [
     "Batch",

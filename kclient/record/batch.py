@@ -6,8 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-from kclient._accel import crc32c, decode_records
-from kclient._accel.varint import zigzag_size
+from kclient._accel import crc32c, decode_records, zigzag_size
 from kclient.compress import CompressionType, decompress_partly
 from kclient.errors import CorruptRecordError, InvalidRecordError
 from kclient.record import constants as c

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from kclient._accel.forks import in_forked_children
+from kclient._accel import in_forked_children
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.time import SYSTEM_TIME
 

@@ -6,7 +6,7 @@ with them reaches the parent's connections, so a client of the parent refuses to
 
 from __future__ import annotations
 
-from kclient._accel.forks import in_forked_children
+from kclient._accel import in_forked_children
 from kclient.errors import ForkedClientError
 
 generation = 0

@@ -9,8 +9,8 @@ import pytest
 
 from helpers import golden_lines
 from kclient._accel import crc32c
-from kclient._accel.pure_hash import hardware_crc32c, portable_crc32c
-from kclient._accel.varint import read_varint, read_varlong, zigzag, zigzag_size
+from kclient._accel.reference.hashing import hardware_crc32c, portable_crc32c
+from kclient._accel.shared.varint import read_varint, read_varlong, zigzag, zigzag_size
 
 pytestmark = pytest.mark.golden
 

@@ -177,7 +177,7 @@ def test_a_producers_batch_is_what_java_writes(line: dict[str, Any]) -> None:
             headers = [(key, data(value)) for key, value in record["headers"]]
             assert builder.append(record["timestamp"], data(record["key"]), data(record["value"]), headers)
         codec = CompressionType.for_name(given["codec"])
-        compressed = None if codec is CompressionType.NONE else compress(codec, builder.body())
+        compressed = None if codec is CompressionType.NONE else compress(codec, builder.freeze())
         attributes = codec | given["isTransactional"] << 4 | given["isControlBatch"] << 5
         builder.close(
             given["producerId"], given["producerEpoch"], given["baseSequence"], attributes, compressed

@@ -172,7 +172,7 @@ def test_an_interrupt_at_any_moment_of_send_leaves_a_producer_that_works_and_hol
     with KafkaProducer(bootstrap_servers=servers, linger_ms=0, batch_size=200) as producer:
         finished: list[Any] = []
         interrupted: list[int] = []
-        for number in range(4):
+        for number in range(12):
             for moment in itertools.count(1):
                 value = b"%d-%d" % (number, moment)
                 try:

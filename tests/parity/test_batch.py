@@ -32,6 +32,7 @@ from batch_bed import (
     steps,
 )
 from helpers import golden_lines
+from kclient._accel import BatchResult
 from kclient.compress import CompressionType, compress
 from kclient.errors import KafkaError
 
@@ -49,7 +50,7 @@ def test_the_same_steps_write_the_same_bytes(
 ) -> None:
     drivers = both(limit, done)
     same(drivers, lambda driver: outcome(lambda: driver.batch.restamp(1, 1, 1)))
-    body = same(drivers, lambda driver: bytes(driver.batch.body()))
+    body = same(drivers, lambda driver: bytes(driver.batch.freeze()))
     same(drivers, lambda driver: driver.step("append", 1, None, b"late", None, False))
     same(drivers, lambda driver: driver.step("append_many", 1, None, [b"late"], 0, 1))
     same(drivers, lambda driver: driver.step("append_columns", None, None, None, 0, 1))
@@ -58,7 +59,7 @@ def test_the_same_steps_write_the_same_bytes(
     same(drivers, lambda driver: driver.step("close", *place, attributes, compressed))
     same(drivers, Driver.wire)
     same(drivers, lambda driver: driver.step("close", *place, attributes, compressed))
-    same(drivers, lambda driver: outcome(lambda: bytes(driver.batch.body())))
+    same(drivers, lambda driver: outcome(lambda: bytes(driver.batch.freeze())))
     same(drivers, lambda driver: driver.step("restamp", *next_place))
     same(drivers, Driver.wire)
     same(drivers, lambda driver: outcome(lambda: [record[:4] for record in driver.batch.records()]))
@@ -68,7 +69,7 @@ def test_the_same_steps_write_the_same_bytes(
     same(drivers, lambda driver: driver.step("release"))
     for use in (
         Driver.wire,
-        lambda driver: bytes(driver.batch.body()),
+        lambda driver: bytes(driver.batch.freeze()),
         lambda driver: driver.step("restamp", 1, 1, 1),
     ):
         same(drivers, use)
@@ -84,12 +85,12 @@ def test_splitting_makes_the_same_parts(
     drivers = both(1 << 40, done)
     if not drivers[0].batch.count:
         return
-    body = bytes(drivers[0].batch.body())
+    body = bytes(drivers[0].batch.freeze())
     compressed = None if codec is CompressionType.NONE else compress(codec, body[:-1] if damaged else body)
     parts = []
     for driver in drivers:
         driver.batch.close(7, 8, 9, codec, compressed)
-        made = outcome(driver.batch.split, limit, lambda body=driver.body: body.BatchResult("t", 3))
+        made = outcome(driver.batch.split, limit, lambda body=driver.body: BatchResult("t", 3))
         if isinstance(made, tuple):
             assert damaged
             parts.append(made)
@@ -131,7 +132,7 @@ def test_the_batches_of_javas_client_come_out_the_same(codec: str) -> None:
             ]
             drivers = both(1 << 40, done)
             number = CompressionType.for_name(codec)
-            body = same(drivers, lambda driver: bytes(driver.batch.body()))
+            body = same(drivers, lambda driver: bytes(driver.batch.freeze()))
             compressed = None if codec == "none" else compress(number, body)
             place = (given_batch["producerId"], given_batch["producerEpoch"], given_batch["baseSequence"])
             for driver in drivers:
@@ -146,7 +147,7 @@ def test_the_batches_of_javas_client_come_out_the_same(codec: str) -> None:
 def test_bytes_in_flight_stay_what_they_are(body: Any, codec: CompressionType) -> None:
     driver = Driver(body, 1000)
     driver.step("append", 5, b"k", b"v" * 50, None, False)
-    compressed = None if codec is CompressionType.NONE else compress(codec, driver.batch.body())
+    compressed = None if codec is CompressionType.NONE else compress(codec, driver.batch.freeze())
     driver.batch.close(1, 2, 3, codec, compressed)
     views = driver.batch.views()
     assert all(view.readonly for view in views)
@@ -165,10 +166,10 @@ def test_bytes_in_flight_stay_what_they_are(body: Any, codec: CompressionType) -
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_memory_is_what_the_limit_says_and_goes_with_the_last_view(body: Any) -> None:
     value = b"v" * 1000
-    body.BatchBuilder("t", 0, 100, body.BatchResult("t", 0), 0).append(1, None, value, None)
+    body.BatchBuilder("t", 0, 100, BatchResult("t", 0), 0).append(1, None, value, None)
     tracemalloc.start()
     try:
-        batch = body.BatchBuilder("t", 0, 100_000, body.BatchResult("t", 0), 0)
+        batch = body.BatchBuilder("t", 0, 100_000, BatchResult("t", 0), 0)
         while batch.append(1, None, value, None):
             assert tracemalloc.get_traced_memory()[0] < 115_000  # a bytearray takes an eighth more
         batch.close(-1, -1, -1, 0)
@@ -184,7 +185,7 @@ def test_memory_is_what_the_limit_says_and_goes_with_the_last_view(body: Any) ->
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_whatever_is_given_is_let_go(body: Any) -> None:
     key, value, content = bytes(bytearray(b"key")), bytes(bytearray(b"value")), bytes(bytearray(b"content"))
-    name, result = "".join(["na", "me"]), body.BatchResult("t", 0)
+    name, result = "".join(["na", "me"]), BatchResult("t", 0)
     values, times = [value, None, "wrong"], array("q", [1, 2])
     offsets, data, bits = array("i", [0, 1, 99]), bytearray(b"ab"), bytearray(b"\xff")
 
@@ -254,7 +255,7 @@ def test_many_are_what_they_are_one_by_one() -> None:
             1000,
         )
         assert taken == (0, single.count)
-        assert bytes(single.body()) == bytes(listed.body()) == bytes(columnar.body())
+        assert bytes(single.freeze()) == bytes(listed.freeze()) == bytes(columnar.freeze())
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
@@ -354,7 +355,7 @@ def test_a_list_that_lies_about_its_length_is_not_believed() -> None:
     assert batch.count == 0
 
 
-@pytest.mark.parametrize("what", ["append", "close", "body", "release"])
+@pytest.mark.parametrize("what", ["append", "close", "freeze", "release"])
 def test_headers_that_use_the_batch_meanwhile_do_it_no_harm(what: str) -> None:
     driver = Driver(native, 1000)
     batch = driver.batch
@@ -362,7 +363,7 @@ def test_headers_that_use_the_batch_meanwhile_do_it_no_harm(what: str) -> None:
     act = {
         "append": lambda: batch.append(1, None, b"x" * 900, None),
         "close": lambda: batch.close(-1, -1, -1, 0),
-        "body": batch.body,
+        "freeze": batch.freeze,
         "release": batch.release,
     }[what]
     found = batch.append(1, b"key", b"value", _Reentrant(act), lambda metadata, error: None)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from helpers import golden_lines
 from kclient._accel import encode_record
-from kclient._accel.pure_check import largest_timestamp
+from kclient._accel.reference.check import largest_timestamp
 from kclient.record import MemoryRecordsBuilder, RecordBatch, iter_batches
 
-native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")
 
 TIMES = st.integers(-(2**63), 2**63 - 1)
 

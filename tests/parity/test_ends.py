@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import golden_lines
-from kclient._accel.pure_ends import end_of_batches
+from kclient._accel.reference.batch_end import end_of_batches
 
-native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")
 
 HEADER = struct.Struct(">qiibIhi")
 """Base offset, length of what follows the length, leader epoch, magic, CRC, attributes, last offset delta."""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from faults import reset
 from helpers import nothing_left_behind, wait_until
-from kclient._accel.readiness import EVENT_READ, EVENT_WRITE
+from kclient._accel.shared.readiness import EVENT_READ, EVENT_WRITE
 from poller_bed import BODIES, BOTH, LONG_MS, Ends, elapsed_ms, native, pair, tcp
 
 # Events.
@@ -313,8 +313,8 @@ def test_any_script_of_calls_goes_the_same_way(operations: list[tuple[Any, ...]]
     scripts = [Script(body) for body in BODIES.values()]
     try:
         for operation in operations:
-            pure, c = (script.run(operation) for script in scripts)
-            assert pure == c, operation
+            python, c = (script.run(operation) for script in scripts)
+            assert python == c, operation
     finally:
         for script in scripts:
             script.close()

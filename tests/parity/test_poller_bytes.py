@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from faults import reset
-from kclient._accel.readiness import EVENT_READ
+from kclient._accel.shared.readiness import EVENT_READ
 from poller_bed import LONG_MS, Ends, tcp
 
 
@@ -70,7 +70,7 @@ def test_writing_to_a_peer_that_is_gone_raises_the_class_of_its_errno(poller: An
     assert closed.value.errno == errno.EBADF
 
 
-@pytest.mark.parametrize("body", ["pure_poller", "poller"])
+@pytest.mark.parametrize("body", ["reference.poller", "native.poller"])
 def test_a_peer_that_is_gone_does_not_kill_a_program_that_dies_of_sigpipe(body: str) -> None:
     program = f"""
 import signal, socket

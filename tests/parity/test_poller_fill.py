@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kclient._accel import pure_poller
-from kclient._accel.readiness import EVENT_READ
+from kclient._accel.reference import poller as reference_poller
+from kclient._accel.shared.readiness import EVENT_READ
 
-native = pytest.importorskip("kclient._accel.poller", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.poller", reason="the native body is not built")
 if not native.AVAILABLE:
     pytest.skip("the native Poller needs epoll", allow_module_level=True)
 
@@ -143,7 +143,7 @@ def test_of_many_sockets_some_are_left_to_be_read(poller: Any) -> None:
 
 
 def test_the_pure_poller_reports_every_piece_and_takes_none() -> None:
-    poller = pure_poller.Poller()
+    poller = reference_poller.Poller()
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with ours, theirs:
@@ -156,7 +156,7 @@ def test_the_pure_poller_reports_every_piece_and_takes_none() -> None:
         poller.close()
 
 
-@pytest.mark.parametrize("body", [pure_poller.FrameMemory, native.FrameMemory])
+@pytest.mark.parametrize("body", [reference_poller.FrameMemory, native.FrameMemory])
 def test_memory_of_a_frame_grows_and_keeps_what_is_in_it(body: Any) -> None:
     memory = body(3)
     memoryview(memory)[:] = b"abc"

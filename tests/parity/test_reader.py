@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers import golden_lines
-from kclient._accel import pure_reader
+from kclient._accel.reference import reader as reference_reader
 from kclient.compress import CompressionType
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import InvalidRecordError
@@ -375,7 +375,7 @@ def test_a_copied_column_has_no_more_bytes_than_allowed_and_one_record_at_least(
     ]
 
 
-@pytest.mark.parametrize("body", [pure_reader, native], ids=["python", "c"])
+@pytest.mark.parametrize("body", [reference_reader, native], ids=["python", "c"])
 @pytest.mark.parametrize("how", ["read", "columns"])
 def test_a_false_count_costs_no_memory(body: Any, how: str) -> None:
     data = packed(0, bytes(50_000), 2**31 - 1)

@@ -15,16 +15,17 @@ from typing import Any
 import attrs
 import pytest
 
-from kclient._accel import hooks, pure_reader
+from kclient._accel import hooks
+from kclient._accel.reference import reader as reference_reader
 from kclient.compress import CompressionType
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import InvalidRecordError, RecordDeserializationError
 from kclient.record import ControlRecordType, EndTransactionMarker, MemoryRecordsBuilder, RecordBatch
 
-native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")
 
 
-@pytest.fixture(params=[pure_reader, native], ids=["python", "c"])
+@pytest.fixture(params=[reference_reader, native], ids=["python", "c"])
 def body(request: pytest.FixtureRequest) -> Any:
     return request.param
 

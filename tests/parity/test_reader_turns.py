@@ -12,12 +12,12 @@ import pytest
 
 from fetched_batches import batch, marker, transactional
 from helpers import wait_until
-from kclient._accel import pure_reader
+from kclient._accel.reference import reader as reference_reader
 from kclient.compress import CompressionType
 from kclient.consumer.types import ConsumerRecord
 from kclient.record import ControlRecordType, MemoryRecordsBuilder
 
-native = pytest.importorskip("kclient._accel.reader", reason="the native body is not built")
+native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")
 
 COUNT = 50_000
 
@@ -165,7 +165,7 @@ def test_an_interrupt_at_any_turn_loses_and_repeats_nothing(
     assert at > 5
 
 
-@pytest.mark.parametrize("body", [pure_reader, native], ids=["python", "c"])
+@pytest.mark.parametrize("body", [reference_reader, native], ids=["python", "c"])
 def test_a_list_of_aborted_transactions_costs_linear_time(body: Any) -> None:
     def took_s(count: int) -> float:
         data, aborted = overlapping(count)

@@ -9,8 +9,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 
-from kclient._accel.forks import in_forked_children
-from kclient._accel.readiness import EVENT_READ, DefaultSelector
+from kclient._accel import EVENT_READ, DefaultSelector, in_forked_children
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
 from kclient.utils.log_context import LogContext, RepeatedWarning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from kclient._accel.pure_columns import BinaryColumn, Columns
+from kclient._accel import BinaryColumn, Columns
 from kclient.common.topic_partition import TopicPartition
 
 _FORMS = ("copy", "view")

@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import attrs
 
-from kclient._accel.pure_columns import Columns
+from kclient._accel import Columns
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError, RecordDeserializationError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kclient._accel import hand_over
+from kclient._accel import yield_gil
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
@@ -155,7 +155,7 @@ class ConsumerCore:
         """What was handed out before counts as processed from here on."""
         # The I/O thread may have an answer and wait for the interpreter, which a busy application gives up only after
         # 5 ms: by then the fetch before it is used up.
-        hand_over()
+        yield_gil()
         self._before_last_poll.clear()
         membership = self.membership
         if membership is not None:

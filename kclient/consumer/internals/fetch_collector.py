@@ -7,10 +7,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import attrs
 
-from kclient._accel.pure_columns import Columns
+from kclient._accel import Columns
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.completed_fetch import AnyChunk, Chunk, ColumnChunk, CompletedFetch
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.heap_top import HeapTop
 from kclient.consumer.internals.partition_state import FetchPosition
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.types import ConsumerRecord
@@ -62,6 +63,7 @@ class FetchCollector:
         self._buffer = buffer
         self._subscriptions = subscriptions
         self._log = log_context.logger(__name__)
+        self._heap_top = HeapTop()
 
     def collect(self, max_records: int) -> list[Portion]:
         """What can be handed out now, at most `max_records`.
@@ -82,6 +84,7 @@ class FetchCollector:
             return room > 0
 
         self._take_turns(take, portions)
+        self._heap_top.hold()
         return portions
 
     def collect_columns(

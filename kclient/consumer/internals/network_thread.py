@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.consumer.internals.event_processor import EventProcessor
 from kclient.consumer.internals.events import AnyEvent
 from kclient.consumer.internals.fetcher import Fetcher

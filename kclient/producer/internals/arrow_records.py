@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kclient._accel.pure_batch_input import Column
+from kclient._accel import Column
 
 COLUMNS = ("topic", "partition", "key", "value", "headers", "timestamp")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from kclient._accel import Future
 from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
 from kclient.producer.config import ProducerConfig
@@ -18,6 +17,7 @@ from kclient.producer.internals.lifecycle import IoThread
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_response import ProduceResponseHandler
+from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sender import Sender
 from kclient.producer.internals.sticky import NodeAvailability
 from kclient.producer.internals.wakeup import SenderWakeup
@@ -25,10 +25,7 @@ from kclient.producer.partitioner import Partitioner, make_partitioner
 from kclient.serialization import SerializeFunction, as_serializer
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
-from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import SYSTEM_TIME, Time
-
-KafkaFuture.register(Future)
 
 
 @attrs.frozen(eq=False)
@@ -89,6 +86,13 @@ def build_producer(
         )
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)
+    queued = QueuedBatches(
+        BufferPool(config.buffer_memory, time, metrics.buffer_wait, wakeup.wake),
+        Compressor.from_config(config),
+        batch_size=config.batch_size,
+        time=time,
+        log_prefix=log_context.prefix,
+    )
     accumulator = RecordAccumulator(
         AccumulatorSettings(
             batch_size=config.batch_size,
@@ -98,19 +102,18 @@ def build_producer(
             adaptive_partitioning=config.partitioner_adaptive_partitioning_enable,
             adaptive_batching=config.kclient_adaptive_batching,
         ),
+        queued=queued,
         metadata=metadata,
-        pool=BufferPool(config.buffer_memory, time, metrics.buffer_wait, wakeup.wake),
-        compressor=Compressor.from_config(config),
         availability=availability,
         wakeup=wakeup,
+        ignores_keys=config.partitioner_ignore_keys,
         time=time,
-        log_prefix=log_context.prefix,
     )
     idempotence = (
         IdempotenceManager(backoff, metadata.topic_id, log_context) if config.enable_idempotence else None
     )
     responses = ProduceResponseHandler(
-        accumulator=accumulator,
+        queued=queued,
         metadata=metadata,
         idempotence=idempotence,
         metrics=metrics,
@@ -121,9 +124,11 @@ def build_producer(
     )
     # One request at a time keeps the order only if no later batch of a partition goes out before a retry.
     drainer = Drainer(
-        accumulator,
+        queued,
         metadata,
         idempotence,
+        linger_ms=config.linger_ms,
+        max_request_size=config.max_request_size,
         mute_partitions=config.max_in_flight_requests_per_connection == 1,
         on_unsendable=responses.fail,
     )
@@ -145,11 +150,11 @@ def build_producer(
         log_context=log_context,
     )
     guard = ForkGuard("This KafkaProducer")
-    _add_gauges(metrics, accumulator, client)
+    _add_gauges(metrics, queued.pool, client)
     io_thread = IoThread(
         f"kclient-producer-{config.client_id}",
         sender,
-        accumulator,
+        queued,
         failed_records=lambda: responses.failed_records,
         exit_timeout_ms=config.delivery_timeout_ms,
         log_context=log_context,
@@ -175,8 +180,7 @@ def build_producer(
     )
 
 
-def _add_gauges(metrics: ProducerMetrics, accumulator: RecordAccumulator, client: KafkaClient) -> None:
-    pool = accumulator.pool
+def _add_gauges(metrics: ProducerMetrics, pool: BufferPool, client: KafkaClient) -> None:
     metrics.gauge("buffer-total-bytes", "buffer.memory", lambda: pool.total)
     metrics.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free", lambda: pool.available)
     metrics.gauge("waiting-threads", "Threads that wait for buffer memory", lambda: pool.waiting)

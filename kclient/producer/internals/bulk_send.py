@@ -8,8 +8,8 @@ from typing import Any
 from kclient._accel import BatchResult
 from kclient.errors import KafkaError
 from kclient.producer.bulk import BulkFuture, Part
-from kclient.producer.internals.accumulator import Contents, RecordAccumulator
-from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.partition_queue import Contents, TopicQueues
 from kclient.producer.types import record_metadata
 from kclient.utils.futures import KafkaFuture
 

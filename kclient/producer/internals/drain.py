@@ -8,11 +8,11 @@ from collections.abc import Set as AbstractSet
 import attrs
 
 from kclient.common.node import Node
-from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.queued_batches import QueuedBatches
 
 NEVER_MS = 2**62
 
@@ -36,20 +36,22 @@ class Drainer:
 
     def __init__(
         self,
-        accumulator: RecordAccumulator,
+        queued: QueuedBatches,
         metadata: ProducerMetadata,
         idempotence: IdempotenceManager | None,
         *,
+        linger_ms: int,
+        max_request_size: int,
         mute_partitions: bool,
         on_unsendable: Callable[[ProducerBatch, BaseException], None],
     ) -> None:
-        self._accumulator = accumulator
+        self._queued = queued
         self._metadata = metadata
         self._idempotence = idempotence
         self._mute = mute_partitions
         self._on_unsendable = on_unsendable
-        self._linger_ms = accumulator.settings.linger_ms
-        self._max_request_size = accumulator.settings.max_request_size
+        self._linger_ms = linger_ms
+        self._max_request_size = max_request_size
 
     def ready(self, now_ms: int) -> ReadyCheck:
         """Find the brokers to send to.
@@ -57,11 +59,11 @@ class Drainer:
         A broker is ready when any batch for it is: full, lingered long enough, or wanted at once because somebody
         flushes, closes or waits for memory. A batch that is to be sent again waits out its backoff first.
         """
-        active = self._accumulator.active_queues()
+        active = self._queued.active_queues()
         if not active:
             return _NOTHING
         cluster = self._metadata.fetch()
-        at_once = self._accumulator.must_send_all
+        at_once = self._queued.must_send_all
         by_leader: dict[int, list[PartitionQueue]] = {}
         ready: dict[int, Node] = {}
         next_check_ms = NEVER_MS
@@ -139,22 +141,22 @@ class Drainer:
         return drained
 
     def _expected_size(self, batch: ProducerBatch) -> int:
-        if batch.sealed or not self._accumulator.compressor.attributes:
+        if batch.sealed or not self._queued.compressor.attributes:
             return batch.builder.size
-        return int(batch.builder.uncompressed_size * self._accumulator.compressor.ratio(batch.tp.topic))
+        return int(batch.builder.uncompressed_size * self._queued.compressor.ratio(batch.tp.topic))
 
     def _take(self, batch: ProducerBatch) -> bool:
         compressed = None
-        compressor = self._accumulator.compressor
+        compressor = self._queued.compressor
         if not batch.sealed:
             # Closed for appending before anything is counted or numbered.
-            body = batch.builder.body()
+            body = batch.builder.freeze()
             try:
                 compressed = compressor.compress(batch.tp.topic, body)
             except Exception as error:
                 self._on_unsendable(batch, error)
                 return False
-        self._accumulator.take(batch)
+        self._queued.take(batch)
         if self._idempotence is not None:
             self._idempotence.on_drain(batch)
         if not batch.sealed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kclient._accel.locks import holder_test, interrupting_text
+from kclient._accel import holder_test, interrupting_text
 from kclient.errors import IllegalStateError
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.incomplete import IncompleteBatches

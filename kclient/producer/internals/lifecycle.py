@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from kclient._accel.forks import in_forked_children
+from kclient._accel import in_forked_children
 from kclient.errors import KafkaError
-from kclient.producer.internals.accumulator import RecordAccumulator
+from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sender import Sender
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.log_context import LogContext
@@ -27,10 +27,10 @@ class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
     __slots__ = (
-        "_accumulator",
         "_death",
         "_ended",
         "_failed",
+        "_queued",
         "_sender",
         "_thread",
         "exit_timeout_ms",
@@ -41,7 +41,7 @@ class IoThread:
         self,
         name: str,
         sender: Sender,
-        accumulator: RecordAccumulator,
+        queued: QueuedBatches,
         *,
         failed_records: Callable[[], int],
         exit_timeout_ms: int,
@@ -49,7 +49,7 @@ class IoThread:
     ) -> None:
         self.log = log_context.logger(__name__)
         self._sender = sender
-        self._accumulator = accumulator
+        self._queued = queued
         self._failed = failed_records
         self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
         self._thread = KafkaThread(name, self._run)
@@ -70,13 +70,13 @@ class IoThread:
             raise
         finally:
             self._ended = True
-            self._accumulator.incomplete.end()
+            self._queued.incomplete.end()
             with _running_lock:
                 _running.discard(self)
 
     def check(self) -> None:
         """Raise KafkaError if the thread has ended although nobody asked for that, or has left records behind."""
-        if self._ended and (not self._sender.closing or self._accumulator.incomplete):
+        if self._ended and (not self._sender.closing or self._queued.incomplete):
             raise KafkaError(
                 "The producer's I/O thread has ended, so nothing is delivered any more; the log says why. Create a new "
                 "producer."
@@ -95,7 +95,7 @@ class IoThread:
     @property
     def undelivered(self) -> int:
         """Records without an outcome."""
-        return self._accumulator.incomplete.record_count()
+        return self._queued.incomplete.record_count()
 
     @property
     def failed(self) -> int:

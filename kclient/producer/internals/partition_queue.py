@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from kclient._accel import Column, Future, OpenBatches
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import StickyPartition
-from kclient.record import BatchBuilder
+from kclient.record import BatchBuilder, BatchResult
 
 if TYPE_CHECKING:
     from kclient.common.cluster import Cluster
     from kclient.common.node import Node
     from kclient.producer.internals.idempotence.sequences import PartitionSequences
+
+
+Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
+Added: TypeAlias = tuple[BatchResult, int, int]
+"""The result of a batch, the index there of the first record that was added, and how many were."""
+
+
+class RecordColumns(Protocol):
+    """Records in columns, as `BatchBuilder.append_columns` takes them."""
+
+    @property
+    def timestamps(self) -> memoryview | None: ...
+    @property
+    def keys(self) -> Column | None: ...
+    @property
+    def values(self) -> Column | None: ...
+    def row(self, number: int) -> tuple[int | None, bytes | None, bytes | None]:
+        """Timestamp, key and value of one record."""
 
 
 class PartitionQueue:
@@ -54,30 +74,63 @@ class PartitionQueue:
             self._led = (cluster, leader)
         return leader
 
+    def try_append(
+        self,
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        callback: Any,
+    ) -> Future | None:
+        """Add a record to the open batch; None if there is none, or no room in it. Thread-safe."""
+        builder = self.open
+        return None if builder is None else builder.append(timestamp_ms, key, value, headers, callback)
+
+    def try_append_many(self, keys: Contents | None, values: Contents, start: int, stop: int) -> Added | None:
+        """Add as many of the records `start` to `stop` as fit into the open batch; None for none."""
+        builder = self.open
+        if builder is None:
+            return None
+        first, taken = builder.append_many(None, keys, values, start, stop)
+        return (builder.result, first, taken) if taken else None
+
+    def try_append_columns(self, columns: RecordColumns, start: int, stop: int) -> Added | None:
+        """Do as `try_append_many`, for records in columns."""
+        builder = self.open
+        if builder is None:
+            return None
+        first, taken = builder.append_columns(columns.timestamps, columns.keys, columns.values, start, stop)
+        return (builder.result, first, taken) if taken else None
+
+    def retire(self, builder: BatchBuilder) -> None:
+        """Append nothing to `builder` any more. The lock is held."""
+        if self.open is builder:
+            self.appended_bytes += builder.uncompressed_size
+            self.open = None
+
     def produced_bytes(self) -> int:
         """Bytes that were ever appended here."""
         return self.appended_bytes + (0 if self.open is None else self.open.uncompressed_size)
 
 
-class TopicQueues:
+class TopicQueues(OpenBatches):
     """The queues of one topic. `partition_count` 0 means that the topic is not known now; its queues stay.
 
-    `sticky_queue` is where records without a key go at the moment, None before the first.
+    `sticky_queue` is where records without a key go at the moment, None before the first. `try_append` is the way of
+    nearly every record: there is room in the open batch of its partition.
     """
 
-    __slots__ = ("partition_count", "queues", "sticky", "sticky_queue", "sticky_start_bytes", "topic")
+    __slots__ = ("sticky", "sticky_start_bytes", "topic")
 
-    def __init__(self, topic: str, sticky: StickyPartition) -> None:
+    def __init__(self, topic: str, sticky: StickyPartition, ignores_keys: bool = False) -> None:
+        super().__init__(ignores_keys)
         self.topic = topic
-        self.partition_count = 0
-        self.queues: dict[int, PartitionQueue] = {}
         self.sticky = sticky
-        self.sticky_queue: PartitionQueue | None = None
         self.sticky_start_bytes = 0
 
     def queue(self, partition: int) -> PartitionQueue:
         """The queue of `partition`, made at first use."""
-        queue = self.queues.get(partition)
+        queue: PartitionQueue | None = self.queues.get(partition)
         if queue is None:
             # setdefault: two threads may both find nothing, and must go on with the same queue.
             queue = self.queues.setdefault(partition, PartitionQueue(TopicPartition(self.topic, partition)))

@@ -60,6 +60,10 @@ class Placement:
         queues, timer = self.topic(topic, partition)
         key_bytes = core.key_serializer(topic, key, pairs)
         value_bytes = core.value_serializer(topic, value, pairs)
+        if core.partitioner is None:
+            future = queues.try_append(key_bytes, value_bytes, pairs, timestamp_ms, partition, on_delivery)
+            if future is not None:
+                return future
         if partition is None:
             partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
         return core.accumulator.append(

@@ -20,13 +20,13 @@ from kclient.errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,
 )
-from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.idempotence.fate import NOT_WRITTEN_CODES, Fate
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
+from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, RepeatedWarning
@@ -58,7 +58,7 @@ class ProduceResponseHandler:
     def __init__(
         self,
         *,
-        accumulator: RecordAccumulator,
+        queued: QueuedBatches,
         metadata: ProducerMetadata,
         idempotence: IdempotenceManager | None,
         metrics: ProducerMetrics,
@@ -67,7 +67,7 @@ class ProduceResponseHandler:
         delivery_timeout_ms: int,
         log_context: LogContext,
     ) -> None:
-        self._accumulator = accumulator
+        self._queued = queued
         self._metadata = metadata
         self._idempotence = idempotence
         self._metrics = metrics
@@ -170,7 +170,7 @@ class ProduceResponseHandler:
         if self._idempotence is not None:
             for other in self._idempotence.on_success(batch, answer.base_offset, now_ms):
                 # Its own answer was lost with the connection, and with it the offset.
-                self._accumulator.take(other)
+                self._queued.take(other)
                 self._finish(other, -1, -1)
         if batch.state is BatchState.ABANDONED:
             self._end_abandoned(batch)
@@ -179,12 +179,12 @@ class ProduceResponseHandler:
 
     def _finish(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         batch.succeed(base_offset, log_append_time_ms)
-        self._accumulator.settled(batch)
-        self._accumulator.release(batch)
+        self._queued.settled(batch)
+        self._queued.release(batch)
 
     def _end_abandoned(self, batch: ProducerBatch) -> None:
         batch.transition_to(BatchState.FAILED)
-        self._accumulator.release(batch)
+        self._queued.release(batch)
 
     def _can_retry(self, batch: ProducerBatch, answer: _Answer, error: KafkaError, now_ms: int) -> bool:
         if now_ms - batch.created_ms >= self._delivery_timeout_ms or batch.attempts >= self._retries:
@@ -199,7 +199,7 @@ class ProduceResponseHandler:
         )
         batch.last_error = error
         self._metrics.retried(batch)
-        self._accumulator.reenqueue(batch, now_ms, now_ms + self._backoff.backoff_ms(batch.attempts))
+        self._queued.reenqueue(batch, now_ms, now_ms + self._backoff.backoff_ms(batch.attempts))
 
     def _split(self, batch: ProducerBatch, error: KafkaError) -> None:
         self._log.warning(
@@ -210,7 +210,7 @@ class ProduceResponseHandler:
             error,
         )
         try:
-            parts = self._accumulator.split(batch)
+            parts = self._queued.split(batch)
         except Exception as failure:
             # The records cannot be had back from their compressed form: the refusal is the last word on them.
             self._log.exception("The batch for %s cannot be split", batch.tp)
@@ -220,7 +220,7 @@ class ProduceResponseHandler:
             return
         if self._idempotence is not None:
             self._idempotence.on_split(batch, parts)
-        self._accumulator.enqueue_parts(parts)
+        self._queued.enqueue_parts(parts)
         self._metrics.split()
 
     def _describe(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
@@ -246,7 +246,7 @@ class ProduceResponseHandler:
         """Tell the senders that `batch`, which no request carries, has failed, and let go of its memory."""
         self._take_if_queued(batch)
         self._tell(batch, error, record_errors, still_carried=False)
-        self._accumulator.release(batch)
+        self._queued.release(batch)
 
     def give_up(self, batch: ProducerBatch, error: BaseException) -> None:
         """Tell the senders that `batch` has failed, wherever it is.
@@ -269,7 +269,7 @@ class ProduceResponseHandler:
     def expire(self, now_ms: int) -> int:
         """Give up the batches whose delivery.timeout.ms is over; returns in how many ms the next one expires."""
         while now_ms >= self._next_expiry_ms:
-            batch = self._accumulator.incomplete.oldest()
+            batch = self._queued.incomplete.oldest()
             if batch is None:
                 return self._delivery_timeout_ms
             # Not looked at again before that: whatever comes after the oldest expires later.
@@ -300,8 +300,8 @@ class ProduceResponseHandler:
     def _take_if_queued(self, batch: ProducerBatch) -> None:
         if batch.state is BatchState.QUEUED:
             if not batch.sealed:
-                batch.builder.body()  # nothing more may be appended
-            self._accumulator.take(batch)
+                batch.builder.freeze()  # nothing more may be appended
+            self._queued.take(batch)
 
     def _tell(
         self,
@@ -321,7 +321,7 @@ class ProduceResponseHandler:
         )
         self.failed_records += batch.builder.count
         self._metrics.failed(batch)
-        self._accumulator.settled(batch)
+        self._queued.settled(batch)
 
 
 def _doubt(batch: ProducerBatch) -> str:

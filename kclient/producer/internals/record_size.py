@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from kclient._accel.varint import zigzag_size
+from kclient._accel import zigzag_size
 from kclient.errors import RecordTooLargeError
 
 _BATCH_OVERHEAD = 61

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kclient.producer.bulk import BulkFuture
-from kclient.producer.internals.accumulator import Contents
 from kclient.producer.internals.arguments import check_partition
 from kclient.producer.internals.bulk_send import BulkSend
-from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.internals.partition_queue import Contents, TopicQueues
 from kclient.producer.internals.placement import Placement
 from kclient.producer.partitioner import partition_for_key
 

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from contextlib import ExitStack
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientResponse
 from kclient.common.cluster import Cluster
@@ -65,6 +65,7 @@ class Sender:
         self._client = client
         self._metadata = metadata
         self._accumulator = accumulator
+        self._queued = accumulator.queued
         self._drainer = drainer
         self._responses = responses
         self._idempotence = idempotence
@@ -111,7 +112,7 @@ class Sender:
     def _finished(self) -> bool:
         # First no more records, then the look at whether there are any.
         self._accumulator.close()
-        return not self._accumulator.incomplete
+        return not self._queued.incomplete
 
     def _guarded_run_once(self) -> None:
         try:
@@ -161,12 +162,12 @@ class Sender:
         assert self._idempotence is not None
         error = self._idempotence.fatal_error
         assert error is not None
-        for queue in self._accumulator.active_queues():
+        for queue in self._queued.active_queues():
             for batch in list(queue.batches):
                 self._responses.fail(batch, error)
 
     def _abort(self, error: BaseException) -> None:
-        left = self._accumulator.incomplete.snapshot()
+        left = self._queued.incomplete.snapshot()
         for batch in left:
             try:
                 self._responses.give_up(batch, error)
@@ -174,7 +175,7 @@ class Sender:
                 self._log.exception("A batch for %s could not be given up", batch.tp)
                 batch.queue.open = None
                 batch.builder.result.complete(-1, -1, error)
-                self._accumulator.settled(batch)
+                self._queued.settled(batch)
         if self._reporting:
             self._report_given_up(left)
 
@@ -237,7 +238,7 @@ class Sender:
             self._metadata.topic_id,
             acks=self._acks,
             timeout_ms=self._request_timeout_ms,
-            codec=self._accumulator.compressor.codec,
+            codec=self._queued.compressor.codec,
         )
         for topic in plan.topics:
             self._metadata.add_topic(topic, now_ms)

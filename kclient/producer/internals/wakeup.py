@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kclient._accel import hand_over
+from kclient._accel import yield_gil
 
 _NEVER_MS = -1
 _ALWAYS_MS = 2**63
@@ -50,7 +50,7 @@ class SenderWakeup:
         # It may be waiting for the interpreter lock, at work or because answers have ended its poll. Appends give way
         # to it as well, but where batches take few records each is the first of its batch, made under a lock that the
         # thread needs, too.
-        hand_over()
+        yield_gil()
 
     def wake(self) -> None:
         """End the poll, or make the next one short, whatever the reason."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient._accel.aborted import AbortedTransactions
+from kclient._accel.shared.aborted import AbortedTransactions
 
 
 class Counted(int):

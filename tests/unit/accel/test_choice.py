@@ -1,4 +1,4 @@
-"""Which body of the hot path runs, and what it does without anything plugged in."""
+"""Which body of the hot path runs, and what it does without hooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import kclient._accel as accel
-from kclient._accel.hooks import Hooks
+from kclient._accel.shared.hooks import Hooks
 
 
 def choose(wanted: str | None, before: str = "pass") -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ _WITHOUT_NATIVE = "sys.modules['kclient._accel.native'] = None"
 
 
 def test_the_reference_body_is_there_for_the_asking() -> None:
-    assert choose("python").stdout.split() == ["python", "kclient._accel.pure_future"]
+    assert choose("python").stdout.split() == ["python", "kclient._accel.reference.future"]
 
 
 def test_asking_for_a_body_that_is_missing_says_so() -> None:
@@ -51,8 +51,8 @@ def test_asking_for_a_body_that_does_not_exist_says_so() -> None:
 
 def test_the_native_body_is_there_for_the_asking() -> None:
     pytest.importorskip("kclient._accel.native", reason="the native body is not built")
-    assert choose("c").stdout.split() == ["c", "kclient._accel.batch"]
-    assert choose(None).stdout.split() == ["c", "kclient._accel.batch"]
+    assert choose("c").stdout.split() == ["c", "kclient._accel.native.batch"]
+    assert choose(None).stdout.split() == ["c", "kclient._accel.native.batch"]
 
 
 def test_where_the_native_body_is_missing_the_other_one_runs_if_none_is_asked_for(
@@ -65,21 +65,21 @@ def test_where_the_native_body_is_missing_the_other_one_runs_if_none_is_asked_fo
 
 def test_a_native_body_that_was_built_and_cannot_be_imported_is_warned_of_once() -> None:
     pytest.importorskip("kclient._accel.native", reason="the native body is not built")
-    run = choose(None, "sys.modules['kclient._accel.poller'] = None")
-    assert run.stdout.split() == ["python", "kclient._accel.pure_future"], run.stderr
+    run = choose(None, "sys.modules['kclient._accel.native.poller'] = None")
+    assert run.stdout.split() == ["python", "kclient._accel.reference.future"], run.stderr
     [warning] = [line for line in run.stderr.splitlines() if "Warning" in line]
     assert (
         "RuntimeWarning: kclient runs in Python alone, which is slower: its native body was built" in warning
     )
     assert "poller." in warning
-    assert "cannot be imported: import of kclient._accel.poller halted" in warning
+    assert "cannot be imported: import of kclient._accel.native.poller halted" in warning
     assert choose("python", _WITHOUT_NATIVE).stderr == ""
 
 
 def test_without_the_interpreter_lock_the_reference_body_runs() -> None:
     without_lock = "sys._is_gil_enabled = lambda: False"
     run = choose(None, without_lock)
-    assert run.stdout.split() == ["python", "kclient._accel.pure_future"], run.stderr
+    assert run.stdout.split() == ["python", "kclient._accel.reference.future"], run.stderr
     assert run.stderr == ""
     asked = choose("c", without_lock)
     assert asked.returncode != 0
@@ -89,10 +89,10 @@ def test_without_the_interpreter_lock_the_reference_body_runs() -> None:
 def test_with_the_interpreter_lock_the_native_body_runs() -> None:
     pytest.importorskip("kclient._accel.native", reason="the native body is not built")
     run = choose(None, "sys._is_gil_enabled = lambda: True")
-    assert run.stdout.split() == ["c", "kclient._accel.batch"], run.stderr
+    assert run.stdout.split() == ["c", "kclient._accel.native.batch"], run.stderr
 
 
-def test_with_nothing_plugged_in_it_raises_builtin_errors_and_knows_neither_codecs_nor_old_formats(
+def test_without_hooks_it_raises_builtin_errors_and_knows_neither_codecs_nor_old_formats(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in Hooks.__slots__:

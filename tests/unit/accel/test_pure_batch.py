@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient._accel import BatchBuilder, BatchResult, Future
-from kclient._accel.pure_batch import BatchBuilder as PureBuilder
+from kclient._accel.reference.batch import BatchBuilder as PureBuilder
 from kclient.compress import CompressionType, compress
 from kclient.errors import CorruptRecordError
 from kclient.record import RecordBatch
@@ -65,7 +65,7 @@ def test_the_short_cut_for_alike_records_writes_what_the_long_way_writes(
         short.append(timestamp, None, b"x" * size, None)
         long._cached_ts = -2
         long.append(timestamp, None, b"x" * size, ())
-    assert bytes(short.body()) == bytes(long.body())
+    assert bytes(short.freeze()) == bytes(long.freeze())
 
 
 def test_offsets_of_three_bytes_are_written_right() -> None:
@@ -118,7 +118,7 @@ def test_without_a_timestamp_the_record_has_that_of_now() -> None:
 def test_nothing_can_be_appended_once_the_body_was_taken() -> None:
     batch = builder()
     batch.append(1, None, b"v", None)
-    body = batch.body()
+    body = batch.freeze()
     assert batch.closed
     assert batch.append(1, None, b"v", None) is None
     assert len(body) == batch.size - 61
@@ -128,7 +128,7 @@ def test_a_compressed_body_takes_the_place_of_the_records() -> None:
     batch = builder()
     for _ in range(100):
         batch.append(1, b"key", b"value" * 10, None)
-    batch.close(-1, -1, -1, CompressionType.GZIP, compress(CompressionType.GZIP, batch.body()))
+    batch.close(-1, -1, -1, CompressionType.GZIP, compress(CompressionType.GZIP, batch.freeze()))
     assert batch.size < batch.uncompressed_size
     found = read(batch)
     assert found.compression_type is CompressionType.GZIP
@@ -222,7 +222,7 @@ def test_splitting_keeps_every_record_and_its_future(records: list[tuple[Any, ..
 def test_records_of_a_compressed_batch_can_be_listed_for_splitting() -> None:
     batch = builder()
     batch.append(7, b"k", b"v", [("h", None)])
-    batch.close(-1, -1, -1, CompressionType.ZSTD, compress(CompressionType.ZSTD, batch.body()))
+    batch.close(-1, -1, -1, CompressionType.ZSTD, compress(CompressionType.ZSTD, batch.freeze()))
     [(timestamp, key, value, headers, future)] = batch.records()
     assert (timestamp, key, value, headers) == (7, b"k", b"v", (("h", None),))
     assert isinstance(future, Future)
@@ -236,12 +236,12 @@ def test_a_batch_closed_compressed_lets_go_of_its_uncompressed_records() -> None
             pass
         before = batch.uncompressed_size
         assert tracemalloc.get_traced_memory()[0] > before - 1000
-        batch.close(-1, -1, -1, CompressionType.GZIP, compress(CompressionType.GZIP, batch.body()))
+        batch.close(-1, -1, -1, CompressionType.GZIP, compress(CompressionType.GZIP, batch.freeze()))
         assert tracemalloc.get_traced_memory()[0] < batch.size + 10_000 < before // 10
     finally:
         tracemalloc.stop()
     assert batch.uncompressed_size == before
-    assert len(batch.body()) == before - 61
+    assert len(batch.freeze()) == before - 61
     assert [value for _, _, value, _, _ in batch.records()] == [b"value" * 200] * 1000
 
 
@@ -249,10 +249,10 @@ def test_a_batch_closed_compressed_lets_go_of_its_uncompressed_records() -> None
 def test_records_that_cannot_be_decompressed_are_an_error_and_change_nothing(damage: str) -> None:
     batch = builder()
     future = batch.append(7, b"k", b"v" * 100, None)
-    compressed = compress(CompressionType.GZIP, batch.body())
+    compressed = compress(CompressionType.GZIP, batch.freeze())
     other = compress(CompressionType.GZIP, b"less")
     batch.close(-1, -1, -1, CompressionType.GZIP, compressed[:-10] if damage == "cut off" else other)
-    for use in (batch.body, lambda: list(batch.records()), lambda: batch.split(70, lambda: batch.result)):
+    for use in (batch.freeze, lambda: list(batch.records()), lambda: batch.split(70, lambda: batch.result)):
         with pytest.raises(CorruptRecordError):
             use()
     batch.result.complete(5)

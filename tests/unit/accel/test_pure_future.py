@@ -136,7 +136,7 @@ def test_another_thread_finds_a_future_done_and_has_its_result_only_after_the_ca
         leave.wait(10)
 
     whole.add_callback(own, deliver, True)
-    whole.hand_over([(0, result)])
+    whole.replace_with([(0, result)])
     completer = in_thread(lambda: result.complete(5))
     assert entered.wait(10)
     assert not own.done()
@@ -210,7 +210,7 @@ def test_on_delivery_gets_metadata_without_offset_and_the_error() -> None:
 def test_a_cut_up_batch_completes_its_futures_part_by_part() -> None:
     whole, first, second = (BatchResult("t", 0) for _ in range(3))
     futures = [future(whole, index) for index in range(5)]
-    whole.hand_over([(0, first), (3, second)])
+    whole.replace_with([(0, first), (3, second)])
     assert not any(f.done() for f in futures)
     second.complete(100)
     assert [f.done() for f in futures] == [False, False, False, True, True]
@@ -221,8 +221,8 @@ def test_a_cut_up_batch_completes_its_futures_part_by_part() -> None:
 def test_a_cut_up_batch_can_be_cut_up_again() -> None:
     whole, left, right, middle, end = (BatchResult("t", 0) for _ in range(5))
     last = future(whole, 4)
-    whole.hand_over([(0, left), (2, right)])
-    right.hand_over([(0, middle), (1, end)])
+    whole.replace_with([(0, left), (2, right)])
+    right.replace_with([(0, middle), (1, end)])
     end.complete(10)
     assert last.result()[2] == 11
 
@@ -235,7 +235,7 @@ def test_waiters_of_a_cut_up_batch_wait_for_its_parts() -> None:
         in_thread(lambda: found.append(whole.wait(10))),
     ]
     wait_until(lambda: whole._latch is not None)
-    whole.hand_over([(0, first), (1, second)])
+    whole.replace_with([(0, first), (1, second)])
     second.complete(9)
     wait_until(lambda: found == [9])
     assert not whole.wait(0)
@@ -250,7 +250,7 @@ def test_callbacks_follow_their_records_into_the_parts() -> None:
     seen: list[int] = []
     for index in range(4):
         whole.add_callback(future(whole, index), lambda metadata, _: seen.append(metadata[2]), True)
-    whole.hand_over([(0, first), (2, second)])
+    whole.replace_with([(0, first), (2, second)])
     late = future(whole, 3)
     late.add_done_callback(lambda done: seen.append(-done.result()[2]))
     second.complete(20)
@@ -262,14 +262,14 @@ def test_callbacks_follow_their_records_into_the_parts() -> None:
 def test_a_result_cannot_be_handed_over_twice_or_after_completion() -> None:
     whole, part = BatchResult("t", 0), BatchResult("t", 0)
     with pytest.raises(ValueError):
-        whole.hand_over([])
-    whole.hand_over([(0, part)])
+        whole.replace_with([])
+    whole.replace_with([(0, part)])
     with pytest.raises(ValueError):
-        whole.hand_over([(0, part)])
+        whole.replace_with([(0, part)])
     assert not whole.complete(3)
     part.complete(1)
     with pytest.raises(ValueError):
-        part.hand_over([(0, BatchResult("t", 0))])
+        part.replace_with([(0, BatchResult("t", 0))])
 
 
 def test_a_batch_that_completes_while_threads_wait_and_register_forgets_nobody() -> None:

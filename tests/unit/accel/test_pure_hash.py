@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient._accel import crc32c, murmur2
-from kclient._accel.pure_hash import hardware_crc32c, portable_crc32c
+from kclient._accel.reference.hashing import hardware_crc32c, portable_crc32c
 
 hardware, portable = hardware_crc32c(), portable_crc32c()
 

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 import attrs
 import pytest
 
-from kclient._accel import hooks, pure_shells
+from kclient._accel import hooks
+from kclient._accel.reference import fast_construction
 from kclient.compress import CompressionType, DecompressionLimitError
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import CorruptRecordError, InvalidRecordError, RecordDeserializationError
@@ -319,7 +320,7 @@ def test_record_types_of_other_shapes_work_with_their_constructor() -> None:
             self.fields = fields
 
     data = batch(5, [b"v"])
-    assert pure_shells.shell_of(Plain) is None
+    assert fast_construction.shell_of(Plain) is None
     [record] = RecordReader(data, 0, len(data), "t", 0, 5, True, Plain).read(1)
     assert record.fields == ("t", 0, 5, 1000, 0, b"k", b"v", (), None, 1, 1)
 
@@ -340,9 +341,9 @@ def test_frozen_and_generic_record_types_are_filled_without_their_constructor() 
         serialized_value_size: int
 
     for kind in (Frozen, ConsumerRecord):
-        shell = pure_shells.shell_of(kind)
+        shell = fast_construction.shell_of(kind)
         assert shell is not None
-        assert shell is pure_shells.shell_of(kind)
+        assert shell is fast_construction.shell_of(kind)
     data = batch(5, [b"v"])
     [record] = RecordReader(data, 0, len(data), "t", 0, 5, True, Frozen).read(1)
     assert record == Frozen("t", 0, 5, 1000, 0, b"k", b"v", (), None, 1, 1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kclient._accel import pure_records
-from kclient._accel.pure_batch import encode_record
-from kclient._accel.pure_runs import FEWEST, Run, find_run
-from kclient._accel.varint import zigzag
+from kclient._accel.reference.batch import encode_record
+from kclient._accel.shared import records as raw_records
+from kclient._accel.shared.runs import FEWEST, Run, find_run
+from kclient._accel.shared.varint import zigzag
 
 Written = tuple[int, int, bytes | None, bytes | None]
 """Timestamp delta, offset delta, key and value."""
@@ -24,40 +24,40 @@ def alike(count: int, start: int = 0, delta: int = 0) -> list[Written]:
     return [(delta, start + i, b"k%04d" % i, b"value %05d" % i) for i in range(count)]
 
 
-def one_by_one(data: bytes, count: int, monkeypatch: pytest.MonkeyPatch) -> list[pure_records.RawRecord]:
+def one_by_one(data: bytes, count: int, monkeypatch: pytest.MonkeyPatch) -> list[raw_records.RawRecord]:
     with monkeypatch.context() as patch:
-        patch.setattr(pure_records, "find_run", lambda *_: None)
-        return list(pure_records.decode_records(data, count))
+        patch.setattr(raw_records, "find_run", lambda *_: None)
+        return list(raw_records.decode_records(data, count))
 
 
 def shapes(data: bytes, count: int) -> list[int]:
     """How many records each portion has, negative for those that are no run."""
     return [
         portion.count if isinstance(portion, Run) else -len(list(portion))
-        for portion in pure_records.decode_portions(data, count)
+        for portion in raw_records.decode_portions(data, count)
     ]
 
 
 def test_records_of_one_size_are_one_run_and_the_same_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = section(alike(50))
     assert shapes(data, 50) == [50]
-    assert list(pure_records.decode_records(data, 50)) == one_by_one(data, 50, monkeypatch)
+    assert list(raw_records.decode_records(data, 50)) == one_by_one(data, 50, monkeypatch)
 
 
 def test_a_run_ends_where_offset_deltas_take_another_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 20_000
     data = section([(0, i, None, b"v") for i in range(count)])
     assert shapes(data, count) == [64, 8192 - 64, 8192, count - 2 * 8192]
-    assert list(pure_records.decode_records(data, count)) == one_by_one(data, count, monkeypatch)
+    assert list(raw_records.decode_records(data, count)) == one_by_one(data, count, monkeypatch)
 
 
 def test_offset_deltas_of_four_bytes_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = section(alike(20, start=2**20))
     assert shapes(data, 20) == [-20]
-    assert [record[2] for record in pure_records.decode_records(data, 20)] == [2**20 + i for i in range(20)]
+    assert [record[2] for record in raw_records.decode_records(data, 20)] == [2**20 + i for i in range(20)]
     data = section(alike(20, start=2**20 - 20))
     assert shapes(data, 20) == [20]
-    assert list(pure_records.decode_records(data, 20)) == one_by_one(data, 20, monkeypatch)
+    assert list(raw_records.decode_records(data, 20)) == one_by_one(data, 20, monkeypatch)
 
 
 @pytest.mark.parametrize("first", [8185, 16375])
@@ -73,7 +73,7 @@ def test_offset_deltas_whose_bytes_begin_again_are_not_taken_for_more(
         frame = b"\0\0" + varint + b"\1\2v\0"
         frames.append(zigzag(len(frame)) + frame)
     data = b"".join(frames)
-    found = list(pure_records.decode_records(data, 20))
+    found = list(raw_records.decode_records(data, 20))
     assert found == one_by_one(data, 20, monkeypatch)
     assert [record[2] for record in found[6:8]] == [first + 6, first + 7 - 8192]
 
@@ -95,16 +95,16 @@ def test_timestamps_of_every_width_are_read(deltas: list[int]) -> None:
     records = [(delta, i, None, b"v" * 20) for i, delta in enumerate(deltas)]
     data = section(records)
     assert shapes(data, 30) == [30]
-    assert [record[1] for record in pure_records.decode_records(data, 30)] == deltas
+    assert [record[1] for record in raw_records.decode_records(data, 30)] == deltas
 
 
 def test_a_timestamp_of_another_width_is_no_part_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     # Where the timestamp is longer the value is shorter, so that sizes agree.
     records = [(100 if i % 3 else 1, i, None, b"v" * (19 if i % 3 else 20)) for i in range(30)]
     data = section(records)
-    assert len({record[0] for record in pure_records.decode_records(data, 30)}) == 1
+    assert len({record[0] for record in raw_records.decode_records(data, 30)}) == 1
     assert shapes(data, 30) == [-30]
-    assert list(pure_records.decode_records(data, 30)) == one_by_one(data, 30, monkeypatch)
+    assert list(raw_records.decode_records(data, 30)) == one_by_one(data, 30, monkeypatch)
     # What one record has as the last byte of a timestamp goes on in another.
     changed = bytearray(section([(delta % 2, i, None, b"v" * 20) for i, delta in enumerate(range(30))]))
     changed[2 + 10 * (len(changed) // 30)] = 0x81
@@ -116,7 +116,7 @@ def test_a_timestamp_of_another_width_is_no_part_of_a_run(monkeypatch: pytest.Mo
 def test_contents_of_every_size_are_read(key: bytes | None, value: bytes | None) -> None:
     data = section([(0, i, key, value) for i in range(FEWEST)])
     assert shapes(data, FEWEST) == [FEWEST]
-    found = list(pure_records.decode_records(data, FEWEST))
+    found = list(raw_records.decode_records(data, FEWEST))
     assert [record[3:] for record in found] == [(key, value, ())] * FEWEST
 
 
@@ -126,14 +126,14 @@ def test_records_that_differ_are_read_one_by_one_between_runs(monkeypatch: pytes
     found = shapes(data, 80)
     assert found[0] == 20
     assert sum(map(abs, found)) == 80
-    assert list(pure_records.decode_records(data, 80)) == one_by_one(data, 80, monkeypatch)
+    assert list(raw_records.decode_records(data, 80)) == one_by_one(data, 80, monkeypatch)
 
 
 def test_a_gap_in_the_offsets_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [*alike(16), *alike(16, start=20)]
     data = section(records)
     assert shapes(data, 32) == [16, 16]
-    assert list(pure_records.decode_records(data, 32)) == one_by_one(data, 32, monkeypatch)
+    assert list(raw_records.decode_records(data, 32)) == one_by_one(data, 32, monkeypatch)
 
 
 def test_few_records_and_records_with_headers_are_no_run() -> None:
@@ -144,7 +144,7 @@ def test_few_records_and_records_with_headers_are_no_run() -> None:
 
 def test_the_last_record_is_no_part_of_a_run_if_something_follows_it() -> None:
     data = section(alike(20)) + b"\0"
-    portions = pure_records.decode_portions(data, 20)
+    portions = raw_records.decode_portions(data, 20)
     first = next(portions)
     assert isinstance(first, Run)
     assert first.count == 19
@@ -156,7 +156,7 @@ def test_the_last_record_is_no_part_of_a_run_if_something_follows_it() -> None:
 
 def test_an_error_behind_the_data_is_raised_in_place_of_the_last_record() -> None:
     def read(count: int) -> Iterator[int]:
-        for record in pure_records.decode_records(section(alike(20)), count, OSError("broken off")):
+        for record in raw_records.decode_records(section(alike(20)), count, OSError("broken off")):
             offsets.append(record[2])
             yield record[2]
 

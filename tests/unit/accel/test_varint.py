@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient._accel.varint import read_varint, read_varlong, zigzag, zigzag_size
+from kclient._accel.shared.varint import read_varint, read_varlong, zigzag, zigzag_size
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

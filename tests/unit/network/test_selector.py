@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from faults import closed_port, reset
-from kclient._accel import readiness
+from kclient._accel.shared import readiness
 from kclient.errors import DisconnectError, ForkedClientError, IllegalStateError, InvalidReceiveError
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import PlaintextChannelBuilder

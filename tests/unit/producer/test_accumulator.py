@@ -185,7 +185,7 @@ def test_a_compressed_batch_holds_more_once_the_ratio_is_known() -> None:
         m.send(b"x" * 450)
         m.run()
         m.settle()
-    assert m.accumulator.compressor.uncompressed_limit("t", 1000, 100_000) > 1200
+    assert m.accumulator.queued.compressor.uncompressed_limit("t", 1000, 100_000) > 1200
 
 
 def test_nothing_is_accepted_after_close() -> None:
@@ -229,20 +229,20 @@ def test_flush_waits_for_what_was_added_before_and_not_for_later_records() -> No
 
     def flush() -> None:
         m.accumulator.begin_flush()
-        m.accumulator.incomplete.await_all_until_now(None)
+        m.accumulator.queued.incomplete.await_all_until_now(None)
         m.accumulator.end_flush()
         done.set()
 
     thread = threading.Thread(target=flush)
     thread.start()
-    wait_until(lambda: m.accumulator.must_send_all)
+    wait_until(lambda: m.accumulator.queued.must_send_all)
     m.run()
     m.send(b"b")
     assert not done.is_set()
     m.answer()
     thread.join(10)
     assert done.is_set()
-    assert len(m.accumulator.incomplete) == 1
+    assert len(m.accumulator.queued.incomplete) == 1
 
 
 def test_records_of_many_threads_all_arrive_once_and_in_each_threads_order() -> None:
@@ -250,7 +250,7 @@ def test_records_of_many_threads_all_arrive_once_and_in_each_threads_order() -> 
     stop = threading.Event()
 
     def io() -> None:
-        while not stop.is_set() or m.accumulator.incomplete:
+        while not stop.is_set() or m.accumulator.queued.incomplete:
             m.run()
             if m.waiting:
                 m.answer()

@@ -114,7 +114,7 @@ def test_a_record_that_no_request_can_hold_is_refused_before_the_others_are_sent
     m = model(max_request_size=2000)
     with pytest.raises(RecordTooLargeError, match=r"max.request.size"):
         send(m, [b"a", b"x" * 1990])
-    assert not m.accumulator.incomplete
+    assert not m.accumulator.queued.incomplete
 
 
 def test_a_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:

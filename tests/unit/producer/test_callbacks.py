@@ -112,7 +112,7 @@ def test_what_interrupts_the_producer_in_a_step_is_refused_instead_of_waiting_fo
     with server.producer(linger_ms=60_000) as producer:
         producer.partitions_for("t")
         accumulator = producer._core.accumulator
-        for lock in (accumulator._lock, accumulator.pool.lock, accumulator.incomplete.lock):
+        for lock in (accumulator._lock, accumulator.pool.lock, accumulator.queued.incomplete.lock):
             with lock:  # as where a signal's handler or a __del__ interrupts what holds it
                 for use in (lambda: producer.send("t", b"v"), producer.flush):
                     with pytest.raises(IllegalStateError, match="__del__"):

@@ -289,7 +289,7 @@ def test_a_batch_that_cannot_be_compressed_fails_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     m = ready_producer({"t": 2}, compression_type="gzip")
-    whole = type(m.accumulator.compressor).compress
+    whole = type(m.accumulator.queued.compressor).compress
     broken = iter([RuntimeError("no codec")])
 
     def compress(self: object, topic: str, body: memoryview) -> bytes | None:
@@ -297,7 +297,7 @@ def test_a_batch_that_cannot_be_compressed_fails_and_the_others_go_on(
             raise fault
         return whole(self, topic, body)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(type(m.accumulator.compressor), "compress", compress)
+    monkeypatch.setattr(type(m.accumulator.queued.compressor), "compress", compress)
     first, second = m.send(b"a", partition=0), m.send(b"b", partition=1)
     m.run()
     m.settle()
@@ -331,7 +331,7 @@ def test_a_topic_that_was_used_lately_stays_in_the_metadata_request() -> None:
 def test_batches_end_in_the_state_that_tells_what_became_of_them() -> None:
     m = ready_producer()
     m.send(b"a")
-    (batch,) = m.accumulator.incomplete.snapshot()
+    (batch,) = m.accumulator.queued.incomplete.snapshot()
     assert batch.state is BatchState.QUEUED
     m.run()
     assert batch.state is BatchState.IN_FLIGHT
@@ -356,7 +356,7 @@ def test_the_topics_of_an_answer_are_found_without_comparing_each_with_all() -> 
     m = ready_producer(dict.fromkeys(ids, 1))
     for topic in ids:
         m.send(b"v", topic)
-    batches = [batch for queue in m.accumulator.active_queues() for batch in queue.batches]
+    batches = [batch for queue in m.accumulator.queued.active_queues() for batch in queue.batches]
     plan = ProduceRequestPlan(batches, ids.get, acks=-1, timeout_ms=1000, codec=CompressionType.NONE)
     compared = 0
     assert [plan.find("", Id(ids[batch.tp.topic].bytes), 0) for batch in batches] == batches

@@ -44,7 +44,7 @@ def test_records_that_cannot_be_decompressed_for_a_split_fail_with_the_refusal_a
         assert isinstance(error, RecordTooLargeError)
         assert error.__cause__ is damage
     assert m.accumulator.pool.available == m.accumulator.pool.total
-    assert not len(m.accumulator.incomplete)
+    assert not len(m.accumulator.queued.incomplete)
     assert "cannot be split" in caplog.text
     # The partition goes on.
     after = m.send(b"after")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kclient._accel import pure
+from kclient._accel import reference
 from kclient.errors import KafkaError, KafkaTimeoutError
 from kclient.producer.bulk import BulkFuture, Part, RecordRange
 from kclient.record import BatchBuilder, BatchResult
@@ -38,13 +38,13 @@ def record(builder: Any = BatchBuilder) -> Made:
 
 
 def pure_record() -> Made:
-    return record(pure.BatchBuilder)
+    return record(reference.BatchBuilder)
 
 
 def many() -> Made:
     whole, first, second = (BatchResult("t", 1) for _ in range(3))
     future = BulkFuture([Part(whole, 0, range(4))])
-    whole.hand_over([(0, first), (2, second)])
+    whole.replace_with([(0, first), (2, second)])
 
     def finish(error: BaseException | None = None) -> None:
         for offset, result in ((7, first), (9, second)):

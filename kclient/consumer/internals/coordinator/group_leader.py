@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from kclient._accel.callbacks import belongs_to_caller
+from kclient._accel import belongs_to_caller
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription

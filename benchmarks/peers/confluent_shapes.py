@@ -1,0 +1,216 @@
+"""confluent-kafka as people write the same, with a queue that holds all of it and callbacks served now and then."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+
+from benchmarks.case import IN_FLIGHT, LINGER_MS, POLL_MS, Job, Measured
+from benchmarks.shapes import KEYS, PARTITIONS, SENDING
+from benchmarks.watch import Reading, Stopwatch
+
+_HEADERS = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736"), ("source", b"benchmark")]
+_NOW_MS = 1_760_000_000_000
+_QUEUE_RECORDS = 1_000_000
+_REPORTS_EVERY = 1000
+_TUNED = {"queued.min.messages": _QUEUE_RECORDS, "fetch.queue.backoff.ms": 10}
+
+
+def shape(job: Job) -> Measured:
+    """Send or read everything in the way that the operation names."""
+    return _send(job) if job.operation in SENDING else _read(job)
+
+
+def _send(job: Job) -> Measured:
+    values = job.case.values()
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": job.bootstrap_servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "max.in.flight.requests.per.connection": IN_FLIGHT,
+            "batch.size": job.case.batch_bytes,
+            "linger.ms": LINGER_MS,
+            "queue.buffering.max.messages": _QUEUE_RECORDS,
+        }
+    )
+    producer.list_topics(job.topic)
+
+    def produce(*arguments: Any, **named: Any) -> None:
+        while True:
+            try:
+                producer.produce(*arguments, **named)
+                return
+            except BufferError:
+                producer.poll(0.01)
+
+    failures: list[Any] = []
+    delivered = 0
+
+    def on_delivery(error: Any, _message: Any) -> None:
+        nonlocal delivered
+        if error is None:
+            delivered += 1
+        else:
+            failures.append(error)
+
+    with Stopwatch() as watch:
+        _SENDERS[job.operation](producer, produce, on_delivery, job.topic, values, job.records)
+        left = producer.flush(60)
+    if failures or left:
+        raise RuntimeError(f"confluent-kafka did not deliver everything: {failures[:1]}, {left} left")
+    return Measured(job.records, watch.seconds, watch.cpu_seconds)
+
+
+def _plain(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    for i in range(records):
+        produce(topic, values[i % 1000])
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _key(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    keys = [b"key-%d" % i for i in range(KEYS)]
+    for i in range(records):
+        produce(topic, values[i % 1000], key=keys[i % KEYS])
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _threads(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+    threads = [
+        threading.Thread(
+            target=_plain, args=(producer, produce, told, topic, values, records // 4 + (i < records % 4))
+        )
+        for i in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _str_key(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    keys = [f"key-{i}" for i in range(KEYS)]
+    for i in range(records):
+        produce(topic, values[i % 1000], key=keys[i % KEYS])
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _headers(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    keys = [b"key-%d" % i for i in range(KEYS)]
+    for i in range(records):
+        produce(topic, values[i % 1000], key=keys[i % KEYS], headers=_HEADERS)
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _partition(
+    producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int
+) -> None:
+    for i in range(records):
+        produce(topic, values[i % 1000], partition=i % PARTITIONS)
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _timestamp(
+    producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int
+) -> None:
+    for i in range(records):
+        produce(topic, values[i % 1000], timestamp=_NOW_MS + i // 1000)
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _callback(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+    keys = [b"key-%d" % i for i in range(KEYS)]
+    for i in range(records):
+        produce(topic, values[i % 1000], key=keys[i % KEYS], on_delivery=told)
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _json(producer: Any, produce: Any, _told: Any, topic: str, _values: list[bytes], records: int) -> None:
+    for i in range(records):
+        order = {"id": i, "name": "a customer", "amount": i * 1.5, "tags": ["x", "y"]}
+        produce(topic, json.dumps(order).encode())
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+def _results(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+    # It has no futures: who wants to know of each record gives a callback.
+    for i in range(records):
+        produce(topic, values[i % 1000], on_delivery=told)
+        if i % _REPORTS_EVERY == 0:
+            producer.poll(0)
+
+
+_SENDERS: dict[str, Callable[[Any, Any, Any, str, list[bytes], int], None]] = {
+    "send": _plain,
+    "send_key": _key,
+    "send_threads": _threads,
+    "send_str_key": _str_key,
+    "send_headers": _headers,
+    "send_partition": _partition,
+    "send_timestamp": _timestamp,
+    "send_callback": _callback,
+    "send_json": _json,
+    "send_results": _results,
+}
+
+
+def _read(job: Job) -> Measured:
+    reading = Reading.of(job)
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": job.bootstrap_servers,
+            "group.id": f"{job.topic}-{job.operation}-confluent",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": job.operation == "poll_commit",
+            "check.crcs": True,
+            **_TUNED,
+        }
+    )
+    consumer.subscribe([job.topic])
+    if job.operation == "iterate_singly":
+        _one_by_one(consumer, reading)
+    else:
+        _many(consumer, reading, job)
+    consumer.close()
+    return reading.measured(job)
+
+
+def _one_by_one(consumer: Any, reading: Reading) -> None:
+    count = size = 0
+    while True:
+        message = consumer.poll(POLL_MS / 1000)
+        if message is None:
+            continue
+        value = message.value()
+        size += len(value)
+        count += 1
+        if count == 500:
+            reading.take(count, size, value)
+            if reading.done:
+                return
+            count = size = 0
+
+
+def _many(consumer: Any, reading: Reading, job: Job) -> None:
+    all_of_it = job.operation.startswith("poll")
+    value = None
+    while not reading.done:
+        messages = consumer.consume(job.poll_records, POLL_MS / 1000)
+        size = 0
+        for message in messages:
+            value = message.value()
+            if not all_of_it or (message.key() is None and not message.headers() and message.timestamp()):
+                size += len(value)
+        reading.take(len(messages), size, value)
