@@ -1,4 +1,4 @@
-"""What is measured, and what a measurement gives."""
+"""The cases that are measured, and the results of a measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DISTINCT = 1000
 
 
 class UnavailableError(Exception):
-    """What was asked for is not there: a package that is not installed, a part that this build does not have."""
+    """Something asked for is not there: a package is not installed, or this build lacks a part."""
 
 
 @attrs.frozen
@@ -42,7 +42,10 @@ class Case:
 
 @attrs.frozen
 class Job:
-    """What a child process does: `operation` with `records` records of `case`, after `warm_up` that do not count."""
+    """Task of a child process: `operation` with `records` records of `case`.
+
+    Before them come `warm_up` records that do not count.
+    """
 
     operation: str
     bootstrap_servers: str
@@ -55,7 +58,7 @@ class Job:
 
 @attrs.frozen
 class Measured:
-    """What one run of one client gave. The latencies are None where none are measured."""
+    """The result of one run of one client. The latencies are None where none are measured."""
 
     records: int
     seconds: float

@@ -1,4 +1,4 @@
-"""Who is compared, with what each can do."""
+"""The clients that are compared, with the operations of each."""
 
 from __future__ import annotations
 

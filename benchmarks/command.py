@@ -1,4 +1,4 @@
-"""What the commands have in common: an argument type, and a run on a real Apache Kafka that may be interrupted."""
+"""Parts of all commands: an argument type, and a run on a real Apache Kafka that may be interrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.broker import real_kafka
 
 
 class Comparison(Protocol):
-    """What a command runs: it tells how it goes on, and collects what failed."""
+    """The comparison that a command runs: it tells of its progress, and collects what failed."""
 
     tell: Callable[[str], None]
     failed: list[str]

@@ -159,7 +159,7 @@ class Comparison:
 
     @property
     def _warm_up(self) -> float:
-        """What the slowest to warm up reads before it counts, for each record that counts."""
+        """The longest warm-up of a client: records read before those that count, for each that counts."""
         return max((CLIENTS[name].warm_up for name in self.clients), default=0.0)
 
     def _create(self, admin: KafkaAdminClient, case: Case) -> str:

@@ -1,4 +1,4 @@
-"""What a comparison leaves behind: tables for the terminal and for a page, and everything measured as JSON."""
+"""The output of a comparison: tables for the terminal and for a page, and everything measured as JSON."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _machine() -> dict[str, object]:
 
 
 def _processor() -> str:
-    """What the system calls its processor."""
+    """Return the system's name for its processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Which cases are measured, in which order."""
+"""The cases that are measured, in their order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def plan(
 
 
 def records_for(operation: str, case: Case, wanted: int | None, part: float) -> int:
-    """How many records a run takes: `wanted`, or what keeps it at some seconds; of that `part`."""
+    """Return the number of records of a run: `part` of `wanted`, or else of as many as take some seconds."""
     if operation == "round_trip":
         return max(int(min(wanted or _ROUND_TRIPS, _ROUND_TRIPS) * part), 1)
     if operation == "busy":

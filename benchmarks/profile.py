@@ -152,7 +152,7 @@ class ThreadClocks:
 
 @attrs.frozen
 class Share:
-    """What one thread took for `records` records in `requests` requests."""
+    """The CPU time of one thread for `records` records in `requests` requests."""
 
     operation: str
     thread: str

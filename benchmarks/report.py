@@ -1,4 +1,4 @@
-"""What came of the comparison with the peers: figures and targets."""
+"""The results of the comparison with the peers: figures and targets."""
 
 from __future__ import annotations
 

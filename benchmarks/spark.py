@@ -28,7 +28,7 @@ OPERATIONS = ("batch_read", "batch_write", "stream", "memory")
 
 
 def missing() -> str | None:
-    """Why this cannot run here, in one line; None if it can."""
+    """Return the reason why this cannot run here, in one line; None if it can."""
     absent = [name for name in ("pyspark", "pyarrow", "psutil") if importlib.util.find_spec(name) is None]
     if absent:
         return f"{' and '.join(absent)} not installed (pip install 'pyspark=={CONNECTOR}.*' pyarrow psutil .)"

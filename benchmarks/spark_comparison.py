@@ -21,7 +21,7 @@ from kclient.common.topic_partition import TopicPartition
 FORMATS = ("kclient", "kafka")
 SIZE = 100
 RANGES = (4, 1)
-"""What memory is measured on: a fourth of the records, and all of them."""
+"""Divisors of the records on which memory is measured: a fourth of them, and all."""
 
 _JOB = Path(__file__).with_name("spark_job.py")
 _POM = Path(__file__).resolve().parent.parent / "tests" / "spark" / "connector" / "pom.xml"

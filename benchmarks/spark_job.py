@@ -159,7 +159,7 @@ def _worker_bytes(process: psutil.Process) -> int:
 
 
 def _peak_bytes(process: psutil.Process) -> int:
-    """What the system remembers, where it does; what is in use now elsewhere."""
+    """Return the most memory that the process has had; where the system does not tell it, its memory now."""
     try:
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     except OSError:

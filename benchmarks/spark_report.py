@@ -1,4 +1,4 @@
-"""What came of the comparison with Spark's own connector: figures and targets."""
+"""The results of the comparison with Spark's own connector: figures and targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS: Mapping[str, float] = {"batch_read": 1.5, "batch_write": 1.0, "stream": 
 
 FETCH_BYTES = 4 * 1024 * 1024
 FETCHES = 8
-"""What a range four times as long may add to a worker's memory: the fetches that are under way, and Arrow's copies."""
+"""The fetches (under way, or Arrow's copies) that a range four times as long may add to a worker's memory."""
 
 _WIDTH = 110
 _FIGURES = ("operation", "format", "1000/s", "lowest - highest", "CPU us", "worker MB")
@@ -86,7 +86,7 @@ def show(comparison: SparkComparison) -> None:
 
 
 def is_busy(comparison: SparkComparison) -> bool:
-    """Whether other work took so much of the machine that it decides more than what is compared."""
+    """Return True if other work took so much of the machine that it decides more than what is compared."""
     return comparison.load_before > (os.cpu_count() or 1) / 2
 
 

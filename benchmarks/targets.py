@@ -1,4 +1,4 @@
-"""What kclient is held to, as ratios against its peers, and whether a result meets it."""
+"""The targets of kclient, as ratios against its peers, and the check of a result against them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Target:
 
     @property
     def at_least(self) -> bool:
-        """Whether more is better."""
+        """True if more is better."""
         return self.figure == "records/s"
 
     @property
@@ -66,13 +66,13 @@ class Verdict:
 
     @property
     def noise(self) -> tuple[float, float]:
-        """What it would be for the luckiest and unluckiest pair of runs, the lower one first."""
+        """The values of `reached` for the luckiest and unluckiest pair of runs, the lower one first."""
         theirs = self.theirs or (1.0,)
         return min(self.ours) / max(theirs), max(self.ours) / min(theirs)
 
     @property
     def met(self) -> bool:
-        """Whether that is enough."""
+        """True if `reached` meets the target."""
         compare = operator.ge if self.target.at_least else operator.le
         return bool(compare(self.reached, self.target.limit))
 
@@ -123,7 +123,10 @@ def verdicts(lines: Sequence[Line]) -> Iterator[Verdict]:
 
 
 def peer_line(lines: Sequence[Line], line: Line, peer: str) -> Line | None:
-    """What `peer` did on the case of `line`. Those that read objects only are there when columns are read."""
+    """Return the line of `peer` for the case of `line`, None if there is none.
+
+    When columns are read, a peer that can only read objects stands with its line for objects.
+    """
     for operation in (line.operation, "consume") if line.operation in COLUMNAR else (line.operation,):
         for other in lines:
             if (other.case, other.operation, other.client) == (line.case, operation, peer):

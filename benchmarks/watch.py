@@ -79,7 +79,7 @@ class Reading:
 
     @property
     def done(self) -> bool:
-        """Whether everything has been read."""
+        """True if everything has been read."""
         return self._seen >= self.records
 
     def measured(self, job: Job) -> Measured:
@@ -122,7 +122,7 @@ def round_trips(job: Job, send_and_wait: Callable[[bytes], object]) -> Measured:
 
 
 def with_latencies(records: int, watch: Stopwatch, latencies_s: Sequence[float]) -> Measured:
-    """What `watch` saw, with the percentiles of `latencies_s`."""
+    """Return the measurement of `watch`, with the percentiles of `latencies_s`."""
     ordered = sorted(latencies_s)
     p50_ms, p99_ms = (ordered[max(math.ceil(len(ordered) * part) - 1, 0)] * 1000 for part in (0.5, 0.99))
     return Measured(records, watch.seconds, watch.cpu_seconds, p50_ms=p50_ms, p99_ms=p99_ms)

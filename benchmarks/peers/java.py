@@ -34,7 +34,7 @@ _MIB = 1 << 20
 
 @attrs.frozen
 class _Moment:
-    """How far a tool has come, and what it has cost until then."""
+    """The progress of a tool at one moment, and its cost until then."""
 
     records: int
     at_s: float

@@ -190,7 +190,10 @@ class KafkaAdminClient:
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What `group_id` has committed: for all its partitions, or for `partitions` (None where nothing is)."""
+        """Return the offsets that `group_id` has committed, for all its partitions or for `partitions`.
+
+        A partition of `partitions` without a committed offset has None.
+        """
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)
         context = self._begin(timeout_ms)

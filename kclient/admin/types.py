@@ -1,4 +1,4 @@
-"""What the admin client takes and gives: plain immutable values."""
+"""Arguments and results of the admin client: plain immutable values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ClusterDescription:
 
 
 class OffsetSpec(IntEnum):
-    """Which offset `list_offsets` looks up; a plain int >= 0 means the first offset at or after that time (ms)."""
+    """Offset that `list_offsets` looks up; a plain int >= 0 means the first at or after that time (ms)."""
 
     LATEST = -1
     EARLIEST = -2
@@ -114,7 +114,7 @@ class OffsetSpec(IntEnum):
 
 @attrs.frozen
 class ListedOffset:
-    """What `list_offsets` found; offset and timestamp are -1 where no record is that late."""
+    """The offset that `list_offsets` found; offset and timestamp are -1 where no record is that late."""
 
     offset: int
     timestamp_ms: int = -1

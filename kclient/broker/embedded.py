@@ -64,7 +64,7 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients put into `bootstrap.servers`. Raises IllegalStateError while the broker does not run."""
+        """Value of clients' `bootstrap.servers`. Raises IllegalStateError while the broker does not run."""
         self._fork_guard.check()
         broker = self._broker
         if broker is None:

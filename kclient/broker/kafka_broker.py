@@ -72,7 +72,7 @@ class KafkaBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients put into `bootstrap.servers`."""
+        """Value of clients' `bootstrap.servers`."""
         return ",".join(map(str, self._advertised))
 
     @property
@@ -82,7 +82,10 @@ class KafkaBroker:
 
     @property
     def failure(self) -> KafkaStorageError | None:
-        """Why the broker stopped by itself: no log directory could be used any more. None if it did not."""
+        """The error after which the broker stopped by itself: no log directory could be used any more.
+
+        None if it did not.
+        """
         return self._failure
 
     def start(self) -> None:
@@ -256,7 +259,7 @@ def _group_settings(config: BrokerConfig) -> GroupSettings:
 
 
 def _advertised(config: BrokerConfig, bound: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
-    """Where clients are sent: as configured, else where we listen, under a name they can reach."""
+    """Return the addresses for clients: as configured, else the listeners', under a name they can reach."""
     configured = config.advertised_endpoints()
     if configured:
         return tuple(

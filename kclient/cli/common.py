@@ -39,17 +39,17 @@ def closing(client: C) -> Iterator[C]:
 
 
 def error_console() -> Console:
-    """Where messages and progress go: standard error, so that standard output stays data."""
+    """Return the console for messages and progress: standard error, so that standard output stays data."""
     return Console(stderr=True, soft_wrap=True)
 
 
 def complain(what: str, message: object) -> None:
-    """`what` in red on standard error, then `message` as it is: what is in its brackets is no markup."""
+    """Print `what` in red on standard error, then `message` as it is: text in its brackets is no markup."""
     error_console().print(f"[bold red]{what}:[/] {escape(str(message))}", highlight=False)
 
 
 def output_console() -> Console:
-    """Where tables go."""
+    """Return the console for tables: standard output."""
     return Console(soft_wrap=True)
 
 

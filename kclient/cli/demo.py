@@ -70,7 +70,10 @@ def _servers(given: str | None, console: Console) -> Iterator[str]:
 
 @attrs.define
 class Produced:
-    """What sending took and gave. Latencies are from `send()` to the broker's acknowledgement."""
+    """Time, latencies and failures of sending.
+
+    Latencies are from `send()` to the broker's acknowledgement.
+    """
 
     seconds: float
     latencies_ms: list[float]

@@ -1,4 +1,4 @@
-"""What the parts of `kclient perf` share."""
+"""Functions that the parts of `kclient perf` share."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _take_columns(consumer: KafkaConsumer[bytes, bytes]) -> tuple[int, int]:
 
 @attrs.frozen
 class _Mark:
-    """How far it had come at a moment."""
+    """The progress at one moment."""
 
     at_s: float
     records: int
@@ -182,7 +182,7 @@ class Reading(ConsumerRebalanceListener):
         self._begun = self._window = self._mark(self.last_s)
 
     def count(self, records: int, size: int) -> float:
-        """What a poll gave; the time it is now."""
+        """Count the records of one poll; return the time now, in seconds of `time.perf_counter`."""
         now_s = time.perf_counter()
         if records:
             self.records += records

@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 @attrs.frozen
 class _Message:
-    """What is sent each time, and has to come back."""
+    """The message that is sent each time, and has to come back."""
 
     key: bytes | None
     value: bytes

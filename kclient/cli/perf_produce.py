@@ -162,7 +162,7 @@ def _send_all(
 
 @attrs.frozen
 class Stretch:
-    """What was delivered in a stretch of time."""
+    """The records delivered in a stretch of time, with their latencies."""
 
     records: int
     bytes: int
@@ -185,7 +185,7 @@ class Stretch:
 
 @attrs.frozen
 class _Mark:
-    """How far it had come at a moment."""
+    """The progress at one moment."""
 
     at_s: float
     delivered: int
@@ -250,7 +250,7 @@ class Load:
         self._ended = self._mark()
 
     def window(self) -> Stretch:
-        """What was delivered since this was asked for before."""
+        """Return the records delivered since the last call."""
         self.settle()
         before, self._window = self._window, self._mark()
         return self._between(before, self._window)
@@ -262,7 +262,7 @@ class Load:
 
     @property
     def steady(self) -> Stretch:
-        """What was delivered after the warming up."""
+        """The records delivered after the warm-up."""
         return self._between(self._steady, self._ended)
 
     def _count(self, records: int, size: int, errors: Sequence[BaseException]) -> None:

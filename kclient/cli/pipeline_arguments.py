@@ -67,7 +67,7 @@ class Argument:
 
     @property
     def flag(self) -> str:
-        """How it is given: `--end` for `end_ms`."""
+        """The flag on the command line: `--end` for `end_ms`."""
         return "--" + self.name.removesuffix("_ms").replace("_", "-")
 
     def add(self, parser: argparse.ArgumentParser) -> None:
@@ -132,11 +132,11 @@ class Pipeline:
     function: str = ""
     arguments: Sequence[Argument] = ()
     example: str = ""
-    """How the command of `_EXAMPLE` goes on."""
+    """The rest of the command of `_EXAMPLE`."""
 
     @property
     def epilog(self) -> str | None:
-        """What its help says after the options."""
+        """The text of its help after the options."""
         if self.make is None:
             return None
         name = self.function.partition(":")[0].replace("_", "-")

@@ -74,7 +74,7 @@ class Cluster:
         return self._nodes.get(node_id)
 
     def partition(self, tp: TopicPartition) -> PartitionInfo | None:
-        """What is known of `tp`, None if it is unknown."""
+        """Return the metadata of `tp`, None if it is unknown."""
         return self._partitions.get(tp)
 
     def leader_for(self, tp: TopicPartition) -> Node | None:
@@ -91,7 +91,7 @@ class Cluster:
         return self._available.get(topic, ())
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions `topic` has, None if it is unknown."""
+        """Return the number of partitions of `topic`, None if it is unknown."""
         infos = self._by_topic.get(topic)
         return None if infos is None else len(infos)
 

@@ -1,4 +1,4 @@
-"""What a topic may be called."""
+"""Rules for the name of a topic."""
 
 from __future__ import annotations
 

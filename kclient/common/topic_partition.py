@@ -24,7 +24,7 @@ class TopicPartition(NamedTuple):
 
 @attrs.frozen
 class PartitionInfo:
-    """What the cluster's metadata says of a partition. Immutable."""
+    """The metadata of a partition. Immutable."""
 
     topic: str
     partition: int

@@ -49,7 +49,7 @@ _BY_NAME = {codec.name.lower(): codec for codec in CompressionType}
 
 
 class _Codec(Protocol):
-    """What each codec's module offers."""
+    """The functions of each codec's module."""
 
     def compress(self, data: Buffer, level: int, magic: int) -> bytes:
         """`data` as the Java client would frame it in a batch of this magic."""
@@ -57,7 +57,10 @@ class _Codec(Protocol):
     def decompress(
         self, data: memoryview, max_bytes: int, magic: int
     ) -> tuple[bytes, DecompressionError | None]:
-        """What can be decompressed, and what ended it early. Raises DecompressionLimitError beyond `max_bytes`."""
+        """Return the data up to the first damage, and the error that ended it early, None if nothing did.
+
+        Raises DecompressionLimitError beyond `max_bytes`.
+        """
 
 
 @attrs.frozen
@@ -127,10 +130,10 @@ def compress(codec: CompressionType, data: Buffer, level: int | None = None, mag
 
 
 def decompress(codec: CompressionType, data: Buffer, max_bytes: int, magic: int = 2) -> bytes:
-    """What `data` was before it was compressed. Reads what Java's client reads.
+    """Return `data` decompressed. Reads what Java's client reads.
 
     Raises DecompressionError (a CorruptRecordError) for damaged data, and its subclass DecompressionLimitError
-    if there would be more than `max_bytes`: that is found out before more than them is allocated.
+    if there would be more than `max_bytes`: it is raised before more than that is allocated.
     """
     found, error = decompress_partly(codec, data, max_bytes, magic)
     if error is not None:

@@ -1,4 +1,4 @@
-"""What can go wrong when a batch is decompressed."""
+"""Errors of the decompression of a batch."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _member(
 
 
 def _header_end(data: memoryview, pos: int) -> int | None:
-    """Where the deflate data of a member begins; None if there is no gzip header at `pos`."""
+    """Return the position of a member's deflate data; None if there is no gzip header at `pos`."""
     if len(data) - pos < _FIXED_HEADER or data[pos : pos + 3] != _MAGIC:
         return None
     flags = data[pos + 3]

@@ -125,7 +125,7 @@ def _frame(frame: memoryview, left: int, largest: int, max_bytes: int) -> bytes:
 
 
 def _beginning(data: memoryview, left: int) -> bytes:
-    """What the frame at the beginning of `data` yields before it is found to be damaged."""
+    """Decompress the frame at the beginning of `data` up to its damage, or to `left` bytes."""
     pieces: list[bytes] = []
     with zstandard.ZstdDecompressor().stream_reader(bytes(data)) as reader:
         while left > 0:

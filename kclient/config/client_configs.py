@@ -29,7 +29,7 @@ NO_BOOTSTRAP_SERVERS = (
 
 @attrs.frozen(kw_only=True)
 class ClientConfig(SaslConfig):
-    """How a client finds brokers, connects, waits and retries."""
+    """Settings by which a client finds brokers, connects, waits and retries."""
 
     _identity: ClassVar[Mapping[str, str]] = {"client.id": "clientId"}
     """The settings that say which client it is, and what they are called in its log lines, as in Java's."""
@@ -262,7 +262,7 @@ class ClientConfig(SaslConfig):
     )
 
     def log_context(self) -> LogContext:
-        """How the client's lines begin."""
+        """Return the text with which the client's log lines begin."""
         return self._log_context({name: getattr(self, name.replace(".", "_")) for name in self._identity})
 
     @classmethod
@@ -304,7 +304,10 @@ class ClientConfig(SaslConfig):
 
 
 def _fit_backoff(values: dict[str, Any], given: frozenset[str], first: str, longest: str) -> None:
-    """Who sets the first wait alone above the default of the longest wants a constant wait (as in Java)."""
+    """Make the first wait fit the longest wait.
+
+    A user who sets only the first, above the default of the longest, wants a constant wait (as in Java).
+    """
     if values[first] <= values[longest]:
         return
     if longest in given:

@@ -21,7 +21,7 @@ _log = shared_logger(__name__)
 
 
 class Importance(Enum):
-    """How much a setting matters to most applications. Only for documentation."""
+    """The importance of a setting to most applications. Only for documentation."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -29,7 +29,7 @@ class Importance(Enum):
 
 
 class Support(Enum):
-    """Whether a setting does something in this version of kclient."""
+    """The effect of a setting in this version of kclient."""
 
     YES = "yes"
     """It takes effect."""

@@ -80,7 +80,7 @@ class Config:
     """
 
     client: ClassVar[str] = ""
-    """What the settings are for, as errors name it. A class without it is a base of others."""
+    """The client that the settings are for, as errors name it. A class without it is a base of others."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -104,7 +104,7 @@ class Config:
 
     @classmethod
     def introduce(cls, given: dict[str, object]) -> LogContext:  # noqa: ARG003 - for those that have an identity
-        """Whose settings these are, as warnings about them say; may put an identity into `given`."""
+        """Return the text that names the settings' owner in warnings; may put an identity into `given`."""
         return LogContext()
 
     @classmethod
@@ -122,7 +122,7 @@ def from_mapping(
     config: Mapping[str, object] | str | Path | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> C:
-    """What `Config.parse` does, for any class of settings."""
+    """Return the settings of `config` and `settings`, as `Config.parse` does, for any class of settings."""
     definition = definition_of(cls)
     if isinstance(config, str | Path):
         config = _read_file(config, cls.client)

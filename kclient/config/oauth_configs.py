@@ -15,7 +15,7 @@ _LATER = Support.LATER
 
 @attrs.frozen(kw_only=True)
 class OauthConfig(SslConfig):
-    """How tokens are fetched, made and checked."""
+    """Settings by which tokens are fetched, made and checked."""
 
     sasl_oauthbearer_token_endpoint_url: str | None = setting(
         "sasl.oauthbearer.token.endpoint.url",

@@ -15,7 +15,7 @@ _LATER = Support.LATER
 
 @attrs.frozen(kw_only=True)
 class SaslConfig(OauthConfig):
-    """Who the client is, and how it proves that."""
+    """Settings for the client's identity and the proof of it."""
 
     sasl_mechanism: str = setting(
         "sasl.mechanism",

@@ -15,7 +15,7 @@ _JVM = Support.JVM
 
 @attrs.frozen(kw_only=True)
 class SslConfig(Config):
-    """How TLS connections are made and checked."""
+    """Settings by which TLS connections are made and checked."""
 
     ssl_protocol: str = setting(
         "ssl.protocol",

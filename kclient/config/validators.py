@@ -1,4 +1,4 @@
-"""What values a setting may have. A validator returns the value in its normal form or raises ValueError.
+"""Checks of settings' values. A validator returns the value in its normal form or raises ValueError.
 
 `describe()` is the text for documentation, in the notation that Kafka's own documentation uses.
 """
@@ -25,7 +25,7 @@ class Validator(Protocol):
         """The value in its normal form. Raises ValueError saying what is expected."""
 
     def describe(self) -> str:
-        """What is allowed, for documentation."""
+        """Return the allowed values as text for documentation."""
 
 
 @attrs.frozen

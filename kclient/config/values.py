@@ -12,7 +12,7 @@ from kclient.errors import ConfigError
 
 
 class Type(Enum):
-    """What a setting holds. The names and ranges are Java's."""
+    """The type of a setting's value. The names and ranges are Java's."""
 
     BOOLEAN = "boolean"
     STRING = "string"

@@ -1,4 +1,4 @@
-"""What a client counts and measures, under the names that Java's client gives it."""
+"""Metrics of a client, under the names that Java's client gives them."""
 
 from __future__ import annotations
 

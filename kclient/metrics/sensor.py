@@ -36,7 +36,7 @@ class Sensor:
                 stat.record(value, now_ms, events, value if largest is None else largest)
 
     def measure(self) -> dict[MetricName, float]:
-        """What the stats are now."""
+        """Return the current values of the stats."""
         now_ms = self._time.monotonic_ms()
         with self._lock:
             return {name: stat.measure(now_ms) for name, stat in self._stats}

@@ -1,4 +1,4 @@
-"""What can be made of a row of measurements. None of these is thread-safe: their sensor's lock guards them."""
+"""Statistics of a series of measurements. None of them is thread-safe: their sensor's lock guards them."""
 
 from __future__ import annotations
 

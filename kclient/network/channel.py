@@ -13,7 +13,7 @@ from kclient.network.transport import Transport
 
 
 class ChannelState(enum.Enum):
-    """Where a channel is in its life, and, once closed, what ended it."""
+    """The state of a channel; once it is closed, the reason for that."""
 
     NOT_CONNECTED = enum.auto()
     AUTHENTICATE = enum.auto()
@@ -92,7 +92,7 @@ class KafkaChannel:
         self.interest = 0
         """The events its Selector has registered; only the Selector changes it."""
         self.expecting = False
-        """Whether its Selector's polls receive into `expected()`; only the Selector changes it."""
+        """True if its Selector's polls receive into `expected()`; only the Selector changes it."""
         self.memory: ReceiveMemory | None = None
         """The memory that its frames ask; only the Selector changes it, before the first one."""
         self.ready = False
@@ -110,7 +110,7 @@ class KafkaChannel:
 
     @property
     def state(self) -> ChannelState:
-        """Where the channel is in its life."""
+        """The state of the channel."""
         return self._state
 
     @property

@@ -1,4 +1,4 @@
-"""Who makes channels: one builder per security protocol."""
+"""Builders of channels: one per security protocol."""
 
 from __future__ import annotations
 

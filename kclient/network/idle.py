@@ -1,4 +1,4 @@
-"""Which connection has been idle for longest."""
+"""Finds the connections that have been idle for too long."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class NetworkReceive:
         # Where the frame begins in there: behind its length, if they came together.
         self._start = 0
         self.filled = 0
-        """How many of them are there."""
+        """Bytes of the frame that have arrived, without its length."""
         self._room = 0  # how many the buffer can have; what comes behind the frame must stay in the socket
         self._ahead: FrameMemory | None = None
         self.starved = False
@@ -79,7 +79,7 @@ class NetworkReceive:
 
     @property
     def arrived(self) -> int:
-        """Number of bytes came, those of the length included."""
+        """Bytes that have arrived, those of the length included."""
         return self._size_filled + self.filled
 
     @property

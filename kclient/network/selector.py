@@ -292,10 +292,10 @@ class Selector:
         )
 
     def _handle_immediate(self, now_ms: int) -> None:
-        """What needs no event: connections that failed or were made at once, and sends to try before waiting.
+        """Do what needs no event: handle connections that failed or were made at once, and try sends.
 
         A socket nearly always takes a whole frame, so writing first saves two system calls that would ask for
-        the event of writability and then withdraw the question.
+        the event of writability and then withdraw that.
         """
         if self._failed:
             failed, self._failed = self._failed, {}

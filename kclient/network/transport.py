@@ -1,4 +1,4 @@
-"""What a channel needs of a connection's bytes, and the plaintext answer."""
+"""The interface between a channel and the bytes of its connection, and its plaintext implementation."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ class ApiKeys(IntEnum):
     flexible_from: int | None
     """The first version with tagged fields (KIP-482), None if there is none."""
     cluster_action: bool
-    """Whether only brokers and controllers may call it."""
+    """True if only brokers and controllers may call it."""
     forwardable: bool
-    """Whether a broker passes it on to the controller."""
+    """True if a broker passes it on to the controller."""
     latest_version_unstable: bool
-    """Whether there is one more version after `max_version`, which is not offered yet."""
+    """True if there is one more version after `max_version`, which is not offered yet."""
     on_broker_listener: bool
-    """Whether brokers, and not only controllers, answer it."""
+    """True if brokers, and not only controllers, answer it."""
 
     def __new__(cls, number: int, api: _Api = _REMOVED) -> Self:
         made = int.__new__(cls, number)

@@ -236,7 +236,7 @@ class DecoderSource(Source):
 
 
 def least_size(kind: WireType | Array | type[Structure], version: int, *, flexible: bool) -> int:
-    """How few bytes a value of this type can take at this version."""
+    """Return the least number of bytes that a value of this type can take at this version."""
     if isinstance(kind, WireType):
         return 1 if flexible and kind.code is None else kind.size
     if isinstance(kind, Array):

@@ -1,4 +1,4 @@
-"""What generated codecs call when something is not plain: tags, bad sizes, and the accounts kept against hostile bytes.
+"""Functions that generated codecs call for tags, bad sizes, and the memory budget against hostile bytes.
 
 The messages of a broker or client are trusted with their contents, never with their sizes. Two rules hold while
 decoding, for any bytes:
@@ -31,7 +31,7 @@ TAG_COST = 96
 BUDGET_RATIO = 24
 """Bytes of empty objects that a byte of input may ask for: above all honest messages, below the hostile ones."""
 BUDGET_SLACK = 8 * 1024
-"""What any input may ask for, however short."""
+"""Bytes of empty objects that any input may ask for, however short."""
 
 _SLOT = 8
 _OBJECT = 32
@@ -39,7 +39,7 @@ _LIST = 56
 
 
 def budget(size: int) -> int:
-    """How many bytes of objects an input of `size` bytes may ask for."""
+    """Return the number of bytes of objects that an input of `size` bytes may ask for."""
     return size * BUDGET_RATIO + BUDGET_SLACK
 
 

@@ -25,7 +25,7 @@ _NO_TAGS_AT = 4  # of a response's header without its length: the number of its 
 
 @attrs.frozen
 class RequestHeader:
-    """What a request says of itself. `api_key` is a plain number if there is no such API."""
+    """The header of a request. `api_key` is a plain number if there is no such API."""
 
     api_key: ApiKeys | int
     api_version: int
@@ -67,7 +67,7 @@ def request_buffers(
 
 @functools.lru_cache(maxsize=1024)
 def _request_header(api: ApiKeys, version: int, client_id: str | None) -> bytes:
-    """What a frame begins with, but for its length and the correlation id: nothing else differs between requests."""
+    """Return the start of a frame with length and correlation id 0: nothing else differs between requests."""
     header = headers.RequestHeader(
         request_api_key=int(api), request_api_version=version, correlation_id=0, client_id=client_id
     )

@@ -1,4 +1,4 @@
-"""How a message is declared: `@message` and `@structure` on the classes, `wire()` on their fields.
+"""Declarations of messages: `@message` and `@structure` on the classes, `wire()` on their fields.
 
 Declarations are checked when the class is created, so a mistake in one is an import error and never a wrong byte.
 """
@@ -40,7 +40,7 @@ class Versions:
         return self.low <= version <= self.high
 
     def within(self, other: Versions) -> bool:
-        """Whether every version of this range is in `other`."""
+        """Return True if every version of this range is in `other`."""
         return self.low > self.high or (other.low <= self.low and self.high <= other.high)
 
 
@@ -49,7 +49,7 @@ NONE = Versions(0, -1)
 
 @attrs.frozen
 class Field:
-    """What the declaration says of one field."""
+    """The declaration of one field."""
 
     name: str
     kind: WireType | Array | type[Structure]

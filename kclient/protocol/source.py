@@ -1,4 +1,4 @@
-"""What the writers of encoders and of decoders share: lines of source, and runs of fields that become one call."""
+"""The base of the encoder and decoder writers: lines of source, and runs of fields that become one call."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class WireType:
 
     @property
     def nullable(self) -> bool:
-        """Whether the wire format has a null for it: only types with a length do."""
+        """True if the wire format has a null for it: only types with a length do."""
         return self.code is None
 
 

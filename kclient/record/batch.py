@@ -19,7 +19,7 @@ _I64 = struct.Struct(">q")
 
 
 class Batch(Protocol):
-    """What can be asked of a batch of any magic. Sizes in bytes, times in ms since the epoch, -1 for none."""
+    """A batch of any magic. Sizes in bytes, times in ms since the epoch, -1 for none."""
 
     @property
     def view(self) -> memoryview:
@@ -39,7 +39,7 @@ class Batch(Protocol):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum is right."""
+        """True if the checksum is right."""
 
     @property
     def base_offset(self) -> int:
@@ -59,7 +59,7 @@ class Batch(Protocol):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What the timestamps say."""
+        """The type of the timestamps."""
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -83,11 +83,11 @@ class Batch(Protocol):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the records belong to a transaction."""
+        """True if the records belong to a transaction."""
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are markers and not data."""
+        """True if the records are markers and not data."""
 
     @property
     def partition_leader_epoch(self) -> int:
@@ -95,11 +95,11 @@ class Batch(Protocol):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones in it may be removed; None if that is not decided."""
+        """The time from which tombstones in it may be removed; None if that is not decided."""
 
     @property
     def count(self) -> int | None:
-        """How many records it says it has; None if the format does not say."""
+        """The number of records that its header claims; None if the format does not say."""
 
     def ensure_valid(self) -> None:
         """Raise CorruptRecordError unless size and checksum are right."""
@@ -154,7 +154,7 @@ class RecordBatch:
 
     @property
     def last_offset_delta(self) -> int:
-        """How far the last offset is from the base offset."""
+        """The last offset, relative to the base offset."""
         return self._int(_I32, self.view, c.LAST_OFFSET_DELTA_AT)
 
     @property
@@ -174,7 +174,7 @@ class RecordBatch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum is that of the bytes."""
+        """True if the checksum is that of the bytes."""
         return self.checksum == crc32c(self.view[c.ATTRIBUTES_AT :])
 
     @property
@@ -189,27 +189,27 @@ class RecordBatch:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whether the producer or the broker gave the timestamps."""
+        """The type of the timestamps: given by the producer or by the broker."""
         return TimestampType(self.attributes >> 3 & 1)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the records belong to a transaction."""
+        """True if the records belong to a transaction."""
         return bool(self.attributes & c.TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are markers and not data."""
+        """True if the records are markers and not data."""
         return bool(self.attributes & c.CONTROL_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones in the batch may be removed; None if that is not decided."""
+        """The time from which tombstones in the batch may be removed; None if that is not decided."""
         return self.base_timestamp_ms if self.attributes & c.DELETE_HORIZON_BIT else None
 
     @property
     def base_timestamp_ms(self) -> int:
-        """What the records' timestamps are relative to."""
+        """The time that the records' timestamps are relative to."""
         return self._int(_I64, self.view, c.BASE_TIMESTAMP_AT)
 
     @property
@@ -224,7 +224,7 @@ class RecordBatch:
 
     @property
     def has_producer_id(self) -> bool:
-        """Whether an idempotent producer wrote the batch."""
+        """True if an idempotent producer wrote the batch."""
         return self.producer_id > c.NO_PRODUCER_ID
 
     @property
@@ -245,7 +245,7 @@ class RecordBatch:
 
     @property
     def count(self) -> int:
-        """How many records the header claims."""
+        """The number of records that the header claims."""
         return self._int(_I32, self.view, c.COUNT_AT)
 
     @property

@@ -66,7 +66,7 @@ class MemoryRecordsBuilder:
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """The number of records in it."""
         return self._count
 
     @property

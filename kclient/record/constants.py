@@ -1,4 +1,4 @@
-"""Where things stand in a batch, and the values that mean "none"."""
+"""Positions and sizes of the fields in a batch, and the values that mean "none"."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _VERSION = 0
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says; UNKNOWN stands for types that are newer than this client."""
+    """The type of a control record; UNKNOWN stands for types that are newer than this client."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -51,7 +51,7 @@ def parse_type(key: bytes | None) -> ControlRecordType:
 
 @attrs.frozen
 class EndTransactionMarker:
-    """How a transaction ended, and the epoch of the coordinator that says so."""
+    """The end of a transaction, ABORT or COMMIT, and the epoch of the coordinator that ended it."""
 
     type: ControlRecordType
     coordinator_epoch: int

@@ -78,7 +78,7 @@ class FileRecords:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     @property

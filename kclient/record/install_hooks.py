@@ -1,4 +1,4 @@
-"""What the hot path needs from here, installed in its hooks when `kclient.record` is imported."""
+"""Functions and errors that the hot path needs, installed in its hooks when `kclient.record` is imported."""
 
 from __future__ import annotations
 

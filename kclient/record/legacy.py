@@ -73,7 +73,7 @@ class LegacyBatch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum is that of the bytes."""
+        """True if the checksum is that of the bytes."""
         return self.checksum == zlib.crc32(self.view[_MAGIC_AT:])
 
     @property
@@ -88,7 +88,7 @@ class LegacyBatch:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What the timestamps say: nothing in magic 0, which has none."""
+        """The type of the timestamps: NO_TIMESTAMP_TYPE in magic 0, which has none."""
         if self.magic == c.MAGIC_0:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType(self.attributes >> 3 & 1)

@@ -16,9 +16,9 @@ Buffer = bytes | bytearray | memoryview
 
 @attrs.frozen
 class BatchHeader:
-    """What the header alone says of the batch at `position`.
+    """The facts about the batch at `position` that its header alone gives.
 
-    Of a message of magic 0 or 1 it says little: both offsets are that of its last record.
+    For a message of magic 0 or 1 they are few: both offsets are that of its last record.
     """
 
     position: int
@@ -117,7 +117,7 @@ def _spans(view: memoryview) -> Iterator[tuple[int, int, int]]:
 
 
 def valid_bytes(buf: Buffer) -> int:
-    """How many bytes of `buf` are whole batches; the rest is one cut off."""
+    """Return the number of bytes of `buf` that are whole batches; the rest is one that is cut off."""
     end = 0
     for position, size, _ in _spans(memoryview(buf)):
         end = position + size

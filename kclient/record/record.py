@@ -10,7 +10,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp says; the value is what `ConsumerRecord.timestamp_type` holds."""
+    """The type of a record's timestamp; the value is what `ConsumerRecord.timestamp_type` holds."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0

@@ -1,4 +1,4 @@
-"""What turns keys and values into bytes and back."""
+"""Interfaces of serializers and deserializers, which turn keys and values into bytes and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Deserializer(Protocol[T_co]):
     """Turns bytes into keys or values of one type. Called by the thread that polls."""
 
     def deserialize(self, topic: str, data: bytes, headers: Headers, /) -> T_co:
-        """What `data`, which is never None, stands for.
+        """Return the key or value that `data`, which is never None, stands for.
 
         Any exception becomes the cause of a RecordDeserializationError that `poll()` raises.
         """

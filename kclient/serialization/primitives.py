@@ -63,7 +63,7 @@ class StringDeserializer:
 
 
 class _Number:
-    """What the numbers share: a fixed big-endian form."""
+    """The base of the numbers: a fixed big-endian form."""
 
     __slots__ = ()
     _form: ClassVar[struct.Struct]

@@ -32,7 +32,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def arrow_schema(output: Sequence[OutputColumn]) -> Any:
-    """What Spark compares the first batch with: names, order, types and nullability."""
+    """Return the schema that Spark compares the first batch with: names, order, types and nullability."""
     return pa.schema([pa.field(each.name, TYPES[each.column], nullable=each.nullable) for each in output])
 
 

@@ -1,4 +1,4 @@
-"""Which offsets a batch query reads."""
+"""Plans the offsets that a batch query reads."""
 
 from __future__ import annotations
 

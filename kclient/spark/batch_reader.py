@@ -24,7 +24,7 @@ class KafkaBatchReader(DataSourceReader):
         self._options = options
         self._output = tuple(output)
         self.condition: Condition | None = None
-        """What the query asks for, as far as it is known."""
+        """The condition that the query puts on records, None while it is not known."""
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""

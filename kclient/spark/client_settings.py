@@ -44,7 +44,7 @@ _READER_DEFAULTS: Mapping[str, str] = {
     "fetch.max.wait.ms": "10",
 }
 PROBE_WAIT_MS = 250
-"""How long the broker holds the fetch of a query that waits for records."""
+"""The time that the broker holds the fetch of a query that waits for records."""
 
 _PROBE: Mapping[str, str] = {
     # As little as a broker can send: one batch.

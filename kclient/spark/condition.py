@@ -1,4 +1,4 @@
-"""What has to be true of a record that a query wants, as far as it says where to look for it."""
+"""The condition on the records that a query wants, as far as it limits partitions, offsets and times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kclient.spark.ranges import OffsetRange
 
 @attrs.frozen
 class Condition:
-    """What has to be true of a record. None means that nothing is said. Immutable, can be pickled."""
+    """A condition on records. None in a field means no limit. Immutable, can be pickled."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -23,7 +23,7 @@ class Condition:
     """The least time. Records are not in the order of their times, so that nothing follows from a latest one."""
 
     def may_hold_in(self, tp: TopicPartition) -> bool:
-        """Whether a record of the partition can match."""
+        """Return True if a record of the partition can match."""
         return (self.topics is None or tp.topic in self.topics) and (
             self.partitions is None or tp.partition in self.partitions
         )

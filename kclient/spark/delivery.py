@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Written:
-    """How many records went to one partition, and the first and last offset they got (-1: not known)."""
+    """Number of records written to one partition, and the first and last offset they got (-1: not known)."""
 
     count: int
     first_offset: int
@@ -36,7 +36,7 @@ class Written:
 
 
 def totals(parts: Iterable[tuple[TopicPartition, Written]]) -> dict[TopicPartition, Written]:
-    """What was written to each partition in all."""
+    """Return everything written to each partition, added up."""
     found: dict[TopicPartition, Written] = {}
     for tp, written in parts:
         found[tp] = found[tp].also(written) if tp in found else written

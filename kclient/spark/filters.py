@@ -1,6 +1,6 @@
-"""What a query's conditions say about partitions and offsets, so that less is read.
+"""Limits on partitions, offsets and times that follow from a query's filters, so that less is read.
 
-Spark applies every condition again to the rows, so that it is enough to leave out what certainly does not match.
+Spark applies every filter again to the rows, so that it is enough to leave out what certainly does not match.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EQUAL = (EqualTo, EqualNullSafe)
 
 
 def condition_of(filters: Iterable[Filter]) -> Condition:
-    """What the filters, all of which are true, say together. What is not understood says nothing."""
+    """Return the condition that follows from the filters, all of them true. Unknown filters set no limit."""
     condition = Condition()
     for each in filters:
         condition = condition.also(_meaning(each))

@@ -1,4 +1,4 @@
-"""How far a query is behind, from its progress."""
+"""The lag of a query, from its progress."""
 
 from __future__ import annotations
 

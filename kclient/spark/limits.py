@@ -1,4 +1,4 @@
-"""How much one micro-batch of a stream reads, and whether there is enough for one."""
+"""Limits on one micro-batch of a stream: the most that it reads, and the least that it waits for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TriggerLimits:
 
     @property
     def any(self) -> bool:
-        """Whether a micro-batch can be other than all there is at once."""
+        """True if there is a limit, so that a micro-batch is not always all there is at once."""
         return not (self.max_offsets is self.min_offsets is self.max_bytes is None)
 
 
@@ -83,7 +83,7 @@ class DelayGate:
         self._last_ms: int | None = None
 
     def waits(self, available: int) -> bool:
-        """Whether a batch of `available` offsets is put off.
+        """Return True if a batch of `available` offsets is put off.
 
         A batch that is not counts as run now. The first one never waits; later ones at most for maxTriggerDelay.
         """

@@ -25,7 +25,7 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 OffsetJson: TypeAlias = dict[str, dict[str, int]]
 
 INITIAL: Mapping[str, str] = {"kclient": "initial"}
-"""Where a stream starts whose first offsets are not known before its first batch is planned.
+"""The initial offset of a stream whose first offsets are not known before its first batch is planned.
 
 Spark asks for the initial offset again whenever the first batch was not finished, and "latest" would be another
 offset then. So the stream starts with this mark, which no topic can be confused with, and the offsets that it stands
@@ -37,7 +37,7 @@ _EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 
 
 class Kind(Enum):
-    """How a `Bound` says where reading starts or ends."""
+    """The way in which a `Bound` gives the start or end of reading."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -49,7 +49,7 @@ class Kind(Enum):
 
 @attrs.frozen
 class Bound:
-    """Where reading starts or ends, as the option `option` said it. Immutable, can be pickled.
+    """The start or end of reading, as the option `option` gave it. Immutable, can be pickled.
 
     `values` are the offsets (or -1, -2), or the times in ms, of each partition; `timestamp_ms` is the time for all;
     `group_id` names the group whose committed offsets are meant.
@@ -63,7 +63,7 @@ class Bound:
 
 
 def is_initial(offset: Mapping[str, Any]) -> bool:
-    """Whether this is the mark for a stream's start."""
+    """Return True if this is the mark for a stream's start."""
     return offset == INITIAL
 
 

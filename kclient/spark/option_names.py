@@ -1,4 +1,4 @@
-"""Which options there are and where each has an effect. A name that is not known is refused, never ignored."""
+"""Options, and the uses in which each has an effect. A name that is not known is refused, never ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class Use(Enum):
-    """What the data source is used for."""
+    """The use of the data source."""
 
     BATCH_READ = "a batch read"
     STREAM_READ = "a streaming read"
@@ -22,7 +22,7 @@ class Use(Enum):
 
     @property
     def reads(self) -> bool:
-        """Whether it is a source."""
+        """True for a read: the data source is the source of a query."""
         return self in {Use.BATCH_READ, Use.STREAM_READ}
 
 

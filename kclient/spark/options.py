@@ -38,7 +38,10 @@ _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 
 @attrs.frozen
 class Subscription:
-    """What is read: exactly these partitions, these topics, or topics in whose name the pattern is. One is set."""
+    """The partitions to read: these, or those of these topics, or of topics in whose name the pattern is.
+
+    Exactly one of the three is set.
+    """
 
     partitions: frozenset[TopicPartition] = frozenset()
     topics: tuple[str, ...] = ()
@@ -62,7 +65,7 @@ class SourceOptions:
     starting: Bound
     ending: Bound
     latest_if_no_match: bool
-    """What `startingOffsetsByTimestampStrategy` says of partitions without a record that late."""
+    """True if partitions without a record that late start at the end (startingOffsetsByTimestampStrategy)."""
     fail_on_data_loss: bool
     include_headers: bool
     filter_pushdown: bool

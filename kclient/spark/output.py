@@ -1,4 +1,4 @@
-"""Which columns a reader returns and a writer takes."""
+"""The columns that a reader returns and a writer takes."""
 
 from __future__ import annotations
 

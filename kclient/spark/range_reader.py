@@ -20,9 +20,9 @@ from kclient.spark.ranges import OffsetRange
 from kclient.utils.time import SYSTEM_TIME
 
 _POLL_MS = 50
-"""How long one poll waits. The range may end with what is no record, and the poll then goes on waiting for one."""
+"""Time that one poll waits. If the range ends with what is no record, the poll goes on waiting for one."""
 _STALL_MS = 1000
-"""After how long without progress the broker is asked whether the rest of the range is still there."""
+"""The time without progress after which the broker is asked whether the rest of the range is still there."""
 
 
 def read_range(options: SourceOptions, output: Sequence[OutputColumn], wanted: OffsetRange) -> Iterator[Any]:

@@ -21,7 +21,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets; there may be fewer records, where the log was compacted or has transactions."""
+        """Number of offsets; there may be fewer records, where the log was compacted or has transactions."""
         return self.end - self.start
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the driver asks Kafka: which partitions there are, and what offset earliest, latest, a time or a group means."""
+"""Lookups of the driver in Kafka: partitions, and the offsets of earliest, latest, a time or a group."""
 
 from __future__ import annotations
 

@@ -56,14 +56,14 @@ class KafkaBatchWriter(DataSourceArrowWriter):
 
 
 class StreamReports(DataSourceStreamWriter):
-    """What the stream writers share: what happens on the driver when the tasks are done."""
+    """The base of the stream writers: their part on the driver, when the tasks are done."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
         self._columns = columns
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Every task of the micro-batch has written: tell what."""
+        """Log the reports of the tasks, all of which have written."""
         _report_log.info("%s", report_json(messages, batchId=batchId))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name

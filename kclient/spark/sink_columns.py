@@ -1,4 +1,4 @@
-"""Which columns of a query are written, checked before anything runs."""
+"""The columns of a query that are written, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS: Mapping[str, tuple[type[DataType], ...]] = {
 
 
 def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
-    """What of `schema` is written. `value` must be there; columns with other names are left out.
+    """Return the columns of `schema` to write. `value` must be there; columns with other names are left out.
 
     Raises ConfigError for a missing column and for a wrong type.
     """

@@ -32,19 +32,19 @@ _SPIN_MS = 50
 
 
 class Watcher(Protocol):
-    """What the planner learns about records without reading them all."""
+    """Answers the planner's questions about records without reading them all."""
 
     def wait(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Wait a little for anything at `positions`; whether there may be something."""
+        """Wait a little for anything at `positions`; return True if there may be something."""
 
     def offset_bytes(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, float]:
-        """What an offset of each partition takes, about."""
+        """Return the approximate bytes that an offset of each partition takes."""
 
 
 class Committer(Protocol):
-    """Where processed offsets are told."""
+    """Takes the offsets that have been processed."""
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Everything before `offsets` has been processed. Never raises."""
@@ -76,9 +76,10 @@ class StreamPlanner:
         self._decides = False
 
     def initial_offset(self) -> Mapping[str, Any]:
-        """Where a new query starts. Spark asks more than once, also after a crash in the first batch.
+        """Return the start offsets of a new query.
 
-        If the answer could be another one then, it is the mark `INITIAL`, and the offsets come with `latest_offset`.
+        Spark asks more than once, also after a crash in the first batch. If the answer could be another one
+        then, it is the mark `INITIAL`, and the offsets come with `latest_offset`.
         """
         return to_json(self._starts()) if self._starts_are_lasting() else INITIAL
 

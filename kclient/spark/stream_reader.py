@@ -56,7 +56,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         return self._made
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new query starts."""
+        """Return the start offsets of a new query."""
         return dict(self._planner.initial_offset())
 
     def latestOffset(  # noqa: N802 - Spark's name

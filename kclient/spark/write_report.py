@@ -1,4 +1,4 @@
-"""What the tasks of a write have written, told to the driver."""
+"""Reports to the driver of what the tasks of a write have written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kclient.spark.delivery import Written, totals
 
 
 class WriteReport(WriterCommitMessage):
-    """What one task wrote. Travels from the executor to the driver."""
+    """The report of one task on what it wrote. Travels from the executor to the driver."""
 
     def __init__(self, written: Mapping[TopicPartition, Written]) -> None:
         self.written = dict(written)

@@ -130,7 +130,7 @@ class MockClient:
         self._metadata_updates.append(response)
 
     def set_api_versions(self, versions: NodeApiVersions) -> None:
-        """What every broker supports from now on."""
+        """Set the API versions that every broker supports from now on."""
         self._versions = versions
 
     def set_unreachable(self, node: Node, duration_ms: int) -> None:

@@ -1,5 +1,4 @@
-"""What is done when the interpreter ends, in an order that does not depend on which module was imported
-first.
+"""Runs callbacks when the interpreter ends, in an order that does not depend on the order of imports.
 
 A client that was never closed sends what it still has, and the broker that it sends to may live in the same
 process.

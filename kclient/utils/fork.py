@@ -10,7 +10,7 @@ from kclient._accel import in_forked_children
 from kclient.errors import ForkedClientError
 
 generation = 0
-"""How many forks lie between this process and the one that imported kclient."""
+"""The number of forks between this process and the one that imported kclient."""
 
 
 def _after_fork_in_child() -> None:

@@ -39,7 +39,7 @@ class KafkaThread(threading.Thread):
         self._running.acquire()
 
     def is_alive(self) -> bool:
-        """Whether it was started, in this process, and has not ended."""
+        """Return True if it was started, in this process, and has not ended."""
         return self.ident is not None and not self._ended and self._generation == fork.generation
 
     def join(self, timeout: float | None = None) -> None:

@@ -82,7 +82,7 @@ class Timer:
         self.time = time
         self.timeout_ms = timeout_ms
         self.started_ms = time.monotonic_ms()
-        """When it was made or last reset, on the monotonic clock."""
+        """The time it was made or last reset, on the monotonic clock."""
         self._deadline_ms = self.started_ms + max(timeout_ms, 0)
 
     @property

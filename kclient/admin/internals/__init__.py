@@ -1,1 +1,1 @@
-"""How the admin client works inside: an I/O thread for single calls, and operations written as generators."""
+"""Internals of the admin client: an I/O thread for single calls, and operations written as generators."""

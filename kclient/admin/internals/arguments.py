@@ -81,7 +81,7 @@ def checked_partitions(partitions: Any) -> list[TopicPartition]:
 
 
 def checked_specs(specs: Any) -> dict[TopicPartition, int]:
-    """What to look up for each partition: an OffsetSpec, or a time in ms since the epoch."""
+    """Return the checked specs by partition: each an OffsetSpec, or a time in ms since the epoch."""
     if not isinstance(specs, Mapping):
         raise TypeError(f"specs must map each TopicPartition to an OffsetSpec or a time, not be {specs!r}")
     for tp, spec in specs.items():

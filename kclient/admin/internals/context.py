@@ -1,4 +1,4 @@
-"""What an operation gets: the driver, the deadline, and the helpers every operation needs."""
+"""The context of an operation: the driver, the deadline, and the helpers every operation needs."""
 
 from __future__ import annotations
 

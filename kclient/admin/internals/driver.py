@@ -61,7 +61,7 @@ def _coordinator_error(message: Any) -> KafkaError | None:
 
 
 class Role(Enum):
-    """Which broker a call goes to."""
+    """The broker that a call goes to."""
 
     ANY = "any broker"
     CONTROLLER = "the controller"
@@ -71,7 +71,7 @@ class Role(Enum):
 
 @attrs.frozen
 class Target:
-    """Where a call goes: a role and, for a coordinator, the group, for a node, its id."""
+    """The destination of a call: a role and, for a coordinator, the group, for a node, its id."""
 
     role: Role = Role.ANY
     group_id: str = ""

@@ -1,1 +1,1 @@
-"""What the broker answers: one file per API, each opening with its versions, behaviour and access control."""
+"""The APIs that the broker serves: one file each, opening with its versions, behaviour and access control."""

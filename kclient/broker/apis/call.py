@@ -18,8 +18,9 @@ log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class ApiCall:
-    """Who asks, in which version, and how to answer. `respond`, `no_response` or `close` is called exactly
-    once, from any thread.
+    """One request, its version, and the ways to answer it.
+
+    `respond`, `no_response` or `close` is called exactly once, from any thread.
     """
 
     broker: BrokerContext

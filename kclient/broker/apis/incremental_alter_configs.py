@@ -25,7 +25,7 @@ _LISTS = frozenset({"cleanup.policy"})
 
 
 class Operation(enum.IntEnum):
-    """What is done to a setting, by its number in the protocol."""
+    """The change to make to a setting, by its number in the protocol."""
 
     SET = 0
     DELETE = 1

@@ -1,4 +1,4 @@
-"""Which APIs the broker serves, in which versions, and by which function."""
+"""The APIs that the broker serves, with the versions and the function of each."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ GROUP_OPERATIONS = sum(1 << bit for bit in (3, 6, 8))
 
 
 class ResourceType(enum.IntEnum):
-    """What kind of thing is configured."""
+    """The kind of resource that is configured, by its number in the protocol."""
 
     TOPIC = 2
     BROKER = 4

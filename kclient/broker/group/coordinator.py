@@ -96,7 +96,10 @@ class GroupCoordinator:
         self.rebalancer.purgatory.shutdown()
 
     def coordinator_partition(self, group_id: str) -> TopicPartition:
-        """Where a group's records are, which decides on its coordinator. Raises CoordinatorNotAvailableError."""
+        """Return the partition of a group's records, which decides on its coordinator.
+
+        Raises CoordinatorNotAvailableError.
+        """
         return self._store.partition_for(group_id)
 
     # Membership

@@ -1,4 +1,4 @@
-"""What a group coordinator waits for: members to join, to sync, and to be heard of."""
+"""Delayed operations of a group coordinator, which waits for members to join, to sync, and to be heard of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kclient.broker.timer import TimerTask
 
 
 class RebalanceDriver(Protocol):
-    """What the delayed operations call. Each takes the group's lock itself."""
+    """The methods that the delayed operations call. Each takes the group's lock itself."""
 
     def try_complete_join(self, group: Group, join: DelayedJoin) -> bool:
         """Complete `join` if every member has joined."""

@@ -19,7 +19,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(enum.Enum):
-    """Where a group is. The values are the names that tools show."""
+    """The state of a group. The values are the names that tools show."""
 
     EMPTY = "Empty"
     """No members, perhaps offsets."""
@@ -52,7 +52,7 @@ class CommittedOffset:
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = -1
-    """When it expires, for commits of old clients that say so; -1 leaves it to the broker's settings."""
+    """Time of expiry, for commits of old clients that give one; -1 leaves it to the broker's settings."""
 
 
 class Group:
@@ -74,7 +74,7 @@ class Group:
         self.pending_sync: set[str] = set()
         """Members that have been told the generation and have not asked for their assignment."""
         self.new_member_added = False
-        """Whether somebody joined while a new group waited for more members."""
+        """True if a member joined while a new group waited for more of them."""
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self._static_members: dict[str, str] = {}
         self._protocol_counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What the group coordinator is asked, and what tools are told of groups."""
+"""Requests to the group coordinator, and descriptions of groups for tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kclient.broker.group.member import Protocols
 
 @attrs.frozen
 class GroupSettings:
-    """What the coordinator needs of the broker's settings."""
+    """The settings of the broker that the coordinator needs."""
 
     min_session_timeout_ms: int
     max_session_timeout_ms: int

@@ -89,7 +89,7 @@ class Member:
         return list(self.protocols) == list(protocols)
 
     def metadata_for(self, protocol_name: str) -> bytes:
-        """What it tells the leader under this protocol; empty for one it does not have."""
+        """Return its metadata for the leader under this protocol; empty for a protocol it does not have."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
     def vote(self, candidates: set[str]) -> str:

@@ -30,7 +30,7 @@ NO_GENERATION = -1
 
 
 class GroupRegistry(Protocol):
-    """What this part needs of the coordinator."""
+    """The methods of the coordinator that this module needs."""
 
     def group(self, group_id: str) -> Group | None:
         """The group, None if there is none. Raises NotCoordinatorError if that cannot be told."""
@@ -57,7 +57,9 @@ class OffsetToCommit:
 
 @attrs.frozen
 class Committer:
-    """Who commits: a member of a generation, or, with the defaults, somebody who manages partitions alone."""
+    """The sender of a commit: a member of a generation, or, with the defaults, a consumer that assigns
+    partitions to itself and is no member.
+    """
 
     member_id: str = ""
     instance_id: str | None = None

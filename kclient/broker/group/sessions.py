@@ -9,7 +9,7 @@ from kclient.broker.timer import SystemTimer
 from kclient.utils.time import Time
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a new member may wait for its first generation. A member whose connection broke while its
+"""The time that a new member may wait for its first generation. A member whose connection broke while its
 JoinGroup request was parked would otherwise be waited for by every later rebalance."""
 
 

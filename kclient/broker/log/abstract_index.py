@@ -1,4 +1,4 @@
-"""What the offset index and the time index have in common: fixed entries, searched by bisection.
+"""The base of the offset index and the time index: entries of fixed size, searched by bisection.
 
 An index holds nothing that its log does not: it is rebuilt whenever there is doubt. So entries of the active
 segment are kept in memory and written when the index is flushed (before the recovery point passes them) or
@@ -51,7 +51,7 @@ class AbstractIndex:
 
     @property
     def entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self._size // self.ENTRY_SIZE
 
     @property

@@ -130,7 +130,7 @@ class CleanShutdownMarker:
     path: Path
 
     def take(self) -> bool:
-        """Whether the last shutdown was clean. The marker is gone after this: it speaks of one start only."""
+        """Remove the marker, valid for one start only; return True if the last shutdown was clean."""
         try:
             self.path.unlink()
         except FileNotFoundError:

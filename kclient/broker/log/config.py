@@ -102,7 +102,7 @@ _limit = _number(-1, _LONG_MAX)
 
 @attrs.frozen(kw_only=True)
 class LogConfig:
-    """How a log keeps its records. Immutable; values are checked at construction.
+    """Settings by which a log keeps its records. Immutable; values are checked at construction.
 
     Raises `InvalidConfigurationError` naming the setting for anything a topic may not be set to.
     """
@@ -261,12 +261,12 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Whether only the last record of each key has to be kept."""
+        """True if only the last record of each key has to be kept."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Whether old segments are deleted by age and size."""
+        """True if old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
 
 

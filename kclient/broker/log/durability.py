@@ -1,4 +1,4 @@
-"""When an append counts as done: in the page cache, or on the disk."""
+"""The point at which an append counts as done: in the page cache, or on the disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THREADS = 8  # of a directory: a disk makes more of several fdatasyncs at a tim
 
 
 class AckPolicy(Enum):
-    """What has to have happened to a batch before its append returns."""
+    """The state that a batch must have reached before its append returns."""
 
     NONE = "none"
     """Written to the page cache: it survives the broker's process, not the machine. Kafka's own default."""

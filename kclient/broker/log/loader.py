@@ -53,9 +53,9 @@ _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFF
 
 @attrs.frozen
 class LoadOptions:
-    """What a log has to know to be opened besides its directory. Immutable.
+    """Options for opening a log, besides its directory. Immutable.
 
-    `clean` says that the last shutdown was: nothing is recovered then. `log_start_offset` and
+    `clean` is True if the last shutdown was clean: nothing is recovered then. `log_start_offset` and
     `recovery_point` are the checkpointed ones, lower bounds both.
     """
 

@@ -76,7 +76,7 @@ class LogDirectory:
         self.commits = DirectoryCommit(path.name)
         """Forces its logs to disk for those who wait for that."""
         self.meta: MetaProperties | None = None
-        """Whose the directory is, as it was read or written; None before that."""
+        """The ids of the directory and its owner, as they were read or written; None before that."""
         self.on_offline: Callable[[], None] = _ignore
         """Called when the directory has gone offline, with whatever locks are held."""
         self._lock_fd: int | None = None
@@ -92,7 +92,7 @@ class LogDirectory:
 
     @property
     def offline_error(self) -> BaseException | None:
-        """Why the directory is offline, None while it is in use."""
+        """The error for which the directory is offline, None while it is in use."""
         return self._error
 
     def check_online(self) -> None:

@@ -36,7 +36,7 @@ _OPEN_FILES = 1024
 
 @attrs.frozen(kw_only=True)
 class LogIntervals:
-    """How often, in ms, the work behind the logs is done: Kafka's defaults. Immutable."""
+    """Intervals, in ms, of the background work on the logs: Kafka's defaults. Immutable."""
 
     retention_check_ms: int = 5 * 60 * 1000
     flush_check_ms: int = 3_000

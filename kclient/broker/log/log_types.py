@@ -1,4 +1,4 @@
-"""What goes into and comes out of a log."""
+"""Arguments and results of a log's methods."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LATEST_TIERED_TIMESTAMP = -5
 
 
 class FetchIsolation(Enum):
-    """How far a reader may read."""
+    """The limit up to which a reader may read."""
 
     LOG_END = "log_end"
     """All there is: for followers and the broker itself."""
     HIGH_WATERMARK = "high_watermark"
-    """What every in-sync replica has."""
+    """Records that every in-sync replica has."""
     TXN_COMMITTED = "txn_committed"
-    """What is below every open transaction; aborted ones are named."""
+    """Records below every open transaction; aborted transactions are named."""
 
 
 @attrs.frozen
 class LogAppendInfo:
-    """What an append did; of a duplicate, what the first one did. Immutable.
+    """The result of an append; for a duplicate, the result of the first one. Immutable.
 
     `log_append_time_ms` is -1 unless the topic's timestamps are the broker's.
     """
@@ -45,7 +45,7 @@ class LogAppendInfo:
 
 @attrs.frozen
 class FetchDataInfo:
-    """What a read found: batches as they are on disk, the last of which may be cut, and where the log stands.
+    """The result of a read: batches as they are on disk, the last of which may be cut, and the log's offsets.
 
     Immutable.
     """

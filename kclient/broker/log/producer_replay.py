@@ -22,7 +22,7 @@ _ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 def batch_facts(batch: RecordBatch) -> BatchFacts:
-    """What producer state is made of, of a batch whose offsets are set."""
+    """Return the facts of a batch that producer state is made of. The batch's offsets must be set."""
     return BatchFacts(
         batch.producer_id,
         batch.producer_epoch,

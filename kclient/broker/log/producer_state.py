@@ -1,4 +1,4 @@
-"""What a log knows of one producer: its epoch, its last batches, its open transaction (KIP-98)."""
+"""State of one producer in a log: its epoch, its last batches, its open transaction (KIP-98)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 
 BATCHES_TO_RETAIN = 5
-"""How many batches a producer may have in flight, hence how many a retry can repeat."""
+"""The number of batches that a producer may have in flight, hence the most that a retry can repeat."""
 
 _SEQUENCES = 2**31
 
 
 class AppendOrigin(Enum):
-    """Who appends, which decides what has to be checked."""
+    """The origin of an append, which decides what has to be checked."""
 
     REPLICATION = "replication"
     """Records that a leader checked already: another replica, or the log itself being read again."""
@@ -89,7 +89,7 @@ class BatchFacts:
 
 @attrs.frozen
 class TxnMarker:
-    """What the only record of a control batch says: how a transaction ended. Immutable."""
+    """The end of a transaction, as the only record of a control batch gives it. Immutable."""
 
     is_abort: bool
     coordinator_epoch: int

@@ -59,7 +59,7 @@ class ProducerStateManager:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction began, None if none is open."""
+        """The first offset of the oldest open transaction, None if none is open."""
         return min(self._ongoing) if self._ongoing else None
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:

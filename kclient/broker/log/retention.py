@@ -1,4 +1,4 @@
-"""Which segments a log need not keep any more. Always a run of the oldest; never an empty active one."""
+"""Segments that a log need not keep any more. Always a run of the oldest; never an empty active one."""
 
 from __future__ import annotations
 

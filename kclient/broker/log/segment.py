@@ -42,7 +42,7 @@ _SCAN_BYTES = 1024 * 1024
 
 @attrs.frozen
 class Appended:
-    """What a segment has to know of a batch that is appended to it. Immutable."""
+    """The facts that a segment needs of a batch that is appended to it. Immutable."""
 
     last_offset: int
     max_timestamp_ms: int
@@ -134,7 +134,7 @@ class LogSegment:
             self._bytes_since_index_entry += batch.size
 
     def should_roll(self, config: LogConfig, size: int, max_timestamp_ms: int, last_offset: int) -> bool:
-        """Whether batches of `size` bytes have to go to a new segment."""
+        """Return True if batches of `size` bytes have to go to a new segment."""
         reached = self._age_ms(max_timestamp_ms) > config.segment_ms - self._roll_jitter_ms
         return (
             self.size > config.segment_bytes - size
@@ -183,7 +183,10 @@ class LogSegment:
         return start, window[at : at + wanted]
 
     def position_of(self, offset: int) -> int | None:
-        """Where the first batch begins that reaches `offset`, None if there is none. Raises as `read`."""
+        """Return the position of the first batch that reaches `offset`, None if none does.
+
+        Raises as `read` does.
+        """
         self._check_indexes()
         found = self.records.search_for_offset(offset, self.offset_index.lookup(offset)[1])
         return None if found is None else found.position
@@ -370,7 +373,7 @@ class LogSegment:
         self.records.close()
 
     def _age_ms(self, now_or_timestamp_ms: int) -> int:
-        """How old the segment is: by record time if its records have any, else by the clock."""
+        """Return the age of the segment: by record time if its records have any, else by the clock."""
         if self._first_timestamp_ms is None and self.size:
             first = next(iter(self.records.batch_headers(0)), None)
             self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
@@ -480,9 +483,9 @@ def _batch_size(window: memoryview, at: int) -> int:
 
 
 def _locate(window: memoryview, offset: int) -> tuple[int, int]:
-    """Where in `window` the first batch begins that reaches `offset`, and its size.
+    """Return the position in `window` of the first batch that reaches `offset`, and the batch's size.
 
-    The size is 0 if it is not in `window`: it can only begin at the returned place or later.
+    The size is 0 if that batch is not in `window`: it can only begin at the returned position or later.
     """
     at = 0
     while at + c.BATCH_OVERHEAD <= len(window):

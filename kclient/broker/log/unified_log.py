@@ -150,7 +150,7 @@ class UnifiedLog:
 
     @property
     def segment_base_offsets(self) -> list[int]:
-        """Where the segments begin, in order."""
+        """The base offsets of the segments, in order."""
         with self._lock:
             return self._local.segments.base_offsets
 

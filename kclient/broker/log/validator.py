@@ -1,4 +1,4 @@
-"""What a leader checks before it appends: that a batch is what its header says and what its topic allows.
+"""Checks of a leader before it appends: a batch must be what its header says and what its topic allows.
 
 As in Java every record of every batch is looked at, but where it lies: records are made of them only if the
 topic's settings ask something of each (keys for compaction, limits of timestamps). What the header says of its
@@ -28,7 +28,7 @@ from kclient.record.memory_records import iter_batches
 from kclient.record.record import Record, TimestampType
 
 MAX_DECOMPRESSED_BYTES = c.DEFAULT_DECOMPRESS_MAX_BYTES
-"""What a batch may decompress to.
+"""The most bytes that a batch may decompress to.
 
 Consumers have the same limit by default, so nobody could read more anyway.
 """

@@ -1,1 +1,1 @@
-"""What the cluster consists of: topics, their identifiers, partitions and settings."""
+"""Metadata of the cluster: topics, their identifiers, partitions and settings."""

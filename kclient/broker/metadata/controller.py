@@ -46,7 +46,7 @@ OFFSETS_TOPIC_CONFIGS = MappingProxyType(
 
 @attrs.frozen
 class TopicDefaults:
-    """What a topic gets when its creator does not say."""
+    """Values for a new topic that its creator does not give."""
 
     node_id: int
     partitions: int

@@ -1,4 +1,4 @@
-"""Which names topics may have."""
+"""Rules for the names of topics."""
 
 from __future__ import annotations
 

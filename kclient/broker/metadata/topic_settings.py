@@ -14,7 +14,7 @@ from kclient.config.declare import definition_of
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value comes from, by its number in the protocol."""
+    """The source of a setting's value, by its number in the protocol."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     STATIC_BROKER_CONFIG = 4
@@ -22,7 +22,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class ConfigType(enum.IntEnum):
-    """What kind of value a setting has, by its number in the protocol."""
+    """The type of a setting's value, by its number in the protocol."""
 
     UNKNOWN = 0
     BOOLEAN = 1

@@ -14,7 +14,7 @@ from kclient.network.transport import Buffer
 
 
 class ResponseAction(enum.Enum):
-    """What a processor has to do with a connection whose request was handled."""
+    """The next step of a processor for a connection whose request was handled."""
 
     SEND = enum.auto()
     NOTHING = enum.auto()

@@ -20,7 +20,7 @@ from kclient.utils.time import Time
 
 @attrs.frozen
 class Endpoint:
-    """Where clients reach a broker. An IPv6 host has no brackets."""
+    """The address at which clients reach a broker. An IPv6 host has no brackets."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Endpoint:
 
 @attrs.frozen
 class NetworkSettings:
-    """What the server needs of the broker's settings."""
+    """The settings of the broker that the server needs."""
 
     listeners: Sequence[Endpoint]
     backlog: int

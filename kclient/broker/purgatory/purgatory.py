@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 Op = TypeVar("Op", bound=DelayedOperation)
 
 PURGE_INTERVAL = 1000
-"""How many completed operations may stay on the lists of their other keys before the lists are swept."""
+"""The most completed operations that may stay on the lists of their other keys before the lists are swept."""
 
 _REAPER_POLL_MS = 200
 

@@ -13,7 +13,7 @@ from kclient.errors import KafkaError, KafkaTimeoutError
 
 @attrs.define(eq=False)
 class ProduceOutcome:
-    """What became of the records of one partition."""
+    """The result of a produce request for one partition."""
 
     error: KafkaError | None = None
     base_offset: int = -1

@@ -27,14 +27,14 @@ def next_epoch(epoch: int) -> int:
 
 @attrs.define(eq=False)
 class _CachedPartition:
-    """What the client asked for and what it was last told."""
+    """One partition of a session: the client's request for it, and the offsets it was last told."""
 
     fetch: PartitionFetch
     high_watermark: int = -1
     log_start_offset: int = -1
 
     def has_news(self, result: PartitionFetched) -> bool:
-        """Whether the client must be told; remembers what it is told then."""
+        """Return True if the client must be told of `result`, and remember what it is told."""
         news = (
             len(result.records) > 0
             or result.error is not None
@@ -77,7 +77,7 @@ class FetchSession:
 
 @attrs.frozen
 class FetchAnswer:
-    """What goes into the response."""
+    """The contents of the response."""
 
     session_id: int
     error_code: int
@@ -103,12 +103,12 @@ class FetchContext:
         self._epoch = 0 if session is None else session.epoch
         self._keep = keep
         self.fetches = fetches
-        """What to read."""
+        """The partitions to read."""
         self.error_code = error_code
         """Not 0 if the request does not fit its session; then nothing is read."""
 
     def answer(self, results: Sequence[PartitionFetched]) -> FetchAnswer:
-        """What of `results` the client is told, and under which session."""
+        """Return the part of `results` that the client is told, and the id of its session."""
         if self.error_code:
             return FetchAnswer(NO_SESSION, self.error_code, ())
         session = self._session

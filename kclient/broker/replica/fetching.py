@@ -1,4 +1,4 @@
-"""What is asked of a partition in a fetch, and what comes back."""
+"""Requests and results of a fetch, by partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_OFFSET = -1
 
 @attrs.frozen
 class FetchParams:
-    """What holds for the whole request."""
+    """The parameters of the whole request."""
 
     isolation: FetchIsolation
     max_wait_ms: int
@@ -25,7 +25,7 @@ class FetchParams:
 
 @attrs.frozen
 class PartitionFetch:
-    """What to read from one partition."""
+    """The request for one partition."""
 
     tp: TopicPartition
     offset: int
@@ -36,7 +36,7 @@ class PartitionFetch:
 
 @attrs.define(eq=False)
 class PartitionFetched:
-    """What was read, or why nothing was."""
+    """The records read from one partition, or the error because of which there are none."""
 
     tp: TopicPartition
     error: KafkaError | None = None

@@ -330,7 +330,10 @@ def _is_first_batch_cut(records: Buffer | RecordSlice) -> bool:
 
 
 def _divergence(partition: Partition, fetch: PartitionFetch) -> tuple[int, int] | None:
-    """Where the log and what the client read before part, None if they agree (KIP-595)."""
+    """Return the epoch and end offset at which the log parts from what the client read before (KIP-595).
+
+    None if they agree.
+    """
     if fetch.last_fetched_epoch == _NO_EPOCH:
         return None
     epoch, end_offset = partition.end_offset_for_epoch(fetch.last_fetched_epoch)

@@ -37,7 +37,7 @@ class SystemTimer:
         self._closed = False
 
     def __len__(self) -> int:
-        """How many tasks wait."""
+        """Return the number of tasks that wait."""
         return self._size
 
     def add(self, task: TimerTask) -> None:

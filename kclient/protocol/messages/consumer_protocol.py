@@ -1,4 +1,4 @@
-"""What members of a group tell each other through JoinGroup and SyncGroup; the version comes before each."""
+"""Messages between members of a group, through JoinGroup and SyncGroup; the version comes before each."""
 
 from __future__ import annotations
 

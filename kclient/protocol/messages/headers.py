@@ -1,4 +1,4 @@
-"""What precedes every request and response on a connection."""
+"""Headers of every request and response on a connection."""
 
 from __future__ import annotations
 

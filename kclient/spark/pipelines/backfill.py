@@ -20,7 +20,7 @@ from kclient.spark.pipelines.source import COLUMNS
 
 @attrs.frozen
 class Backfilled:
-    """How many records were in the range, and how many of them were bad rows."""
+    """The number of records in the range, and the number of bad rows among them."""
 
     records: int
     bad: int

@@ -1,4 +1,4 @@
-"""What each pipeline is told. Checked when it is made; nothing here needs PySpark."""
+"""The options objects of the pipelines. Checked when they are made; nothing here needs PySpark."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class JsonTopic:
 
 @attrs.frozen(kw_only=True)
 class Stream(JsonTopic):
-    """What every stream has.
+    """The options that every stream has.
 
     `checkpoint` is a folder that belongs to this stream alone. `every` is the time from one micro-batch to the next,
     for as long as the query is not stopped; without it the stream ends when it has read what was there.

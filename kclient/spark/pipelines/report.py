@@ -1,4 +1,4 @@
-"""What running queries tell of themselves."""
+"""Progress reports of running queries."""
 
 from __future__ import annotations
 

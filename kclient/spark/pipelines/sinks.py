@@ -1,4 +1,4 @@
-"""Where micro-batches go: folders of Parquet that a run again replaces, and topics."""
+"""Sinks of micro-batches: topics, and folders of Parquet that a micro-batch replaces when it is run again."""
 
 from __future__ import annotations
 

@@ -82,9 +82,11 @@ def wait_for_source(query: StreamingQuery) -> None:
 
 
 def _end_when_done(query: StreamingQuery) -> None:
-    """What AvailableNow is for other sources: read all there is, within the limits, close windows, and end.
+    """End the query as AvailableNow does with other sources: read all there is, within the limits, and
+    close windows.
 
-    Before PySpark 4.2 it is a single micro-batch for sources in Python, after which no window is closed.
+    Before PySpark 4.2 AvailableNow is a single micro-batch for sources in Python, after which no window
+    is closed.
     """
     try:
         query.processAllAvailable()

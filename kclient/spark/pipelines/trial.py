@@ -40,7 +40,7 @@ class Letter:
 
 @attrs.frozen
 class Outcome:
-    """What came out. Records of topics are counted: a micro-batch that was run again writes its records again."""
+    """The pipeline's output. Topics' records are counted: a micro-batch run again writes them again."""
 
     orders: Counter[Order]
     windows: Counter[Window]
@@ -50,7 +50,7 @@ class Outcome:
 
 @attrs.frozen
 class Expected:
-    """What has to come out."""
+    """The output that the pipeline has to give."""
 
     orders: frozenset[Order]
     closed: frozenset[Window]
@@ -90,7 +90,7 @@ def outcome(options: EventsOptions) -> Outcome:
 
 
 def differences(found: Outcome, expected: Expected) -> list[str]:
-    """How `found` is not what it had to be, in words; nothing if it is."""
+    """Return the differences between `found` and `expected` in words; an empty list if there are none."""
     problems: list[str] = []
     for what, counts, wanted, repeats in (
         ("orders in Parquet", found.orders, expected.orders, False),

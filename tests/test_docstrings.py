@@ -1,0 +1,96 @@
+"""A docstring begins with a verb or a noun: it says what the thing is or does, and never asks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COVERED = (
+    "benchmarks",
+    "kclient/admin",
+    "kclient/broker",
+    "kclient/cli",
+    "kclient/common",
+    "kclient/compress",
+    "kclient/config",
+    "kclient/metrics",
+    "kclient/network",
+    "kclient/protocol",
+    "kclient/record",
+    "kclient/serialization",
+    "kclient/spark",
+    "kclient/testing",
+    "kclient/utils",
+)
+"""The packages that keep the rule; add one when it does."""
+REFUSED = ("how", "what", "whatever", "when", "where", "whether", "which", "who", "whoever", "whose", "why")
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that stands alone: those of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str):
+                yield node.lineno, text
+
+
+def first_word(text: str) -> str:
+    """The first word in lower case. A name in backticks keeps them: an argument may be called `what`."""
+    words = text.split(maxsplit=1)
+    return words[0].strip(".,:;'\"()").lower() if words else ""
+
+
+def asking(source: str) -> list[tuple[int, str]]:
+    """Line and text of the docstrings that begin with a word of a question."""
+    return [(line, text) for line, text in docstrings(ast.parse(source)) if first_word(text) in REFUSED]
+
+
+@pytest.mark.parametrize("package", COVERED)
+def test_docstrings_begin_with_a_verb_or_a_noun(package):
+    paths = sorted((ROOT / package).rglob("*.py"))
+    assert paths, f"{package} has no modules"
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text.strip().splitlines()[0]}"
+        for path in paths
+        for line, text in asking(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What this does."""',
+        'class A:\n    """Who calls."""',
+        'def f():\n    """Whether it is."""',
+        'async def f():\n    """\n    How many.\n    """',
+        'LIMIT = 1\n"""Why."""',
+        'class A:\n    limit: int\n    """When it ends."""',
+        'class A:\n    def __init__(self):\n        self.limit = 1\n        """Which one."""',
+        'if True:\n    LIMIT = 1\n    """Where: here."""',
+    ],
+    ids=[
+        "module",
+        "class",
+        "function",
+        "coroutine",
+        "constant",
+        "field",
+        "instance attribute",
+        "in a branch",
+    ],
+)
+def test_every_kind_of_docstring_is_looked_at(source):
+    assert len(asking(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["Return what is left.", "The size.", "`what` in red.", "Whole frames.", "Whereabouts.", ""]
+)
+def test_other_beginnings_are_fine(text):
+    assert asking(f'"""{text}"""') == []
