@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
+from kclient.client.request_sender import RequestSender
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
@@ -23,7 +24,7 @@ from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
 from kclient.consumer.internals.partition_state import AutoOffsetReset
-from kclient.consumer.internals.request_manager import RequestManager, RequestSender
+from kclient.consumer.internals.request_manager import RequestManager
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.errors import ConfigError, KafkaError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kclient.client.request_sender import NEVER
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
@@ -13,7 +14,6 @@ from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.events import AnyEvent, CommitEvent
 from kclient.consumer.internals.mailbox import FinishedCommit, Mailbox, OnCommit
 from kclient.consumer.internals.metrics import ConsumerMetrics
-from kclient.consumer.internals.request_manager import NEVER
 from kclient.consumer.internals.subscription_state import SubscriptionState, TopicIdOf
 from kclient.errors import (
     CommitFailedError,

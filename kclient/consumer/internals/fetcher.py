@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from kclient.client.metadata import Metadata
+from kclient.client.request_sender import NEVER, RequestSender
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -20,7 +21,6 @@ from kclient.consumer.internals.fetch_session import (
 )
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.partition_state import FetchPosition
-from kclient.consumer.internals.request_manager import NEVER, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.too_large import TooLargeAnswers
 from kclient.errors import (

@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from kclient._accel import belongs_to_caller
+from kclient.client.request_sender import NEVER, RequestSender
 from kclient.consumer.internals.event_processor import EventProcessor
 from kclient.consumer.internals.events import AnyEvent
 from kclient.consumer.internals.fetcher import Fetcher
-from kclient.consumer.internals.request_manager import NEVER, RequestManager, RequestSender
+from kclient.consumer.internals.request_manager import RequestManager
 from kclient.errors import ClientClosedError, KafkaError
 from kclient.utils.log_context import LogContext
 from kclient.utils.threads import KafkaThread

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
@@ -18,7 +19,6 @@ from kclient.consumer.internals.partition_state import (
     AutoOffsetReset,
     FetchPosition,
 )
-from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,

@@ -8,9 +8,9 @@ import attrs
 
 from kclient.client.metadata_response import EpochMemory, read_response
 from kclient.client.metadata_snapshot import MetadataSnapshot
+from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.topic_partition import PartitionInfo
 from kclient.consumer.internals.events import TopicMetadataEvent
-from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.errors import (
     Errors,
     InvalidTopicError,

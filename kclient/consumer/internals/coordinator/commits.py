@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -20,7 +21,6 @@ from kclient.consumer.internals.events import (
     FinishCommitsEvent,
 )
 from kclient.consumer.internals.metadata import ConsumerMetadata
-from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.errors import (
     ClientClosedError,
     CommitFailedError,

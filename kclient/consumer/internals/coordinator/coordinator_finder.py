@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.node import Node
-from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.errors import Errors, GroupAuthorizationError, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

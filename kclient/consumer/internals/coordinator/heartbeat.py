@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kclient.consumer.internals.request_manager import NEVER
+from kclient.client.request_sender import NEVER
 from kclient.utils.backoff import ExponentialBackoff
 
 

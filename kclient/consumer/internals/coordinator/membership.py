@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from kclient.client.metadata import Metadata
+from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor
@@ -16,7 +17,6 @@ from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
 from kclient.consumer.internals.events import RebalanceCallback, RebalanceKind
-from kclient.consumer.internals.request_manager import NEVER, Reply, RequestSender
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clients import DrivenClient
 from faults import ScriptedBroker
-from kclient.consumer.internals.request_manager import Reply, RequestSender
+from kclient.client.request_sender import Reply, RequestSender
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.utils.time import SYSTEM_TIME
