@@ -88,6 +88,7 @@ class KafkaAdminClient:
             network_client,
             metadata,
             client_id=self._client_id,
+            request_timeout_ms=self._config.request_timeout_ms,
             retry_backoff=self._backoff,
             retries=self._config.retries,
             time=self._time,

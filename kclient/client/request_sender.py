@@ -88,7 +88,7 @@ class RequestSender:
             self._unsent.popleft().on_reply(Reply(None, error, -1, now_ms))
 
     def has_unsent(self) -> bool:
-        """Whether requests wait for their broker."""
+        """True if requests wait for their broker."""
         return bool(self._unsent)
 
     def _send_waiting(self, now_ms: int) -> int:

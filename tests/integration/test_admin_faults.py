@@ -151,6 +151,43 @@ def test_a_group_whose_coordinator_loads_is_described_when_it_has_loaded() -> No
         assert len(broker.received(ApiKeys.FIND_COORDINATOR)) >= 2
 
 
+@pytest.mark.parametrize("version", [0, 3, 4, 6])
+def test_coordinators_of_many_groups_are_looked_up_once_each_and_one_that_is_refused_is_named(
+    version: int,
+) -> None:
+    def find(header: Any, message: Any) -> FindCoordinatorResponse:
+        refused = "b" in (message.key, *message.coordinator_keys)
+        answer = coordinator(broker, Errors.GROUP_AUTHORIZATION_FAILED if refused else 0)(header, message)
+        for entry in answer.coordinators:
+            entry.error_code = Errors.GROUP_AUTHORIZATION_FAILED if entry.key == "b" else 0
+        return answer  # type: ignore[no-any-return]
+
+    with ScriptedBroker() as broker, admin_of(broker) as admin:
+        broker.versions |= {ApiKeys.FIND_COORDINATOR: (0, version)}
+        broker.on(ApiKeys.FIND_COORDINATOR, find)
+        broker.on(
+            ApiKeys.DESCRIBE_GROUPS,
+            lambda header, message: DescribeGroupsResponse(
+                groups=[DescribedGroup(group_id=message.groups[0], group_state="Stable")]
+            ),
+        )
+        with pytest.raises(AdminError, match="'b'") as failed:
+            admin.describe_groups(["a", "b", "c", "d"])
+        assert {key: type(error) for key, error in failed.value.errors.items()} == {
+            "b": GroupAuthorizationError
+        }
+        described = failed.value.results
+        assert {key: group.coordinator.port for key, group in described.items()} == dict.fromkeys(
+            "acd", broker.port
+        )
+        asked = [
+            key
+            for message in broker.received(ApiKeys.FIND_COORDINATOR)
+            for key in (message.coordinator_keys or [message.key])
+        ]
+        assert sorted(asked) == ["a", "b", "c", "d"]
+
+
 def test_a_coordinator_that_may_not_be_asked_for_fails_the_call() -> None:
     with ScriptedBroker() as broker, admin_of(broker) as admin:
         broker.on(ApiKeys.FIND_COORDINATOR, coordinator(broker, Errors.GROUP_AUTHORIZATION_FAILED))

@@ -10,6 +10,7 @@ import attrs
 
 from kclient.admin.internals.driver import AdminDriver, Target
 from kclient.admin.internals.steps import Operation, Pause, run
+from kclient.common.node import Node
 from kclient.errors import AdminError, Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.backoff import ExponentialBackoff
@@ -65,6 +66,10 @@ class OperationContext:
             min_version=min_version,
             max_version=max_version,
         )
+
+    def coordinator(self, group_id: str) -> KafkaFuture[Node]:
+        """The coordinator of a group: the broker to which the last call about the group went, if there was one."""
+        return self.driver.find_coordinator(Target.of_group(group_id), self.timer.deadline_ms, owner=self)
 
     def pause(self, attempt: int) -> Pause:
         """The wait before try number `attempt` + 1 of keys that failed for now."""

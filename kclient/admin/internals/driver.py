@@ -2,6 +2,7 @@
 
 A call names its target by role (any broker, the controller, a group's coordinator, a given node). The driver finds
 the broker, connects, sends, and tries again with backoff while the failure is passing and the deadline has not come.
+A coordinator that calls wait for is looked up once for all of them (`client/coordinators.py`).
 Errors inside an answer are the operation's business, with one exception: `retry_on` looks at the answer and returns
 the passing error that makes the driver look up the target again.
 """
@@ -16,19 +17,19 @@ from typing import Any
 
 import attrs
 
+from kclient.client.coordinators import CoordinatorKey, CoordinatorLookup, CoordinatorType
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.metadata import Metadata
+from kclient.client.request_sender import RequestSender
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
 from kclient.errors import (
     ClientClosedError,
     DisconnectError,
-    Errors,
     KafkaError,
     KafkaTimeoutError,
 )
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext
@@ -36,28 +37,6 @@ from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
 
 _IDLE_POLL_MS = 60_000
-_GROUP = 0  # FindCoordinator's key type
-
-
-def coordinator_request(group_id: str) -> Callable[[int], FindCoordinatorRequest]:
-    """Builds the request for a group's coordinator, which names several keys from version 4 on (KIP-699)."""
-
-    def build(version: int) -> FindCoordinatorRequest:
-        if version >= 4:
-            return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group_id])
-        return FindCoordinatorRequest(key=group_id, key_type=_GROUP)
-
-    return build
-
-
-def coordinator_of(message: Any) -> Any:
-    """The answer to `coordinator_request`: node, host, port and error are in the message or in its only entry."""
-    return message.coordinators[0] if message.coordinators else message
-
-
-def _coordinator_error(message: Any) -> KafkaError | None:
-    there = coordinator_of(message)
-    return Errors.for_code(there.error_code, there.error_message)
 
 
 class Role(Enum):
@@ -65,30 +44,41 @@ class Role(Enum):
 
     ANY = "any broker"
     CONTROLLER = "the controller"
-    COORDINATOR = "the group's coordinator"
+    COORDINATOR = "the coordinator"
     NODE = "a given broker"
 
 
 @attrs.frozen
 class Target:
-    """The destination of a call: a role and, for a coordinator, the group, for a node, its id."""
+    """The destination of a call: a role and, for a coordinator, its key, for a node, its id."""
 
     role: Role = Role.ANY
-    group_id: str = ""
+    key: CoordinatorKey | None = None
     node_id: int = -1
+
+    @classmethod
+    def of_group(cls, group_id: str) -> Target:
+        """The coordinator of a group."""
+        return cls(Role.COORDINATOR, CoordinatorKey(CoordinatorType.GROUP, group_id))
+
+    def __str__(self) -> str:
+        return self.role.value if self.key is None else f"{self.role.value} of {self.key}"
 
 
 @attrs.define(eq=False)
 class Call:
-    """One request and everything about its tries. Belongs to the driver's thread once submitted."""
+    """One request and everything about its tries. Belongs to the driver's thread once submitted.
+
+    Without `build` nothing is sent: the broker that the call would go to is all that is asked for.
+    """
 
     api_key: ApiKeys
-    build: Callable[[int], Any]
+    build: Callable[[int], Any] | None
     target: Target
     deadline_ms: int
     future: CompletableFuture[Any]
-    retry_on: Callable[[Any], KafkaError | None] | None = None
-    owner: object = None
+    retry_on: Callable[[Any], KafkaError | None] | None
+    owner: object
     min_version: int | None = None
     max_version: int | None = None
     attempts: int = 0
@@ -105,6 +95,7 @@ class AdminDriver:
         metadata: Metadata,
         *,
         client_id: str,
+        request_timeout_ms: int,
         retry_backoff: ExponentialBackoff,
         retries: int,
         time: Time,
@@ -121,8 +112,10 @@ class AdminDriver:
         self._abandoned: list[object] = []
         self._waiting: list[Call] = []
         self._in_flight: set[Call] = set()
-        self._coordinators: dict[str, Node] = {}
-        self._lookups: set[str] = set()
+        self._sender = RequestSender(client, request_timeout_ms)
+        self._coordinators = CoordinatorLookup(
+            self._sender, retry_backoff, self._fail_waiting, log_context, retries=retries
+        )
         self._closing = False
         self._drain_until_ms = 0
         self._thread = KafkaThread(f"kafka-admin-client-thread | {client_id}", self._run, self._die)
@@ -149,17 +142,27 @@ class AdminDriver:
         with the broker: where it is too old, the future fails with UnsupportedVersionError.
         """
         builder = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
-        call = Call(
-            api_key,
-            builder,
-            target,
-            deadline_ms,
-            CompletableFuture(),
-            retry_on,
-            owner,
-            min_version,
-            max_version,
+        return self._submit(
+            Call(
+                api_key,
+                builder,
+                target,
+                deadline_ms,
+                CompletableFuture(),
+                retry_on,
+                owner,
+                min_version,
+                max_version,
+            )
         )
+
+    def find_coordinator(self, target: Target, deadline_ms: int, *, owner: object) -> CompletableFuture[Node]:
+        """Find the broker that calls to the coordinator `target` go to. As `submit`."""
+        return self._submit(
+            Call(ApiKeys.FIND_COORDINATOR, None, target, deadline_ms, CompletableFuture(), None, owner)
+        )
+
+    def _submit(self, call: Call) -> CompletableFuture[Any]:
         with self._lock:
             if self._closing:
                 raise ClientClosedError("The admin client is closed; create a new one.")
@@ -213,17 +216,13 @@ class AdminDriver:
         if abandoned:
             for call in [c for c in (*self._waiting, *self._in_flight) if c.owner in abandoned]:
                 self._forget(call)
-        if closing and (now_ms >= self._drain_until_ms or not self._awaited()):
+        if closing and (now_ms >= self._drain_until_ms or not (self._waiting or self._in_flight)):
             self._fail_all(ClientClosedError("The admin client was closed before the call was answered."))
             return False
         self._expire(now_ms)
         wait_ms = self._send_ready(now_ms)
-        self._client.poll(wait_ms, now_ms)
+        self._sender.poll(wait_ms, now_ms, return_after_send=True)
         return True
-
-    def _awaited(self) -> bool:
-        """True if anybody waits for a call; for a lookup of the driver's own alone nobody does."""
-        return any(call.owner is not None for call in (*self._waiting, *self._in_flight))
 
     def _expire(self, now_ms: int) -> None:
         for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
@@ -231,14 +230,15 @@ class AdminDriver:
             call.future.fail(KafkaTimeoutError(self._timeout_text(call)))
 
     def _timeout_text(self, call: Call) -> str:
-        where = call.target.role.value
+        where = call.target
         if call.attempts:
             text = f"{call.api_key.name} to {where} got no answer in time after {call.attempts} attempts"
         else:
             text = f"{call.api_key.name} was never sent: {where} could not be reached"
         nodes = self._metadata.fetch().nodes
         text += f"; known are {', '.join(map(str, nodes)) or 'no brokers'} (bootstrap.servers)"
-        cause = call.last_error or self._metadata.last_error
+        looked_up = None if call.target.key is None else self._coordinators.last_error(call.target.key)
+        cause = looked_up or call.last_error or self._metadata.last_error
         return text if cause is None else f"{text}; the last failure was: {cause}"
 
     def _forget(self, call: Call) -> None:
@@ -253,14 +253,21 @@ class AdminDriver:
             wait_ms = min(wait_ms, max(call.deadline_ms - now_ms, 0))
         if self._closing:
             wait_ms = min(wait_ms, max(self._drain_until_ms - now_ms, 0))
-        waiting = list(self._waiting)
-        for call in waiting:
+        wanted: dict[CoordinatorKey, None] = {}
+        for call in list(self._waiting):
             if now_ms < call.not_before_ms:
                 wait_ms = min(wait_ms, call.not_before_ms - now_ms)
                 continue
-            node = self._find(call, now_ms)
+            node = self._find(call.target, now_ms)
+            if node is None and call.target.key is not None:
+                wanted[call.target.key] = None
+                continue
             if node is None:
                 wait_ms = min(wait_ms, max(self._metadata.time_to_next_update_ms(now_ms), 10))
+                continue
+            if call.build is None:
+                self._forget(call)
+                call.future.complete(node)
                 continue
             error = self._client.authentication_error(node)
             if error is not None:
@@ -270,63 +277,33 @@ class AdminDriver:
             if not self._client.ready(node, now_ms):
                 wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
                 continue
-            self._send(call, node, now_ms)
-        # Looking for a coordinator queues a call of its own, which must not wait for the next event.
-        return 0 if any(call not in waiting for call in self._waiting) else wait_ms
+            self._send(call, call.build, node, now_ms)
+        return min(wait_ms, self._coordinators.look_for(wanted, now_ms))
 
-    def _find(self, call: Call, now_ms: int) -> Node | None:
-        target = call.target
+    def _find(self, target: Target, now_ms: int) -> Node | None:
+        if target.key is not None:
+            return self._coordinators.known(target.key)
         cluster = self._metadata.fetch()
         if target.role is Role.ANY:
             return self._client.least_loaded_node(now_ms)
-        if target.role is Role.NODE:
-            node = cluster.node_by_id(target.node_id)
-        elif target.role is Role.CONTROLLER:
-            node = cluster.controller
-        else:
-            node = self._coordinators.get(target.group_id)
-            if node is None:
-                self._look_up_coordinator(target.group_id, call.deadline_ms)
-            return node
+        node = cluster.node_by_id(target.node_id) if target.role is Role.NODE else cluster.controller
         if node is None:
             self._metadata.request_update()
         return node
 
-    def _look_up_coordinator(self, group_id: str, deadline_ms: int) -> None:
-        if group_id in self._lookups:
-            return
-        self._lookups.add(group_id)
+    def _fail_waiting(self, key: CoordinatorKey, error: KafkaError) -> None:
+        """Nobody coordinates `key`, so what waits for that fails."""
+        for call in [call for call in self._waiting if call.target.key == key]:
+            self._forget(call)
+            call.future.fail(error)
 
-        lookup = Call(
-            ApiKeys.FIND_COORDINATOR,
-            coordinator_request(group_id),
-            Target(),
-            deadline_ms,
-            CompletableFuture(),
-            _coordinator_error,
-        )
-
-        def found(done: CompletableFuture[Any]) -> None:
-            self._lookups.discard(group_id)
-            error = done.exception(0)
-            if error is None:
-                there = coordinator_of(done.result(0))
-                self._coordinators[group_id] = Node(there.node_id, there.host, there.port)
-                return
-            for call in [c for c in self._waiting if c.target.group_id == group_id]:
-                self._forget(call)
-                call.future.fail(error)
-
-        lookup.future.add_done_callback(found)
-        self._waiting.append(lookup)
-
-    def _send(self, call: Call, node: Node, now_ms: int) -> None:
+    def _send(self, call: Call, build: Callable[[int], Any], node: Node, now_ms: int) -> None:
         self._waiting.remove(call)
         self._in_flight.add(call)
         call.attempts += 1
         request = self._client.new_request(
             node.id,
-            call.build,
+            build,
             now_ms,
             api_key=call.api_key,
             on_complete=lambda response: self._complete(call, response),
@@ -346,12 +323,12 @@ class AdminDriver:
             call.future.complete(response.message)
             return
         call.last_error = error
+        if error.retriable and call.target.key is not None:
+            self._coordinators.mark_unknown(call.target.key, str(error))
         if not error.retriable or call.attempts > self._retries:
             call.future.fail(error)
             return
         self._log.debug("%s failed and is tried again: %s", call.api_key.name, error)
-        if call.target.role is Role.COORDINATOR:
-            self._coordinators.pop(call.target.group_id, None)
         if (
             error.invalid_metadata
             or isinstance(error, DisconnectError)

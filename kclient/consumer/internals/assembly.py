@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.client.assembly import build_network_client
+from kclient.client.coordinators import CoordinatorFinder, CoordinatorKey, CoordinatorType
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.request_sender import RequestSender
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
@@ -11,7 +12,6 @@ from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.coordinator.commits import CommitManager
-from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.membership import Membership
@@ -194,7 +194,8 @@ def _build_group(
         if subscriptions.has_auto_assigned_partitions():
             membership.fail(error)
 
-    finder = CoordinatorFinder(group_id, sender, backoff, on_fatal, log_context)
+    key = CoordinatorKey(CoordinatorType.GROUP, group_id)
+    finder = CoordinatorFinder(key, sender, backoff, on_fatal, log_context, own_connection=True)
     membership = Membership(
         MembershipSettings(
             group_id=group_id,

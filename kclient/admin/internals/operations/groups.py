@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, retry_on_codes, settle
-from kclient.admin.internals.driver import Role, Target, coordinator_of, coordinator_request
+from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
@@ -66,17 +67,12 @@ def describe_groups(
     answers = yield [
         _describe(context, DescribeGroupsRequest(groups=[group_id]), group_id) for group_id in group_ids
     ]
-    # Where each group's coordinator is, for the description; a lookup of its own, as the driver's may be older.
-    places = yield [
-        context.call(ApiKeys.FIND_COORDINATOR, coordinator_request(group_id)) for group_id in group_ids
-    ]
-    coordinators = dict(zip(group_ids, map(_coordinator, places), strict=True))
-    results: dict[str, GroupDescription] = {}
+    found: dict[str, Callable[[Node], GroupDescription]] = {}
     errors: dict[str, KafkaError] = {}
     for group_id, answer in zip(group_ids, answers, strict=True):
         failed = _failure(answer)
         if failed is None:
-            results[group_id] = _classic(answer.groups[0], coordinators[group_id])
+            found[group_id] = partial(_classic, answer.groups[0])
         else:
             errors[group_id] = failed
     # A group of the new protocol is no classic group, so to that request it does not exist.
@@ -91,13 +87,18 @@ def describe_groups(
         for group_id, answer in zip(others, answers, strict=True):
             if _failure(answer) is None:
                 del errors[group_id]
-                results[group_id] = _consumer(answer.groups[0], coordinators[group_id])
+                found[group_id] = partial(_consumer, answer.groups[0])
+    places = yield [context.coordinator(group_id) for group_id in found]
+    results = {
+        group_id: describe(Node(-1, "", -1) if isinstance(place, KafkaError) else place)
+        for (group_id, describe), place in zip(found.items(), places, strict=True)
+    }
     return settle(group_ids, results, errors, "Describing groups")
 
 
 def _describe(context: OperationContext, request: Any, group_id: str) -> KafkaFuture[Any]:
     retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *COORDINATOR_MOVED)
-    return context.call(request.API_KEY, request, Target(Role.COORDINATOR, group_id), retry)
+    return context.call(request.API_KEY, request, Target.of_group(group_id), retry)
 
 
 def _failure(answer: Any) -> KafkaError | None:
@@ -105,13 +106,6 @@ def _failure(answer: Any) -> KafkaError | None:
         return answer
     group = answer.groups[0]
     return Errors.for_code(group.error_code, group.error_message)
-
-
-def _coordinator(place: Any) -> Node:
-    if isinstance(place, KafkaError):
-        return Node(-1, "", -1)
-    there = coordinator_of(place)
-    return Node(there.node_id, there.host, there.port)
 
 
 def _classic(group: Any, coordinator: Node) -> GroupDescription:
@@ -178,7 +172,7 @@ def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operat
         context.call(
             ApiKeys.DELETE_GROUPS,
             DeleteGroupsRequest(groups_names=[group_id]),
-            Target(Role.COORDINATOR, group_id),
+            Target.of_group(group_id),
             retry,
         )
         for group_id in group_ids

@@ -173,7 +173,7 @@ def list_consumer_group_offsets(
         context.call(
             ApiKeys.OFFSET_FETCH,
             build,
-            Target(Role.COORDINATOR, group_id),
+            Target.of_group(group_id),
             moved,
             max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
         )

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.client.coordinators import CoordinatorFinder
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.events import (

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from kclient.client.coordinators import CoordinatorFinder
 from kclient.client.metadata import Metadata
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor
 from kclient.consumer.internals.coordinator import group_protocol
-from kclient.consumer.internals.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
