@@ -199,6 +199,36 @@ def test_a_coordinator_that_may_not_be_asked_for_fails_the_call() -> None:
         assert set(several.value.errors) == {"g", "h"}
 
 
+def test_a_coordinator_whose_broker_is_gone_is_looked_up_again() -> None:
+    brokers = cluster_of(2)
+    coordinator = brokers[1]
+
+    def find(_header: Any, message: Any) -> Any:
+        host, port = coordinator.address
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, node_id=brokers.index(coordinator), host=host, port=port)
+                for key in message.coordinator_keys
+            ]
+        )
+
+    def describe(_header: Any, message: Any) -> Any:
+        group = DescribedGroup(group_id=message.groups[0], group_state="Stable")
+        return DescribeGroupsResponse(groups=[group])
+
+    with brokers[0], brokers[1], admin_of(brokers[0]) as admin:
+        for broker in brokers:
+            broker.on(ApiKeys.FIND_COORDINATOR, find)
+            broker.on(ApiKeys.DESCRIBE_GROUPS, describe)
+        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        brokers[1].stop()
+        assert brokers[0].received(ApiKeys.DESCRIBE_GROUPS) == []
+        coordinator = brokers[0]
+        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        assert len(brokers[0].received(ApiKeys.DESCRIBE_GROUPS)) == 1
+        assert sum(len(broker.received(ApiKeys.FIND_COORDINATOR)) for broker in brokers) < 20
+
+
 def test_closing_twice_is_closing_once_and_calls_after_it_say_so() -> None:
     with ScriptedBroker() as broker:
         admin = admin_of(broker)

@@ -275,7 +275,13 @@ class AdminDriver:
                 call.future.fail(error)
                 continue
             if not self._client.ready(node, now_ms):
-                wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
+                delay_ms = self._client.poll_delay_ms(node, now_ms)
+                if call.target.key is not None and self._client.connection_failed(node):
+                    # It may be gone for good, and another broker the coordinator by now.
+                    self._coordinators.mark_unknown(call.target.key, "it cannot be reached")
+                    delay_ms = max(delay_ms, self._backoff.backoff_ms(0))
+                    call.not_before_ms = now_ms + delay_ms
+                wait_ms = min(wait_ms, delay_ms)
                 continue
             self._send(call, call.build, node, now_ms)
         return min(wait_ms, self._coordinators.look_for(wanted, now_ms))
