@@ -9,24 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-COVERED = (
-    "benchmarks",
-    "kclient/admin",
-    "kclient/broker",
-    "kclient/cli",
-    "kclient/common",
-    "kclient/compress",
-    "kclient/config",
-    "kclient/metrics",
-    "kclient/network",
-    "kclient/protocol",
-    "kclient/record",
-    "kclient/serialization",
-    "kclient/spark",
-    "kclient/testing",
-    "kclient/utils",
+LEFT = (
+    "kclient/client/network_client.py",
+    "kclient/network/selector.py",
+    "kclient/producer/internals/sender.py",
 )
-"""The packages that keep the rule; add one when it does."""
+"""Modules not looked at, because they are being changed elsewhere; to be taken out of here when that is done."""
 REFUSED = ("how", "what", "whatever", "when", "where", "whether", "which", "who", "whoever", "whose", "why")
 
 
@@ -50,9 +38,11 @@ def asking(source: str) -> list[tuple[int, str]]:
     return [(line, text) for line, text in docstrings(ast.parse(source)) if first_word(text) in REFUSED]
 
 
-@pytest.mark.parametrize("package", COVERED)
+@pytest.mark.parametrize("package", ["kclient", "benchmarks"])
 def test_docstrings_begin_with_a_verb_or_a_noun(package):
-    paths = sorted((ROOT / package).rglob("*.py"))
+    paths = sorted(
+        path for path in (ROOT / package).rglob("*.py") if path.relative_to(ROOT).as_posix() not in LEFT
+    )
     assert paths, f"{package} has no modules"
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.strip().splitlines()[0]}"

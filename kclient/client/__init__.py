@@ -1,1 +1,1 @@
-"""What all clients share: connections to brokers, requests and answers, metadata."""
+"""The parts that all clients share: connections to brokers, requests and answers, metadata."""

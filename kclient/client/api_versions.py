@@ -1,4 +1,4 @@
-"""Which versions of each API a broker and this client have in common (KIP-35, KIP-511)."""
+"""The versions of each API that a broker and this client have in common (KIP-35, KIP-511)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FeatureRange:
 
 
 class NodeApiVersions:
-    """What one broker supports on one connection. Immutable."""
+    """The API versions and features that one broker supports on one connection. Immutable."""
 
     __slots__ = ("_ranges", "_usable", "finalized_features", "finalized_features_epoch", "supported_features")
 
@@ -95,7 +95,7 @@ class NodeApiVersions:
 
 
 class ApiVersionsNegotiation:
-    """How the client asks one broker for its versions: newest first, three tries at most. Used by one thread.
+    """Asks one broker for its versions: newest first, three tries at most. Used by one thread.
 
     An answer with error 35 carries a range to choose from and is tried again on the same connection. A broker
     that closes the connection or answers in a form nobody can read gets version 0 on the next connection. The

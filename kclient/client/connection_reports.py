@@ -1,4 +1,4 @@
-"""What is said of connections: once in the log for a cause that repeats, and as the cause of time-outs."""
+"""Reports on connections: once in the log for a cause that repeats, and as the cause of time-outs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the connection to each broker: its state, and when to try again.
+"""The state of the connection to each broker, and the time to try again.
 
 Waits between attempts grow exponentially with jitter (KIP-580), as does the time that setting up a connection
 may take (KIP-601). Every address of a name is tried in turn (KIP-302); the name is resolved again once all
@@ -20,7 +20,7 @@ WAIT_FOR_EVENT_MS = 1 << 62
 
 
 class ConnectionState(enum.Enum):
-    """Where the connection to a broker is."""
+    """The state of the connection to a broker."""
 
     DISCONNECTED = enum.auto()
     CONNECTING = enum.auto()
@@ -95,7 +95,7 @@ class ConnectionStates:
         return node.state in _OVER and now_ms - node.last_attempt_ms >= node.reconnect_delay_ms
 
     def connection_delay_ms(self, node_id: int, now_ms: int) -> int:
-        """How long until something can change: the wait before the next attempt, or the rest of this one."""
+        """The time until something can change: the wait before the next attempt, or the rest of this one."""
         node = self._nodes.get(node_id)
         if node is None:
             return 0
@@ -196,12 +196,12 @@ class ConnectionStates:
         return node is not None and node.state in _OVER
 
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
-        """Why the peer refused the last connection."""
+        """The reason why the peer refused the last connection; None if it did not."""
         node = self._nodes.get(node_id)
         return None if node is None else node.authentication_error
 
     def last_attempt_ms(self, node_id: int) -> int:
-        """When the last attempt began, or its connection ended; very long ago if there was none."""
+        """The time when the last attempt began, or its connection ended; very long ago if there was none."""
         node = self._nodes.get(node_id)
         return -WAIT_FOR_EVENT_MS if node is None else node.last_attempt_ms
 
@@ -212,7 +212,7 @@ class ConnectionStates:
             node.throttled_until_ms = max(node.throttled_until_ms, until_ms)
 
     def throttle_delay_ms(self, node_id: int, now_ms: int) -> int:
-        """How much of the silence is left."""
+        """The time for which the silence still lasts."""
         node = self._nodes.get(node_id)
         return 0 if node is None else max(node.throttled_until_ms - now_ms, 0)
 
@@ -229,11 +229,11 @@ class ConnectionStates:
         ]
 
     def setup_timeout_ms(self, node_id: int) -> int:
-        """How long setting up this node's connection may take now."""
+        """The time that setting up this node's connection may take now."""
         return self._known(node_id).setup_timeout_ms
 
     def next_setup_deadline_ms(self) -> int | None:
-        """When the first connection attempt under way is given up, None if there is none."""
+        """The time when the first connection attempt under way is given up, None if there is none."""
         return min(
             (self._nodes[n].last_attempt_ms + self._nodes[n].setup_timeout_ms for n in self._connecting),
             default=None,

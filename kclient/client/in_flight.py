@@ -111,7 +111,7 @@ class InFlightRequests:
         return not queue or (queue[0].send.remaining == 0 and len(queue) < self._max_per_node)
 
     def count(self, node_id: int | None = None) -> int:
-        """How many requests are in flight, to one node or to all."""
+        """The number of requests in flight, to one node or to all."""
         if node_id is None:
             return self._count
         return len(self._by_node.get(node_id, ()))
@@ -142,7 +142,7 @@ class InFlightRequests:
         ]
 
     def next_deadline_ms(self) -> int | None:
-        """When the first request in flight times out, None if there is none."""
+        """The time when the first request in flight times out, None if there is none."""
         return min(
             (in_flight.deadline_ms for queue in self._by_node.values() for in_flight in queue), default=None
         )

@@ -25,21 +25,19 @@ class KafkaClient(Protocol):
         """True if a request can be sent to `node` now. Changes nothing."""
 
     def connection_delay_ms(self, node: Node, now_ms: int) -> int:
-        """How long to wait before trying to connect or send to `node` again; very long if an event will
-        tell.
-        """
+        """The time to wait before trying to connect or send to `node` again; very long if an event will tell."""
 
     def poll_delay_ms(self, node: Node, now_ms: int) -> int:
-        """How long a poll may wait before `node` deserves another look: connection delay or throttling."""
+        """The time that a poll may wait before `node` deserves another look: connection delay or throttling."""
 
     def throttle_delay_ms(self, node: Node, now_ms: int) -> int:
-        """How long the broker asked not to be sent anything (KIP-219); 0 if it did not."""
+        """The time for which the broker asked not to be sent anything (KIP-219); 0 if it did not."""
 
     def connection_failed(self, node: Node) -> bool:
         """True if the last connection to `node` broke and no new one has begun."""
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why the last connection to `node` was refused, None if it was not."""
+        """The reason why the last connection to `node` was refused, None if it was not."""
 
     def new_request(
         self,
@@ -84,7 +82,7 @@ class KafkaClient(Protocol):
         """
 
     def in_flight_count(self, node_id: int | None = None) -> int:
-        """How many requests wait for an answer, from one node or from all."""
+        """The number of requests that wait for an answer, from one node or from all."""
 
     def has_in_flight(self) -> bool:
         """True if any request waits for an answer."""
@@ -99,7 +97,7 @@ class KafkaClient(Protocol):
         """Close the connection and forget its requests: their callbacks are not called."""
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
-        """What the broker said it supports on its present connection, None before that."""
+        """The versions and features that the broker said it supports on its present connection, None before that."""
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. From any thread."""

@@ -39,7 +39,7 @@ class MetadataRequestPlan:
 
 
 class Metadata:
-    """What is known of brokers, topics and partitions, and whether it has to be fetched again. Thread-safe.
+    """The known brokers, topics and partitions, and whether they have to be fetched again. Thread-safe.
 
     `fetch` reads without a lock: the picture is immutable and replaced as a whole. Subclasses say which
     topics they want by overriding `topics_to_request` and `retain_topic`, which are called with the lock
@@ -92,7 +92,7 @@ class Metadata:
 
     @property
     def last_error(self) -> KafkaError | None:
-        """Why the last attempt to update failed; None after a success."""
+        """The error that made the last attempt to update fail; None after a success."""
         return self._last_error
 
     def leader_and_epoch(self, tp: TopicPartition) -> LeaderAndEpoch:
@@ -124,7 +124,7 @@ class Metadata:
         return self.topics_to_request()
 
     def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:
-        """Whether what an answer says of `topic` is kept. To override."""
+        """Return True to keep what an answer says of `topic`. To override."""
         del topic, is_internal, now_ms
         return True
 
@@ -173,7 +173,7 @@ class Metadata:
         return self._schedule.full_requested or self._schedule.partial_requested
 
     def time_to_next_update_ms(self, now_ms: int) -> int:
-        """How long until the next update is due; 0 if it is now. Backoff holds for requested updates, too."""
+        """The time until the next update is due; 0 if it is now. Backoff holds for requested updates, too."""
         # Without the lock: a request of another thread is followed by a wakeup, which leads here again.
         return self._schedule.time_to_next_update_ms(now_ms)
 
@@ -241,7 +241,7 @@ class Metadata:
                 self.record_error(error)
 
     def record_error(self, error: KafkaError) -> None:
-        """Why no update comes now: the cause of time-outs; raised to a waiter if not retriable."""
+        """Record the reason why no update comes now: the cause of time-outs; raised to a waiter if not retriable."""
         with self._lock:
             self._last_error = error
             if not error.retriable:

@@ -1,4 +1,4 @@
-"""What a metadata answer says, after the rules for stale leader epochs and recreated topics."""
+"""The contents of a metadata answer, after the rules for stale leader epochs and recreated topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the metadata has to be fetched: on request, by age, and not too often."""
+"""The time when the metadata has to be fetched: on request, by age, and not too often."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class MetadataSchedule:
         self.at_once()
 
     def at_once(self) -> None:
-        """What was tried before does not delay the next update."""
+        """Let nothing that was tried before delay the next update."""
         self._last_refresh_ms = None
         self._set_backoff()
 
     def time_to_next_update_ms(self, now_ms: int) -> int:
-        """How long until an update is due."""
+        """The time until an update is due."""
         # Each read once: another thread may change them meanwhile.
         last_success_ms, last_refresh_ms = self._last_success_ms, self._last_refresh_ms
         wait_ms = 0

@@ -14,9 +14,7 @@ from kclient.common.uuid import Uuid
 
 @attrs.frozen
 class PartitionMetadata:
-    """What a broker said of a partition; brokers are ids, because their addresses may arrive by another
-    answer.
-    """
+    """A partition as a broker described it; brokers are ids, because their addresses may arrive by another answer."""
 
     leader_id: int
     leader_epoch: int | None = None

@@ -26,7 +26,7 @@ class MetadataChannel(Protocol):
         """True if it can be asked now."""
 
     def poll_delay_ms(self, node: Node, now_ms: int) -> int:
-        """How long until this one may be connected to, or be asked, again."""
+        """The time until this one may be connected to, or be asked, again."""
 
     def is_any_node_preparing(self) -> bool:
         """True if some connection is being set up."""

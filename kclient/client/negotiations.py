@@ -22,7 +22,7 @@ class Negotiations:
         self._describe = describe
         self._begun: dict[int, ApiVersionsNegotiation] = {}
         self.versions: dict[int, NodeApiVersions] = {}
-        """What was agreed on, for connections that are ready."""
+        """The versions agreed on, for connections that are ready."""
         self.due: dict[int, ApiVersionsNegotiation] = {}
         """The nodes to be asked."""
 

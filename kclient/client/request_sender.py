@@ -20,7 +20,7 @@ NEVER: Final = 2**31 - 1
 
 @attrs.frozen
 class Reply:
-    """What became of a request: a `message`, or the `error` that stands for its absence."""
+    """The outcome of a request: a `message`, or the `error` that stands for its absence."""
 
     message: Any
     error: KafkaError | None

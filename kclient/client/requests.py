@@ -41,7 +41,7 @@ class ClientRequest:
 
 @attrs.define(eq=False)
 class ClientResponse:
-    """What became of a request: a message, or the reason why there is none.
+    """The outcome of a request: a message, or the reason why there is none.
 
     `message` is None if the request failed, and also for a request that expects no response (acks=0), which
     is complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError,
@@ -68,7 +68,7 @@ class ClientResponse:
         return self.disconnected or self.error is not None
 
     def failure(self) -> KafkaError | None:
-        """Why there is no answer: `error` if it says so, else a DisconnectError; None if all went well."""
+        """The reason why there is no answer: `error` if there is one, else a DisconnectError; None if all went well."""
         if self.error is not None:
             return self.error
         if not self.disconnected:

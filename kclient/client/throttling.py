@@ -1,4 +1,4 @@
-"""Which answers ask the client, and not the broker, to hold its peace (KIP-219)."""
+"""The answers that ask the client, and not the broker, to hold its peace (KIP-219)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CLIENT_WAITS_FROM = {
 
 
 def client_throttle_ms(api_key: ApiKeys, version: int, response: Any) -> int:
-    """How long to send nothing to the broker that gave `response`; 0 if it does not ask for that."""
+    """The time for which to send nothing to the broker that gave `response`; 0 if it does not ask for that."""
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     if throttle_ms <= 0 or version < _CLIENT_WAITS_FROM.get(api_key, 0):
         return 0

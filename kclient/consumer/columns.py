@@ -1,4 +1,4 @@
-"""What poll_columns() returns: the records of a partition as columns, without an object for each of them."""
+"""The result of poll_columns(): the records of a partition as columns, without an object for each of them."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def auto_offset_reset_duration_ms(self) -> int | None:
-        """How far back `auto.offset.reset=by_duration:...` starts; None with another policy."""
+        """The time that `auto.offset.reset=by_duration:...` goes back; None with another policy."""
         policy, _, duration = self.auto_offset_reset.partition(":")
         return parse_duration_ms(duration) if policy == "by_duration" else None
 

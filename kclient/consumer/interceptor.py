@@ -17,7 +17,7 @@ class ConsumerInterceptor:
     """
 
     def on_consume(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
-        """What poll() returns in place of `records`: they themselves, fewer or changed ones.
+        """Return the records for poll() to return in place of `records`: they themselves, fewer or changed ones.
 
         Iteration asks for each record alone, and leaves it out if nothing is returned. Positions move past all of
         `records` whatever is returned.

@@ -337,7 +337,7 @@ class KafkaConsumer(Generic[K, V]):
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for `partitions`; None where nothing. Raises KafkaTimeoutError."""
+        """The offsets that the group has committed for `partitions`; None where none is. Raises KafkaTimeoutError."""
         with self._use:
             self._calls.need_group("committed()")
             timer = self._calls.timer(timeout_ms)
@@ -448,7 +448,7 @@ class KafkaConsumer(Generic[K, V]):
             self._core.submit(RejoinEvent(0, reason))
 
     def metrics(self) -> dict[MetricName, float]:
-        """What the consumer measures, under Java's names."""
+        """Return the metrics of the consumer, under Java's names."""
         with self._use:
             return self._core.metrics.snapshot()
 

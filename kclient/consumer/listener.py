@@ -1,4 +1,4 @@
-"""What a group member is told when its partitions change."""
+"""The calls that tell a group member of changes of its partitions."""
 
 from __future__ import annotations
 

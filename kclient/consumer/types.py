@@ -1,4 +1,4 @@
-"""What poll() returns."""
+"""The records that poll() returns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Where the record comes from."""
+        """The topic and partition that the record comes from."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -60,7 +60,7 @@ class ConsumerRecords(Generic[K, V]):
 
     @property
     def count(self) -> int:
-        """How many records there are; the same as `len()`."""
+        """The number of records; the same as `len()`."""
         return self._count
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class ConsumerRecords(Generic[K, V]):
         ]
 
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """Where each partition is read on after these records: what to commit once they are processed (KIP-1094)."""
+        """The next offset of each partition after these records: commit it once they are processed (KIP-1094)."""
         return dict(self._next_offsets)
 
     def __repr__(self) -> str:

@@ -31,9 +31,9 @@ class KafkaError(Exception):
     code: int | None = None
     """Number of the error in Kafka's protocol; None for an error that never crosses the wire."""
     retriable: bool = False
-    """Whether trying the same again later can succeed."""
+    """True if trying the same again later can succeed."""
     invalid_metadata: bool = False
-    """Whether the metadata of the cluster is out of date and has to be fetched again before the next try."""
+    """True if the metadata of the cluster is out of date and has to be fetched again before the next try."""
     default_message: ClassVar[str] = "The Kafka client met an error."
 
     _data_names: ClassVar[frozenset[str]] = frozenset()

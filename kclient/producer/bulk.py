@@ -1,4 +1,4 @@
-"""What many records sent by one call come back as."""
+"""The results of many records that were sent by one call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RecordRange:
 
     @property
     def count(self) -> int:
-        """How many records these are."""
+        """The number of these records."""
         return len(self.indexes)
 
     @property
@@ -66,14 +66,14 @@ class BulkFuture(KafkaFuture[list[RecordRange]]):
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self.count = sum(len(part.indexes) for part in parts)
-        """How many records were given to the call."""
+        """The number of records that were given to the call."""
 
     def done(self) -> bool:
         """True if every record was acknowledged or has failed, and the callbacks of their batches have run."""
         return self._first_open(0) is None
 
     def result(self, timeout: float | None = None) -> list[RecordRange]:
-        """Where the records are; waits for all of them up to `timeout` seconds, or without end.
+        """Return the ranges that hold the records; waits for all of them up to `timeout` seconds, or without end.
 
         Raises the error of the first range that failed, and KafkaTimeoutError when the time is over. After an error
         `ranges` says what has failed and what has not.

@@ -301,7 +301,7 @@ class KafkaProducer(Generic[K, V]):
         return cluster.partitions_for_topic(topic)
 
     def metrics(self) -> dict[MetricName, float]:
-        """What the producer measures, under Java's names."""
+        """Return the metrics of the producer, under Java's names."""
         self._guard.check()
         return self._core.metrics.snapshot()
 

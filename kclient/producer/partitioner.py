@@ -1,4 +1,4 @@
-"""Which partition a record goes to."""
+"""The choice of the partition that a record goes to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Partitioner(Protocol):
 
 
 def partition_for_key(key_bytes: bytes, partition_count: int) -> int:
-    """Where Java's default partitioner puts this key."""
+    """Return the partition that Java's default partitioner chooses for this key."""
     return (murmur2(key_bytes) & 0x7FFFFFFF) % partition_count
 
 

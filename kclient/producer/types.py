@@ -1,4 +1,4 @@
-"""What goes into a producer and what comes back."""
+"""The records that go into a producer, and the metadata that comes back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProducerRecord(Generic[K, V]):
 
 @attrs.define
 class _MetadataFields:
-    """What `RecordMetadata` has, to be filled plainly: a frozen class takes three times as long."""
+    """The fields of `RecordMetadata`, to be filled plainly: a frozen class takes three times as long."""
 
     topic: str
     partition: int
@@ -46,7 +46,7 @@ class _MetadataFields:
 
 @attrs.frozen
 class RecordMetadata(_MetadataFields):
-    """Where a record went. Immutable.
+    """The place that a record went to. Immutable.
 
     `offset` is -1 when it is not known: with acks=0, for a record that failed, and for a duplicate that the broker no
     longer remembers. `timestamp_ms` is what the topic's `message.timestamp.type` asks for. A size of -1 means None.
@@ -54,7 +54,7 @@ class RecordMetadata(_MetadataFields):
 
     @property
     def has_offset(self) -> bool:
-        """Whether `offset` is known."""
+        """True if `offset` is known."""
         return self.offset >= 0
 
     @property

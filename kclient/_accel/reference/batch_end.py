@@ -1,4 +1,4 @@
-"""Where fetched batches end, without reading them."""
+"""The end of fetched batches, found without reading them."""
 
 from __future__ import annotations
 

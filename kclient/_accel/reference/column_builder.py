@@ -19,7 +19,7 @@ _LONG_VIEW = struct.Struct("=i4sii")
 
 
 def _validity(strings: Sequence[bytes | None]) -> tuple[int, bytes | None]:
-    """How many strings are null, and the bitmap of the others."""
+    """The number of strings that are null, and the bitmap of the others."""
     nulls = strings.count(None)
     if not nulls:
         return 0, None
@@ -64,13 +64,13 @@ class ColumnBuilder:
         return len(self.offsets)
 
     def fits(self, body_bytes: int) -> bool:
-        """Whether a batch goes in whole whose records have so many bytes; then none of them has to be asked about."""
+        """Return True if a whole batch with so many bytes of records fits; then none of them has to be asked about."""
         # Making the names of headers valid may triple them.
         self._most += 3 * body_bytes
         return self._most <= self._column_bytes
 
     def has_room(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
-        """Whether a record can be added and no column becomes too long, which only the first may make it.
+        """Return True if a record can be added and no column becomes too long; only the first may make one too long.
 
         Raises ValueError for one that cannot be in a column at all.
         """

@@ -16,7 +16,7 @@ _INTERVAL_NS = 1_000_000
 
 
 class Waiting(Protocol):
-    """What an I/O thread works for: a Poller."""
+    """The object that an I/O thread works for: a Poller."""
 
     def give_way(self) -> bool:
         """Wait for a moment if the thread wants to run; False, at once, if it does not."""

@@ -1,4 +1,4 @@
-"""Where Java's default partitioner puts the keys of a column."""
+"""The partitions that Java's default partitioner chooses for the keys of a column."""
 
 from __future__ import annotations
 

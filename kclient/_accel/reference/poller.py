@@ -159,7 +159,7 @@ class Poller:
             raise
 
     RECEIVES = False
-    """Whether `expect` does anything."""
+    """True if `expect` does anything."""
 
     def expect(self, sock: socket.socket, buffer: bytearray | memoryview, framed: bool = False) -> None:
         """Receive into `buffer` from `sock`, which is watched, while polls wait anyway.
@@ -172,7 +172,10 @@ class Poller:
         """
 
     def taken(self, sock: socket.socket) -> int:  # noqa: ARG002 - the signature is the contract
-        """How many bytes came into the buffer given to `expect`, which is let go of. OSError for what ended it."""
+        """The number of bytes that came into the buffer given to `expect`, which is let go of.
+
+        Raises OSError for what ended it.
+        """
         return 0
 
     @staticmethod
@@ -239,7 +242,7 @@ class Poller:
         return True
 
     def _has_events(self) -> bool:
-        """Whether a poll would return at once; asks the system, so any thread may. False if that cannot be known."""
+        """Return True if a poll would return at once; asks the system, so any thread may. False if that is unknown."""
         fileno = getattr(self._selector, "fileno", None)
         if fileno is None or not hasattr(select, "poll"):
             return False

@@ -63,7 +63,7 @@ class RecordReader(BatchIterator):
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left to return or to raise, as far as it is known without reading on."""
+        """True if nothing is left to return or to raise, as far as it is known without reading on."""
         pending = self._portions is not None or self._error is not None
         return not pending and (self._ended or self._pos == len(self._view))
 

@@ -1,4 +1,4 @@
-"""What both bodies of a batch make of records that come many at once: the checks, which cost nothing per record."""
+"""Input of many records at once, as both bodies of a batch take it: the checks, which cost nothing per record."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _plain_metadata(
 
 
 class BatchResult:
-    """What became of a batch; completed once, for all its records. Thread-safe.
+    """The outcome of a batch; completed once, for all its records. Thread-safe.
 
     It is `done` once the callbacks that were given with the records have run. They alone may ask before that: to the
     thread that runs them the outcome is told without waiting, as it would wait for itself.

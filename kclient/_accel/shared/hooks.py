@@ -1,4 +1,4 @@
-"""What the hot path needs from the floors above, which it cannot import.
+"""Hooks for the things that the hot path needs from the floors above, which it cannot import.
 
 `kclient.record` plugs its own in when it is imported. Without that only uncompressed batches of magic 2 can be
 read, and errors are builtin ones.
@@ -73,7 +73,7 @@ class Hooks:
             ArithmeticError,
             struct.error,
         )
-        """What the data can be the cause of. Anything else, such as what a signal's handler raises, only interrupts."""
+        """Errors that the data can cause. Any other, such as one that a signal's handler raises, only interrupts."""
         self.invalid_error: Callable[[str], BaseException] = ValueError
         """A batch whose contents are malformed."""
         self.undecodable_error: Callable[..., BaseException] = _undecodable

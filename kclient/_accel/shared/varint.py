@@ -17,7 +17,7 @@ def zigzag(value: int) -> bytes:
 
 
 def zigzag_size(value: int) -> int:
-    """How many bytes `zigzag(value)` has."""
+    """The number of bytes that `zigzag(value)` has."""
     return max(1, (((value << 1) ^ (value >> 63)).bit_length() + 6) // 7)
 
 

@@ -14,7 +14,7 @@ from kclient.common.topic_partition import TopicPartition
 
 @attrs.frozen
 class Subscription:
-    """What one member told the group when it joined. Immutable."""
+    """The information that one member gave the group when it joined. Immutable."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -26,7 +26,7 @@ class Subscription:
 
 @attrs.frozen
 class Assignment:
-    """What one member is given. Immutable."""
+    """The share that one member is given. Immutable."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None

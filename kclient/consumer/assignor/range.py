@@ -46,7 +46,7 @@ class RangeAssignor(ConsumerPartitionAssignor):
 
 
 class _TopicShare:
-    """What is left of one topic and how much more of it each member may get."""
+    """The rest of one topic, and the number of its partitions that each member may still get."""
 
     __slots__ = (
         "_assigned",
@@ -92,12 +92,12 @@ class _TopicShare:
         return any(racks != everywhere for racks in self.racks_of.values())
 
     def near(self, member_id: str, partition: int) -> bool:
-        """Whether the partition has a replica in the member's rack; a member without a rack is near to all."""
+        """Return True if the partition has a replica in the member's rack; a member without a rack is near to all."""
         rack = self.racks[member_id]
         return not rack or rack in self.racks_of.get(partition, ())
 
     def room(self, member_id: str) -> int:
-        """How many more partitions the member may get."""
+        """The number of partitions that the member may still get."""
         return max(self._base + (self._extras > 0) - self._counts[member_id], 0)
 
     def give(self, member_id: str, partitions: Iterable[int]) -> None:

@@ -116,7 +116,7 @@ def checked_timestamps(timestamps: Any) -> dict[TopicPartition, int]:
 
 
 def checked_max_records(max_records: Any) -> int | None:
-    """How many records may come at once, if it is a number above 0; None for any number."""
+    """Return the number of records that may come at once, if it is a number above 0; None for any number."""
     if max_records is None:
         return None
     if not isinstance(max_records, int) or isinstance(max_records, bool):

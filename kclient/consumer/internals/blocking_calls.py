@@ -1,4 +1,4 @@
-"""What every call of the blocking consumer does while it waits: rebalances, commits, errors."""
+"""The work that every call of the blocking consumer does while it waits: rebalances, commits, errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kclient.utils.time import Timer
 log = logging.getLogger(__name__)
 
 _GRACE_MS = 250
-"""How much later than the deadline the I/O thread may say why something did not happen in time."""
+"""The time after the deadline in which the I/O thread may still say why something did not happen in time."""
 _FOR_EVER_MS = 2**31 - 1
 
 
@@ -38,7 +38,7 @@ class BlockingCalls:
         self.in_callback = False
 
     def _do_what_is_due(self) -> None:
-        """What comes before anything is handed out."""
+        """Do the things that come before anything is handed out."""
         core = self._core
         if core.wakeup.pending:
             core.wakeup.raise_if_pending()
@@ -57,7 +57,7 @@ class BlockingCalls:
             raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
 
     def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
-        """What can be handed out, as soon as there is any; no records when `timer` has expired."""
+        """The records that can be handed out, as soon as there are any; no records when `timer` has expired."""
         core = self._core
         core.metrics.polled(timer.started_ms)
         while True:

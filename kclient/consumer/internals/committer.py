@@ -65,7 +65,7 @@ class Committer:
         self.automatic = config.enable_auto_commit
         """True if the application leaves committing to the consumer."""
         self.next_auto_ms = time.monotonic_ms() + config.auto_commit_interval_ms if self.automatic else NEVER
-        """When poll() has to call `auto_commit` next."""
+        """The time when poll() has to call `auto_commit` next."""
         self.asked = 0
         """Number of commits the I/O thread was asked for."""
         self._last_automatic: CommitEvent | None = None

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class DecodeSettings:
-    """How fetched bytes become records. Immutable."""
+    """Settings for making records of fetched bytes. Immutable."""
 
     check_crcs: bool = True
     read_committed: bool = False
@@ -54,7 +54,7 @@ class Chunk:
         self._end_epoch = end_epoch
         self._index = 0
         self.left = len(records)
-        """How many records were not handed out."""
+        """The number of records that were not handed out."""
 
     def peek(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], int, int | None]:
         """Up to `count` records, and offset and leader epoch of the position after them; nothing moves."""
@@ -104,7 +104,7 @@ class ColumnChunk:
         self.end = end
         self._end_epoch = end_epoch
         self.left = 0 if columns is None else columns.count
-        """How many records were not handed out."""
+        """The number of records that were not handed out."""
 
     def peek(self, count: int) -> tuple[Columns | None, int, int | None]:  # noqa: ARG002 - as for records
         """The columns, and offset and leader epoch of the position after them; nothing moves."""
@@ -116,7 +116,7 @@ class ColumnChunk:
         self.position = position
 
     def suits(self, max_records: int | None, view: bool) -> bool:
-        """Whether a call that asks for this gets it from here."""
+        """Return True if a call that asks for this gets it from here."""
         return self.view == view and (max_records is None or self.left <= max_records)
 
 
@@ -124,7 +124,7 @@ AnyChunk = Chunk | ColumnChunk
 
 
 class CompletedFetch:
-    """What one fetch brought for one partition.
+    """The result of one fetch for one partition.
 
     Made by the I/O thread, which reads no more than batch headers, and afterwards used by the application's thread
     alone. It holds a slice of the whole answer's buffer, which lives as long as any partition's slice of it, until
@@ -219,7 +219,7 @@ class CompletedFetch:
     def _read(
         self, read: Callable[Concatenate[RecordReader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> tuple[T, int, int, int | None] | None:
-        """What is read next, offsets of the position before and after, and the leader epoch; None at the end."""
+        """The data read next, offsets of the position before and after, and the leader epoch; None at the end."""
         if self.error is not None:
             raise self.error
         if self._reader is None:

@@ -139,7 +139,7 @@ class ConsumerCore:
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to do before more records may be handed out."""
+        """True if there is something to do before more records may be handed out."""
         if self._revoking is not None:
             return True
         mailbox = self.mailbox
@@ -152,7 +152,7 @@ class ConsumerCore:
         return False
 
     def begin_poll(self, now_ms: int) -> None:
-        """What was handed out before counts as processed from here on."""
+        """Treat the records handed out before as processed from here on."""
         # The I/O thread may have an answer and wait for the interpreter, which a busy application gives up only after
         # 5 ms: by then the fetch before it is used up.
         yield_gil()
@@ -188,7 +188,7 @@ class ConsumerCore:
 
     @property
     def intercepts(self) -> bool:
-        """Whether there are interceptors."""
+        """True if there are interceptors."""
         return bool(self._interceptors)
 
     def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any] | None:

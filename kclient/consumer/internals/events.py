@@ -1,4 +1,4 @@
-"""What the application's thread and the I/O thread tell each other."""
+"""The messages that the application's thread and the I/O thread send each other."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class WakeupEvent(ApplicationEvent[None]):
 
 
 class RebalanceKind(Enum):
-    """What happens to the partitions of a `RebalanceCallback`."""
+    """The change that happens to the partitions of a `RebalanceCallback`."""
 
     REVOKED = "revoked"
     LOST = "lost"

@@ -1,4 +1,4 @@
-"""Where fetched data changes threads: the I/O thread puts it in, the application's thread takes it out."""
+"""The place where fetched data changes threads: the I/O thread puts it in, the application's thread takes it out."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FetchBuffer:
             self._signal()
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
-        """Where to fetch `tp` next if it stands at `position`; None if enough is buffered."""
+        """The offset to fetch `tp` from next if it stands at `position`; None if enough is buffered."""
         with self._lock:
             if self._torn:
                 self._mend()

@@ -66,7 +66,7 @@ class FetchCollector:
         self._heap_top = HeapTop()
 
     def collect(self, max_records: int) -> list[Portion]:
-        """What can be handed out now, at most `max_records`.
+        """The portions that can be handed out now, of at most `max_records` together.
 
         Positions pass what holds no records for the application at once. Raises the error of the partition whose
         turn it is; if other partitions come before it their records are returned first.

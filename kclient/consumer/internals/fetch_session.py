@@ -34,7 +34,7 @@ _NO_ID: Final = Uuid.ZERO.bytes
 
 
 class WantedPartition(NamedTuple):
-    """How one partition is to be fetched. Immutable; equal means the broker knows it already."""
+    """A partition as it is to be fetched. Immutable; equal means the broker knows it already."""
 
     fetch_offset: int
     topic_id: Uuid
@@ -110,11 +110,11 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker keeps a session for this client."""
+        """True if the broker keeps a session for this client."""
         return self._id != NO_SESSION
 
     def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
-        """What to send so that the session holds exactly `wanted`."""
+        """The part of a fetch request that makes the session hold exactly `wanted`."""
         has_topic_ids = True
         for want in wanted.values():
             if want.topic_id.bytes == _NO_ID:
@@ -147,7 +147,7 @@ class FetchSession:
         return SessionFetch(self._id, self.epoch, to_send, tuple(to_forget), has_topic_ids)
 
     def build_close(self) -> SessionFetch:
-        """What tells the broker that the session is over."""
+        """The part of a fetch request that tells the broker that the session is over."""
         return SessionFetch(self._id, FINAL_EPOCH, {}, (), self._used_topic_ids)
 
     def on_response(

@@ -52,7 +52,7 @@ _OTHER_LEADER = frozenset(
 
 @attrs.frozen
 class FetchSettings:
-    """How much to ask for. Immutable."""
+    """Settings of the fetch requests: how much to ask for. Immutable."""
 
     min_bytes: int
     max_bytes: int
@@ -141,7 +141,7 @@ class Fetcher:
         return wait_ms
 
     def _hold_back(self, node_id: int, now_ms: int) -> int:
-        """How long not to fetch from a broker, some of whose partitions are not to be fetched for now.
+        """The time for which not to fetch from a broker, some of whose partitions are not to be fetched for now.
 
         The others may have nothing new, and the broker would keep the fetch for fetch.max.wait.ms. What is buffered is
         used up meanwhile, and nothing could be fetched behind it. An application that takes its time is not waited
@@ -311,7 +311,7 @@ class Fetcher:
         return wait_ms
 
     def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
-        """Whether what was fetched is still what comes next, after the position or the buffered data."""
+        """Return True if the fetched data is still what comes next, after the position or the buffered data."""
         if wanted.topic_id not in (self._subscriptions.topic_id(tp.topic), Uuid.ZERO):
             return False  # of a topic that was deleted
         offset = self._subscriptions.offset_to_fetch(tp)

@@ -1,4 +1,4 @@
-"""What a blocking consumer asks the cluster and its group for: positions, offsets, topics."""
+"""The questions that a blocking consumer asks the cluster and its group: positions, offsets, topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lookups:
     def committed(
         self, partitions: Sequence[TopicPartition], timer: Timer
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where nothing."""
+        """The offsets that the group has committed; None where none is."""
         event = FetchCommittedEvent(timer.deadline_ms, frozenset(partitions))
         found = self._calls.submit(event, timer, "The committed offsets were not found")
         return {tp: found[tp] for tp in partitions}
@@ -43,11 +43,11 @@ class Lookups:
         return {tp: found[tp] for tp in timestamps}
 
     def beginnings(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
-        """Where the logs begin."""
+        """The offsets where the logs begin."""
         return self._ends(partitions, EARLIEST, timer)
 
     def ends(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
-        """Where the logs end."""
+        """The offsets where the logs end."""
         return self._ends(partitions, LATEST, timer)
 
     def _ends(

@@ -1,4 +1,4 @@
-"""What the I/O thread leaves for the application's thread to find in its next call."""
+"""The messages that the I/O thread leaves for the application's thread to find in its next call."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Mailbox:
 
     @property
     def has_mail(self) -> bool:
-        """Whether there is anything to look at."""
+        """True if there is anything to look at."""
         return bool(self._callbacks or self._errors or self._commits or self._final_error)
 
     def post_callback(self, callback: RebalanceCallback) -> None:

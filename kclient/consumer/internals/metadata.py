@@ -1,4 +1,4 @@
-"""Which topics a consumer wants to know of."""
+"""The metadata of the topics that a consumer wants to know of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer measures, under Java's names. Recorded per fetch and per poll, never per record."""
+"""The metrics of a consumer, under Java's names. Recorded per fetch and per poll, never per record."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ class ConsumerMetrics:
             self._between_polls.record(seen.between_polls_ms, seen.polls, seen.longest_between_polls_ms)
 
     def watch_rebalances(self, count: Callable[[], float]) -> None:
-        """Where the number of rebalances so far is found."""
+        """Take the number of rebalances so far from `count`."""
         self._group.gauge("rebalance-total", "The total number of rebalances", count)
 
     def watch_assignment(self, assigned: Callable[[], float], max_lag: Callable[[], float]) -> None:
-        """Where the number of assigned partitions and the largest lag are found."""
+        """Take the number of assigned partitions from `assigned`, and the largest lag from `max_lag`."""
         self._group.gauge("assigned-partitions", "The number of partitions assigned", assigned)
         self._fetch.gauge("records-lag-max", "The largest lag of a partition, in records", max_lag)
 

@@ -17,7 +17,7 @@ from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
 
 _CLOSE_GRACE_MS = 200
-"""How long at most to wait for the last requests (leaving, ending fetch sessions) to be written."""
+"""The longest time to wait for the last requests (leaving, ending fetch sessions) to be written."""
 _ENDED = "The consumer's I/O thread has ended"
 
 

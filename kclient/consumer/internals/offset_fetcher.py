@@ -66,7 +66,7 @@ class _Search:
 
 @attrs.frozen
 class _Answer:
-    """What a broker said of one partition. Immutable."""
+    """A broker's answer for one partition. Immutable."""
 
     offset: int = _NO_OFFSET
     timestamp_ms: int = -1
@@ -116,7 +116,7 @@ class OffsetFetcher:
         self._searches.append(_Search(event, set(event.timestamps)))
 
     def can_validate(self, node: Node | None) -> bool:
-        """Whether a leader's epochs can be asked for: before version 3 it took cluster permissions."""
+        """Return True if a leader's epochs can be asked for: before version 3 it took cluster permissions."""
         if node is None:
             return False
         versions = self._sender.client.api_versions(node.id)
@@ -189,7 +189,7 @@ class OffsetFetcher:
         return FetchPosition(offset, epoch, self._metadata.leader_and_epoch(tp))
 
     def needs_validation(self, position: FetchPosition) -> bool:
-        """Whether the log may have been cut below `position` since its records were read."""
+        """Return True if the log may have been cut below `position` since its records were read."""
         return position.offset_epoch is not None and self.can_validate(position.leader.leader)
 
     # Resets.

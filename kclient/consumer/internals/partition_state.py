@@ -18,18 +18,18 @@ LATEST: Final = -1
 
 @attrs.frozen
 class AutoOffsetReset:
-    """Where to start without a valid offset (KIP-1106). Immutable."""
+    """The policy for a start without a valid offset (KIP-1106). Immutable."""
 
     policy: str
     duration_ms: int | None = None
 
     @property
     def is_none(self) -> bool:
-        """Whether the application has to decide by itself."""
+        """True if the application has to decide by itself."""
         return self.policy == "none"
 
     def timestamp(self, wall_ms: int) -> int:
-        """What ListOffsets is asked for: a time in ms since the epoch, or the code of an end of the log."""
+        """The value that ListOffsets is asked for: a time in ms since the epoch, or the code of an end of the log."""
         if self.duration_ms is not None:
             return wall_ms - self.duration_ms
         return EARLIEST if self.policy == "earliest" else LATEST
@@ -57,7 +57,7 @@ class FetchPosition:
 
 
 class FetchState(Enum):
-    """Whether a partition has a position, and whether it can be trusted."""
+    """The state of a partition's position: whether there is one, and whether it can be trusted."""
 
     INITIALIZING = "initializing"
     FETCHING = "fetching"
@@ -124,11 +124,11 @@ class PartitionState:
 
     @property
     def has_valid_position(self) -> bool:
-        """Whether records may be read and returned from the position."""
+        """True if records may be read and returned from the position."""
         return self.state is FetchState.FETCHING
 
     def is_fetchable(self) -> bool:
-        """Whether the position may be fetched from now."""
+        """Return True if the position may be fetched from now."""
         return self.state is FetchState.FETCHING and not self.paused and not self.awaiting_callback
 
     def seek(self, position: FetchPosition, *, validate: bool = False) -> None:
@@ -172,7 +172,7 @@ class PartitionState:
         return replica
 
     def consumed(self) -> OffsetAndMetadata | None:
-        """What a commit of this partition would say, None if it has no valid position."""
+        """The offset, with its epoch, that a commit of this partition would name; None if it has no valid position."""
         if self.position is None or self.state is not FetchState.FETCHING:
             return None
         return OffsetAndMetadata(self.position.offset, "", self.position.offset_epoch)

@@ -36,7 +36,7 @@ class SingleUser:
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child of the process that made the consumer."""
+        """True if this is a child of the process that made the consumer."""
         return self._fork.forked
 
     def check_process(self) -> None:

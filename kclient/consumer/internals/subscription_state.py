@@ -1,4 +1,4 @@
-"""What the consumer is subscribed to, what it is assigned, and where it reads.
+"""The consumer's subscription, its assignment, and its positions.
 
 Both threads use it under one lock. The rule that keeps positions right: a position that is valid
 (`FetchState.FETCHING`) is moved by the application's thread alone, when records are handed out or the application
@@ -87,7 +87,7 @@ class SubscriptionState(TopicSubscription):
                 state.awaiting_callback = False
 
     def matches_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether the group assigned only what is subscribed to now."""
+        """Return True if the group assigned only what is subscribed to now."""
         with self._lock:
             if self._type is SubscriptionType.AUTO_PATTERN:
                 return all(self.matches(tp.topic) for tp in partitions)
@@ -99,7 +99,7 @@ class SubscriptionState(TopicSubscription):
             return frozenset(self._assignment)
 
     def is_assigned(self, tp: TopicPartition) -> bool:
-        """Whether `tp` is held now."""
+        """Return True if `tp` is held now."""
         return tp in self._assignment
 
     def _replace_assignment(self, new: dict[TopicPartition, PartitionState], topic_id: TopicIdOf) -> None:
@@ -197,7 +197,7 @@ class SubscriptionState(TopicSubscription):
                 state.position = FetchPosition(position.offset, position.offset_epoch, state.position.leader)
 
     def is_readable_at(self, tp: TopicPartition, offset: int) -> bool | None:
-        """Whether records of `tp` from `offset` on may be handed out now.
+        """Return True if records of `tp` from `offset` on may be handed out now.
 
         None: they never will be, because the partition was given up or the position is another one.
         """
@@ -237,7 +237,7 @@ class SubscriptionState(TopicSubscription):
     # Partitions without a valid position.
 
     def all_valid(self) -> bool:
-        """Whether there is no such partition, as nearly always: then none of what follows finds anything."""
+        """Return True if there is no such partition, as nearly always: then none of what follows finds anything."""
         with self._lock:
             return all(state.state is FetchState.FETCHING for state in self._turns)
 
@@ -264,7 +264,7 @@ class SubscriptionState(TopicSubscription):
             }
 
     def next_retry_delay_ms(self, now_ms: int) -> int | None:
-        """How long until a partition without a valid position is tried again; None if there is none waiting."""
+        """The time until a partition without a valid position is tried again; None if there is none waiting."""
         with self._lock:
             waits = [state.next_retry_ms - now_ms for state in self._turns if state.next_retry_ms > now_ms]
             return min(waits, default=None)
@@ -321,7 +321,7 @@ class SubscriptionState(TopicSubscription):
             state.seek(position)
 
     def redirect_reset(self, tp: TopicPartition, asked: AutoOffsetReset, instead: AutoOffsetReset) -> None:
-        """What was `asked` led nowhere: reset `instead`, unless something else is wanted by now."""
+        """Reset `instead`, because what was `asked` led nowhere; not if something else is wanted by now."""
         with self._lock:
             state = self._assignment.get(tp)
             if state is not None and state.state is FetchState.AWAIT_RESET and state.reset == asked:
@@ -453,7 +453,7 @@ class SubscriptionState(TopicSubscription):
     def update_log_ends(
         self, tp: TopicPartition, high_watermark: int, last_stable_offset: int, log_start_offset: int
     ) -> None:
-        """What a fetch told of the log; negative values are unknown."""
+        """Take over the offsets that a fetch told of the log; negative values are unknown."""
         with self._lock:
             state = self._assignment.get(tp)
             if state is None:

@@ -1,4 +1,4 @@
-"""Which topics a consumer wants, and how it said so."""
+"""The topics that a consumer wants, and the way it said so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kclient.errors import IllegalStateError
 
 
 class SubscriptionType(Enum):
-    """How partitions come to the consumer."""
+    """The way that partitions come to the consumer."""
 
     NONE = "none"
     AUTO_TOPICS = "topics"
@@ -31,7 +31,7 @@ class TopicSubscription:
 
     @property
     def type(self) -> SubscriptionType:
-        """How partitions come to the consumer."""
+        """The way that partitions come to the consumer."""
         return self._type
 
     @property
@@ -40,11 +40,11 @@ class TopicSubscription:
         return self._pattern
 
     def has_auto_assigned_partitions(self) -> bool:
-        """Whether a group assigns the partitions."""
+        """Return True if a group assigns the partitions."""
         return self._type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
 
     def has_nothing(self) -> bool:
-        """Whether there is neither a subscription nor an assignment to poll."""
+        """Return True if there is neither a subscription nor an assignment to poll."""
         return self._type is SubscriptionType.NONE
 
     def subscribe(self, topics: Iterable[str]) -> bool:
@@ -84,7 +84,7 @@ class TopicSubscription:
             self._group_subscription = self._subscription
 
     def matches(self, topic: str) -> bool:
-        """Whether the subscribed pattern matches all of `topic`'s name."""
+        """Return True if the subscribed pattern matches all of `topic`'s name."""
         pattern = self._pattern
         return pattern is not None and pattern.fullmatch(topic) is not None
 

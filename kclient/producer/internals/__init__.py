@@ -1,1 +1,1 @@
-"""How the producer works inside; nothing here is public."""
+"""Internals of the producer; nothing here is public."""

@@ -81,7 +81,7 @@ class RecordAccumulator:
         self.entry = Entry(queued.lock, queued.pool, queued.incomplete)
 
     def max_block_ms(self) -> int:
-        """How long the calling thread may wait: a callback on the I/O thread would wait for itself."""
+        """The time the calling thread may wait: 0 for a callback on the I/O thread, which would wait for itself."""
         return 0 if threading.get_ident() == self.io_thread_id else self.settings.max_block_ms
 
     # Adding records.
@@ -205,7 +205,7 @@ class RecordAccumulator:
         return self.queued.compressor.uncompressed_limit(topic, settings.batch_size, self.sizes.largest_batch)
 
     def _sticky_queue(self, topic: TopicQueues, size: int) -> PartitionQueue:
-        """Where a record without a key goes that did not fit the open batch: on, once a batch's worth has been there.
+        """The queue for a record without a key that did not fit the open batch; it changes after a batch's worth.
 
         Partitions change only between batches, and by bytes, so that all get the same however records are grouped.
         """
@@ -229,7 +229,7 @@ class RecordAccumulator:
         return queue
 
     def _turn_goes_on(self, topic: TopicQueues, queue: PartitionQueue, size: int) -> bool:
-        """Whether the sticky partition still has room in its turn for that many bytes."""
+        """Return True if the sticky partition still has room in its turn for that many bytes."""
         return queue.produced_bytes() - topic.sticky_start_bytes + size <= self.settings.batch_size
 
     def _possible_growth(self, queue: PartitionQueue) -> int:

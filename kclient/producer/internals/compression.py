@@ -1,4 +1,4 @@
-"""How batches are compressed, and how much that is expected to save."""
+"""Compression of batches, and an estimate of the bytes that it saves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Compressor:
 
     @classmethod
     def from_config(cls, config: ProducerConfig) -> Compressor:
-        """What compression.type and the level of that codec ask for."""
+        """The compressor that compression.type and the level of that codec ask for."""
         levels = {
             CompressionType.GZIP: config.compression_gzip_level,
             CompressionType.LZ4: config.compression_lz4_level,
@@ -43,7 +43,7 @@ class Compressor:
         return self._ratios.get(topic, _INITIAL_RATIO)
 
     def uncompressed_limit(self, topic: str, batch_size: int, largest: int) -> int:
-        """How many bytes to collect for a batch that is to have `batch_size` when compressed, at most `largest`."""
+        """The number of bytes to collect for a batch that is to have `batch_size` compressed, at most `largest`."""
         if self.codec is CompressionType.NONE:
             return min(batch_size, largest)
         return min(max(int(batch_size / (self.ratio(topic) * _SAFETY)), batch_size), largest)

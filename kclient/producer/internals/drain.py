@@ -1,4 +1,4 @@
-"""Which batches can be sent, and taking them out of their queues for that."""
+"""The choice of the batches that can be sent, and taking them out of their queues for that."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEVER_MS = 2**62
 
 @attrs.define
 class ReadyCheck:
-    """What a look at the queues found."""
+    """The result of a look at the queues."""
 
     nodes: Mapping[Node, list[PartitionQueue]]
     """The brokers with something to send, and the queues of all partitions they lead, in the order of their turn."""

@@ -10,7 +10,7 @@ from kclient.utils.time import Time, Timer
 
 
 class IncompleteBatches:
-    """What flush waits for and what expires. Thread-safe."""
+    """The batches that flush waits for and that may expire. Thread-safe."""
 
     __slots__ = ("_batches", "_condition", "_ended", "_last_number", "_time", "_waiting", "lock")
 

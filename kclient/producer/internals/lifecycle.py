@@ -84,12 +84,12 @@ class IoThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is this thread, which is where callbacks run."""
+        """True if the caller is this thread, which is the one that runs callbacks."""
         return threading.current_thread() is self._thread
 
     @property
     def alive(self) -> bool:
-        """Whether the thread has not ended."""
+        """True if the thread has not ended."""
         return self._thread.is_alive()
 
     @property

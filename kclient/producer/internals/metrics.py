@@ -1,4 +1,4 @@
-"""What a producer measures, under Java's names. Recorded per batch and per request, never per record."""
+"""The metrics of a producer, under Java's names. Recorded per batch and per request, never per record."""
 
 from __future__ import annotations
 

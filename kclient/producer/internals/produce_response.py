@@ -1,4 +1,4 @@
-"""What the answer to a produce request means for its batches: done, again, in parts, or failed."""
+"""The meaning of the answer to a produce request for its batches: done, again, in parts, or failed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNREADABLE = (SchemaError, CorrelationIdMismatchError)
 
 @attrs.define
 class _Answer:
-    """What became of one batch in one attempt."""
+    """The outcome of one batch in one attempt."""
 
     code: int
     error: KafkaError | None

@@ -22,7 +22,7 @@ NO_SEQUENCE = -1
 
 
 class BatchState(Enum):
-    """Where a batch is."""
+    """The state of a batch."""
 
     # Enum's own is a function of Python's, and each state of a batch is looked up.
     __hash__ = object.__hash__
@@ -91,12 +91,12 @@ class ProducerBatch:
 
     @property
     def done(self) -> bool:
-        """Whether the futures have their outcome, or others took over."""
+        """True if the futures have their outcome, or others took over."""
         return self.state is not BatchState.QUEUED and self.state is not BatchState.IN_FLIGHT
 
     @property
     def has_sequence(self) -> bool:
-        """Whether the batch has its place among those of its producer id."""
+        """True if the batch has its place among those of its producer id."""
         return self.base_sequence != NO_SEQUENCE
 
     @property
@@ -106,7 +106,7 @@ class ProducerBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more can be appended."""
+        """True if nothing more can be appended."""
         builder = self.builder
         return builder.closed or builder.size >= builder.limit
 

@@ -77,7 +77,7 @@ class QueuedBatches:
 
     @property
     def must_send_all(self) -> bool:
-        """Whether batches go out without lingering: someone flushes or waits for memory, or the end has come."""
+        """True if batches go out without lingering: someone flushes or waits for memory, or the end has come."""
         return self.flushes > 0 or self.closed or self.pool.waiting > 0
 
     def take(self, batch: ProducerBatch) -> None:

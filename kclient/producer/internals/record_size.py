@@ -1,4 +1,4 @@
-"""How large a record may be, and how large one is at most."""
+"""The size that a record may have, and an upper bound of the size it has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RecordSizes:
 
     @property
     def largest_batch(self) -> int:
-        """What no batch can be larger than."""
+        """The size that no batch can exceed."""
         return min(self.max_request_size, self.buffer_memory)
 
     @property

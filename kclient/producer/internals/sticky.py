@@ -1,4 +1,4 @@
-"""Where records without a key go: batch by batch, more often to brokers that keep up (KIP-794)."""
+"""The choice of partitions for records without a key: batch by batch, more often at brokers that keep up (KIP-794)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the leader of a group does beside being a member: assigns, and watches whether its assignment still fits."""
+"""The work of a group's leader beside being a member: it assigns, and watches whether its assignment still fits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GroupLeader:
 
     @property
     def assigning(self) -> bool:
-        """Whether an assignment is in the making."""
+        """True if an assignment is in the making."""
         return self._assignment is not None
 
     def forget(self) -> None:
@@ -73,12 +73,12 @@ class GroupLeader:
         self._assignment = _Assignment(self._assignors[assignor], subscriptions, version, deadline_ms)
 
     def _lacks(self, topics: set[str]) -> bool:
-        """Whether some are not known: joining may be faster than the answer that tells of them."""
+        """Return True if some are not known: joining may be faster than the answer that tells of them."""
         cluster = self._metadata.fetch()
         return not all(cluster.partition_count(topic) for topic in topics)
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long the assignment in the making waits for metadata at most."""
+        """The longest time that the assignment in the making still waits for metadata."""
         making = self._assignment
         if making is None or self._metadata.update_version > making.after_version:
             return 0
@@ -104,7 +104,7 @@ class GroupLeader:
         return shares
 
     def is_outdated(self, cluster: Cluster) -> bool:
-        """Whether the group's topics have other partitions than when they were assigned; told once."""
+        """Return True if the group's topics have other partitions than when they were assigned; told once."""
         watched = self._watched
         if watched is None or watched == group_protocol.partition_counts(cluster, watched):
             return False

@@ -1,4 +1,4 @@
-"""What the members of a classic consumer group tell each other through the coordinator."""
+"""The messages that the members of a classic consumer group send each other through the coordinator."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def assign(
 
 
 def partition_counts(cluster: Cluster, topics: Iterable[str]) -> dict[str, object]:
-    """What an assignment of `topics` depends on: the partitions, and in which racks each has replicas."""
+    """The facts that an assignment of `topics` depends on: the partitions, and in which racks each has replicas."""
     return {
         topic: tuple(
             frozenset(node.rack for node in info.replicas if node.rack)

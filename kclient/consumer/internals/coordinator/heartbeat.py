@@ -7,7 +7,7 @@ from kclient.utils.backoff import ExponentialBackoff
 
 
 class Heartbeat:
-    """When to send a heartbeat, when the coordinator must be taken for gone, when the application for stuck.
+    """Decides when to send a heartbeat, when the coordinator must be taken for gone, when the application for stuck.
 
     Belongs to the I/O thread; only `polled` is called by the application's, and writes a single integer.
     """
@@ -39,7 +39,7 @@ class Heartbeat:
         self._session_timeout_ms = session_timeout_ms
         self._max_poll_interval_ms = max_poll_interval_ms
         self.polled_ms = now_ms
-        """When the application called poll() last; for its thread to set."""
+        """The time when the application called poll() last; for its thread to set."""
         self._in_flight = False
         self._next_ms = now_ms
         self._session_deadline_ms = now_ms + session_timeout_ms
@@ -52,7 +52,7 @@ class Heartbeat:
         self._session_deadline_ms = now_ms + self._session_timeout_ms
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether to send a heartbeat now."""
+        """Return True if a heartbeat is to be sent now."""
         return not self._in_flight and now_ms >= self._next_ms
 
     def sent(self, now_ms: int) -> None:
@@ -73,15 +73,15 @@ class Heartbeat:
         self._failures += 1
 
     def session_expired(self, now_ms: int) -> bool:
-        """Whether the coordinator has not answered for session.timeout.ms."""
+        """Return True if the coordinator has not answered for session.timeout.ms."""
         return now_ms >= self._session_deadline_ms
 
     def poll_expired(self, now_ms: int) -> bool:
-        """Whether the application has not polled for max.poll.interval.ms."""
+        """Return True if the application has not polled for max.poll.interval.ms."""
         return now_ms - self.polled_ms >= self._max_poll_interval_ms
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until one of the clocks wants something."""
+        """The time until one of the clocks wants something."""
         next_ms = NEVER + now_ms if self._in_flight else self._next_ms
         poll_ms = self.polled_ms + self._max_poll_interval_ms
         return max(min(next_ms, self._session_deadline_ms, poll_ms) - now_ms, 0)

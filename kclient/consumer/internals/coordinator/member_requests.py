@@ -1,4 +1,4 @@
-"""What a member sends to the coordinator of its classic group."""
+"""The requests that a member sends to the coordinator of its classic group."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Generation:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the group knows the member under it."""
+        """True if the group knows the member under it."""
         return self.id >= 0
 
 
 @attrs.frozen
 class MembershipSettings:
-    """What the member tells the coordinator. Immutable."""
+    """The settings that the member tells the coordinator. Immutable."""
 
     group_id: str
     group_instance_id: str | None

@@ -37,11 +37,11 @@ from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _JOIN_GRACE_MS = 5000
-"""How much longer than the rebalance timeout a JoinGroup is waited for, as the broker answers only at its end."""
+"""The time beyond the rebalance timeout for which a JoinGroup is waited for, as the broker answers only at its end."""
 
 
 class MemberState(Enum):
-    """How far the member is in its group."""
+    """The state of the member in its group."""
 
     UNJOINED = "unjoined"
     REVOKING = "waiting for the application to give its partitions up"
@@ -115,7 +115,7 @@ class Membership:
 
     @property
     def rebalancing(self) -> bool:
-        """Whether a rebalance is under way."""
+        """True if a rebalance is under way."""
         return self.state in (MemberState.JOINING, MemberState.SYNCING)
 
     def generation_for_commit(self) -> Generation | None:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """How far the producer is with its id."""
+    """The state of the producer's id."""
 
     UNINITIALIZED = auto()
     INITIALIZING = auto()
