@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -171,7 +172,7 @@ def _read(job: Job) -> Measured:
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": job.bootstrap_servers,
-            "group.id": f"{job.topic}-{job.operation}-confluent",
+            "group.id": f"{job.topic}-{uuid.uuid4().hex}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": job.operation == "poll_commit",
             "check.crcs": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -134,7 +135,7 @@ def _read(job: Job) -> Measured:
     reading = Reading.of(job)
     with KafkaConsumer(
         bootstrap_servers=job.bootstrap_servers,
-        group_id=f"{job.topic}-{job.operation}-kclient",
+        group_id=f"{job.topic}-{uuid.uuid4().hex}",
         auto_offset_reset="earliest",
         enable_auto_commit=job.operation == "poll_commit",
     ) as consumer:

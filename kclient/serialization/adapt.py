@@ -55,35 +55,54 @@ def as_serializer(given: object, which: Literal["key", "value"] = "value") -> Se
         given = _named(_SERIALIZERS, given, f"{which}.serializer")
     method = getattr(given, "serialize", None)
     if callable(method) and not isinstance(given, type):
-        serialize: Callable[[str, Any, Headers], Any] = method
-    elif callable(given) and method is None:
-        function: Callable[[Any], Any] = given
+        return _by_method(method, which)
+    if callable(given) and method is None:
+        return _by_function(given, which)
+    raise _not_usable(given, f"{which}.serializer", "serialize(topic, data, headers)")
 
-        def serialize(_topic: str, data: Any, _headers: Headers) -> Any:
-            return function(data)
 
-    else:
-        raise _not_usable(given, f"{which}.serializer", "serialize(topic, data, headers)")
+# Two functions that differ in one call: a wrapper between them would be called for every record.
 
+
+def _by_method(serialize: Callable[[str, Any, Headers], Any], which: str) -> SerializeFunction:
     def checked(topic: str, data: Any, headers: Headers) -> bytes | None:
         if data is None:
             return None
         try:
             made = serialize(topic, data, headers)
         except Exception as error:
-            raise SerializationError(
-                f"The {which}.serializer failed for a record to topic {topic}: {error}"
-            ) from error
-        if made is None or type(made) is bytes:
-            return made
-        if isinstance(made, bytes | bytearray | memoryview):
-            return bytes(made)
-        raise SerializationError(
-            f"The {which}.serializer made an object of type {type(made).__name__} instead of bytes for a record to "
-            f"topic {topic}."
-        )
+            raise _failed(which, topic, error) from error
+        return made if type(made) is bytes else _as_bytes(made, which, topic)
 
     return checked
+
+
+def _by_function(function: Callable[[Any], Any], which: str) -> SerializeFunction:
+    def checked(topic: str, data: Any, _headers: Headers) -> bytes | None:
+        if data is None:
+            return None
+        try:
+            made = function(data)
+        except Exception as error:
+            raise _failed(which, topic, error) from error
+        return made if type(made) is bytes else _as_bytes(made, which, topic)
+
+    return checked
+
+
+def _failed(which: str, topic: str, error: Exception) -> SerializationError:
+    return SerializationError(f"The {which}.serializer failed for a record to topic {topic}: {error}")
+
+
+def _as_bytes(made: Any, which: str, topic: str) -> bytes | None:
+    if made is None:
+        return None
+    if isinstance(made, bytes | bytearray | memoryview):
+        return bytes(made)
+    raise SerializationError(
+        f"The {which}.serializer made an object of type {type(made).__name__} instead of bytes for a record to "
+        f"topic {topic}."
+    )
 
 
 def _bytes_only(which: str) -> SerializeFunction:

@@ -298,7 +298,7 @@ cdef class Walk:
 
     @cython.final
     cdef inline bint is_wanted(self, const Found* found, int64_t wanted, int64_t* offset) except -1:
-        """Whether the record is to be returned; sets its offset."""
+        """Return True if the record is to be returned; set its offset."""
         if found.offset_delta < self.here.lowest:
             return False
         if found.offset_delta > self.here.highest:

@@ -125,7 +125,7 @@ cdef struct Columnar:
 
 
 cdef inline bint column_content(const Columnar* column, Py_ssize_t row, Content* content) noexcept nogil:
-    """What the column has in `row`; False if its offsets lie outside of the data."""
+    """Read what is in `row` of the column; return False if its offsets lie outside of the data."""
     cdef int64_t wide[2]
     cdef int32_t narrow[2]
     cdef Py_ssize_t bit = column.first_bit + row
@@ -149,7 +149,7 @@ cdef inline bint column_content(const Columnar* column, Py_ssize_t row, Content*
 
 
 cdef Columnar columnar(object column):
-    """Where the buffers of a checked column are; it has to stay."""
+    """Return the buffers of a checked column, which has to stay."""
     cdef Columnar found
     cdef Py_buffer* offsets
     found.given = column is not None

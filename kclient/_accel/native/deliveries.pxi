@@ -38,7 +38,7 @@ cdef class MetadataFactory:
 
 @cython.final
 cdef class Outcome:
-    """What a batch's result says of all its records."""
+    """The part of a batch's result that is the same for all its records."""
 
     cdef object topic, partition
     cdef int64_t base_offset, append_time_ms

@@ -322,7 +322,7 @@ include "memory.pxi"
 
 @cython.final
 cdef class Spans:
-    """What one sendmsg writes: the memory of several buffers, held until `release`."""
+    """The buffers of one sendmsg: the memory of several buffers, held until `release`."""
 
     cdef kclient_span few[FEW_BUFFERS]
     cdef Py_buffer few_held[FEW_BUFFERS]

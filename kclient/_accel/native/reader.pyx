@@ -66,7 +66,7 @@ cdef dict known_slots = {}
 
 
 cdef tuple slots_of(record_type):
-    """Where instances have the fields of a record; None if they are to be made by their constructor."""
+    """Return the slots in which instances have the fields of a record; None if they are to be made by their constructor."""
     cdef tuple slots
     if record_type not in known_slots:
         slots = None
@@ -150,7 +150,7 @@ cdef class RecordReader(Walk):
 
     @property
     def exhausted(self):
-        """Whether nothing is left to return or to raise, as far as it is known without reading on."""
+        """True if nothing is left to return or to raise, as far as it is known without reading on."""
         return not self.here.open and self.error is None and (
             self.here.ended or self.here.pos == self.size
         )
@@ -373,7 +373,7 @@ cdef class RecordReader(Walk):
         return key, value
 
 cdef inline bint is_inert(value) noexcept:
-    """Whether the collector has nothing to find behind it."""
+    """Return True if the collector has nothing to find behind it."""
     return value is None or type(value) is bytes or type(value) is str or type(value) is int or type(value) is float
 
 
