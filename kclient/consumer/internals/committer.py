@@ -66,6 +66,12 @@ class Committer:
         """True if the application leaves committing to the consumer."""
         self.next_auto_ms = time.monotonic_ms() + config.auto_commit_interval_ms if self.automatic else NEVER
         """The time when poll() has to call `auto_commit` next."""
+        self.polled = False
+        """True if the application has polled or sought since it assigned its partitions.
+
+        Before that it has read nothing, and the positions are those to begin with: to commit them by itself would undo
+        what it commits explicitly.
+        """
         self.asked = 0
         """Number of commits the I/O thread was asked for."""
         self._last_automatic: CommitEvent | None = None
@@ -133,7 +139,7 @@ class Committer:
         # The ids first: a topic that is created again in between then has a commit refused, and never a wrong one.
         held = self._subscriptions.topic_ids()
         if offsets is None:
-            offsets = self.positions()
+            offsets = self.positions() if self.polled or not automatic else {}
         ids = {tp: held.get(tp.topic) or self._topic_id(tp.topic) for tp in offsets}
         topic_ids = {tp: topic_id for tp, topic_id in ids.items() if topic_id is not None}
         error: KafkaError | None = None

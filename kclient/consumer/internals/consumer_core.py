@@ -120,6 +120,7 @@ class ConsumerCore:
         if self.commits.automatic:
             self.commits.auto_commit_now()
         if self.subscriptions.assign_from_user(partitions, self.metadata.topic_id):
+            self.commits.polled = False
             self.buffer.retain(frozenset(partitions))
             self.submit(SubscriptionChangedEvent(0))
 
@@ -157,6 +158,7 @@ class ConsumerCore:
         # 5 ms: by then the fetch before it is used up.
         yield_gil()
         self._before_last_poll.clear()
+        self.commits.polled = True
         membership = self.membership
         if membership is not None:
             if membership.polled(now_ms):
@@ -339,6 +341,7 @@ class ConsumerCore:
             self._moved(tp)
 
     def _moved(self, tp: TopicPartition) -> None:
+        self.commits.polled = True
         self._before_last_poll.pop(tp, None)
         self.buffer.discard(tp)
         self.network.wakeup()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import Errors
@@ -59,6 +60,24 @@ def test_another_assignment_commits_everything_that_was_returned_of_the_one_befo
     reading.consumer.assign([T1])
     reading.rounds()
     assert reading.committed == {T0: 5}
+
+
+def test_what_was_committed_without_reading_is_not_undone_by_the_position_to_begin_with(
+    make_rig: Callable[..., Any],
+) -> None:
+    rig = make_rig(group_id="g", auto_offset_reset="earliest")
+    rig.fill(T0, 20)
+    rig.consumer.assign([T0])
+    assert rig.consumer.position(T0) == 0
+    rig.consumer.commit_sync({T0: OffsetAndMetadata(7)})
+    rig.consumer.close()
+    assert rig.committed == {T0: 7}
+
+
+def test_a_position_that_was_sought_is_committed_without_a_poll(reading: Any) -> None:
+    reading.consumer.seek(T0, 3)
+    reading.consumer.close()
+    assert reading.committed == {T0: 3}
 
 
 def test_a_loop_that_was_left_has_its_last_record_committed_by_close(reading: Any) -> None:
