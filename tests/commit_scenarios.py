@@ -102,7 +102,7 @@ def commits_that_are_never_answered(servers: str, proxy: FaultProxy) -> None:
         consumer.commit_async(on_commit=lambda _, error: heard.append(error))
         started = time.monotonic()
         consumer.close(timeout_ms=700)
-        assert time.monotonic() - started < 5  # request.timeout.ms is 30 s
+        assert time.monotonic() - started < 20  # request.timeout.ms is 30 s
     assert [error is None for error in heard] == [False, False]
     assert "may have been committed" in str(heard[0])
     wait_until(lambda: reading.members() == 0, 5, "the group without members")
@@ -200,5 +200,5 @@ def close_during_a_join_that_waits_for_others(servers: str) -> None:
         assert not second.poll(300), "the group waits for the first one"
         started = time.monotonic()
         second.close()
-        assert time.monotonic() - started < 10  # 30 s if it waits for the group
+        assert time.monotonic() - started < 20  # 30 s if it waits for the group
         wait_until(lambda: reading.members() == 1, 10, "the group without the second member")

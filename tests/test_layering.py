@@ -92,7 +92,7 @@ def test_nothing_outside_imports_deeper_than_accel():
 
 
 ROOMS = {"shared": set(), "reference": {"shared"}, "native": {"shared", "reference"}}
-"""What each room of _accel may import; native takes from reference what is not worth a native form."""
+"""The other rooms that each room of _accel may import; native takes from reference what is not worth a native form."""
 
 
 def test_the_rooms_of_accel_import_in_one_direction():

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kclient._accel.shared import columns
 from kclient._accel.shared.batch_input import Column
 from kclient._accel.shared.callbacks import belongs_to_caller
 from kclient._accel.shared.columns import BinaryColumn, Columns
@@ -117,7 +116,6 @@ __all__ = [
     "Poller",
     "RecordReader",
     "belongs_to_caller",
-    "columns",
     "crc32c",
     "decode_records",
     "encode_record",

@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from kclient._accel import columns as raw
+from kclient._accel import BinaryColumn as RawColumn
+from kclient._accel import Columns
 from kclient.common.topic_partition import TopicPartition
 
 
@@ -25,7 +26,7 @@ class BinaryColumn:
     data: memoryview
 
     @classmethod
-    def of(cls, column: raw.BinaryColumn) -> BinaryColumn:
+    def of(cls, column: RawColumn) -> BinaryColumn:
         """The column as the record reader made it, copied."""
         assert column.offsets is not None
         validity = None if column.validity is None else memoryview(column.validity)
@@ -86,10 +87,10 @@ class RecordColumns:
     keys: BinaryColumn
     values: BinaryColumn
     headers: HeaderColumns | None
-    _columns: raw.Columns
+    _columns: Columns
 
     @classmethod
-    def of(cls, tp: TopicPartition, columns: raw.Columns, next_offset: int) -> RecordColumns:
+    def of(cls, tp: TopicPartition, columns: Columns, next_offset: int) -> RecordColumns:
         """The columns as the record reader made them, copied."""
         headers = columns.headers
         return cls(

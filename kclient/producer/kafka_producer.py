@@ -119,10 +119,12 @@ class KafkaProducer(Generic[K, V]):
         # What every record would ask for is looked up here once.
         self._topics = core.accumulator.topics
         self._placement = Placement(core)
-        # Nobody sees records, or chooses their partitions, but the producer; and they may go into a batch as they are.
-        self._direct = not core.interceptors and core.partitioner is None
+        # Records go into a batch as they are, and nobody sees them, or chooses their partitions, but the producer.
         self._plain = (
-            self._direct and core.config.key_serializer is None and core.config.value_serializer is None
+            not core.interceptors
+            and core.partitioner is None
+            and core.config.key_serializer is None
+            and core.config.value_serializer is None
         )
 
     @overload
@@ -164,17 +166,13 @@ class KafkaProducer(Generic[K, V]):
         ClientClosedError after `close`. A signal handler or a `__del__` may send, too; where it has interrupted the
         producer in a step that must be finished first, that is an IllegalStateError.
         """
-        # The usual cases first: nobody to ask about the record, and room in an open batch.
-        if self._direct and type(topic) is str and fork.generation == self._generation:
+        # The usual case first: nobody to ask about the record, and room in an open batch.
+        if self._plain and type(topic) is str and fork.generation == self._generation:
             queues = self._topics.get(topic)
             if queues is not None:
-                if self._plain:
-                    future = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
-                    if future is not None:
-                        return future
-                elif partition is None and timestamp_ms is None and on_delivery is None and not headers:
-                    # Nothing can be wrong with it but what serializers find.
-                    return self._placement.accept_plain(topic, queues, value, key)
+                future = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
+                if future is not None:
+                    return future
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
 
     def _send(

@@ -91,7 +91,7 @@ def test_committing_for_each_record_piles_up_nothing_where_commits_are_slow(
             if record.offset == count - 1:
                 break
         started = time.monotonic()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20
     assert most <= 5, "a commit that waits, and what is not about commits"
     assert slow.hits < count / 20
     with KafkaConsumer(settings) as consumer:

@@ -260,7 +260,7 @@ def test_an_interrupt_ends_a_poll_that_waits_at_once(servers: str) -> None:
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             consumer.poll(60_000)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
 
 
 def test_an_interrupt_at_any_moment_of_a_commit_leaves_a_consumer_that_can_commit(servers: str) -> None:
@@ -357,7 +357,7 @@ def test_a_wakeup_from_another_thread_ends_a_poll_that_waits_exactly_once(server
             started = time.monotonic()
             with pytest.raises(WakeupError):
                 consumer.poll(30_000)
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 15
             waker.join()
             consumer.poll(0)
 
@@ -401,7 +401,7 @@ def test_a_wakeup_by_a_signal_handler_is_never_lost_and_never_locks_up(servers: 
                 with pytest.raises(WakeupError):
                     consumer.poll(20_000)
                 caught += 1
-                assert time.monotonic() - started < 5
+                assert time.monotonic() - started < 15
                 killer.join()
                 assert asked == seen + 1
         finally:

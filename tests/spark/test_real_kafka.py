@@ -167,7 +167,7 @@ def test_a_range_without_any_record_ends_at_once(servers: str) -> None:
     began = time.monotonic()
     # From the middle of the last aborted transaction to behind its marker, and a marker alone.
     assert rows(options, [OffsetRange(TX, 200, 234), OffsetRange(TX, 100, 101)]) == Counter()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_spark_reads_gaps_in_a_batch_and_in_micro_batches(servers: str, tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ cdef inline void no_headers(HeaderList* headers) noexcept nogil:
     headers.encoded.at = NULL
 
 
+cdef bytes encode_into(HeaderList* headers, object given):
+    """Encode the headers; returns the bytes that the list points into, which have to stay."""
+    cdef bytes encoded = encoded_headers(given)
+    headers.encoded = content_of(encoded)
+    headers.size = headers.encoded.size
+    return encoded
+
+
 cdef bint headers_of(object given, HeaderList* headers):
     """The contents of what is tuples of str and bytes or None; False for anything else, and for too many.
 
@@ -93,6 +101,7 @@ cdef bint headers_of(object given, HeaderList* headers):
     cdef Content* content
     if not (PyTuple_CheckExact(given) or PyList_CheckExact(given)):
         return False
+    headers.encoded.at = NULL
     headers.count = PySequence_Fast_GET_SIZE(given)
     if headers.count > MOST_HEADERS:
         return False

@@ -20,6 +20,7 @@ cdef class OpenBatches:
         cdef int32_t number
         cdef HeaderList header_list
         cdef PyObject* found
+        cdef bytes encoded
         if not ((key is None or PyBytes_CheckExact(key)) and (value is None or PyBytes_CheckExact(value))):
             return None
         if callback is not None and not callable(callback):
@@ -51,9 +52,7 @@ cdef class OpenBatches:
         elif not headers_of(headers, &header_list):
             if not are_plain(headers):
                 return None
-            return (<BatchBuilder>builder).append(timestamp_ms, key, value, headers, callback)
-        else:
-            header_list.encoded.at = NULL
+            encoded = encode_into(&header_list, headers)
         return (<BatchBuilder>builder).add(when, content_of(key), content_of(value), &header_list, callback)
 
 

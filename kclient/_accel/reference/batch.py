@@ -62,7 +62,7 @@ class BatchBuilder:
     `limit` is the size in bytes, uncompressed and with the header, at which the batch is full; the first record always
     fits. `created_ms` is kept for whoever queues batches.
 
-    Appending threads and the thread that closes may be different ones: `append`, `body` and `close` exclude each
+    Appending threads and the thread that closes may be different ones: `append`, `freeze` and `close` exclude each
     other. All else belongs to the thread that closes. The bytes of `views()` are never written to or reused: a
     request that still carries them sends what they were even if the batch is restamped or released meanwhile.
     They are in one piece, with room left in front for the header, so that a batch in flight is held only once.
@@ -330,7 +330,7 @@ class BatchBuilder:
         attributes: int,
         compressed: Buffer | None = None,
     ) -> None:
-        """Take no more records and write the header; `compressed` is `body()` after the codec that `attributes` name.
+        """Take no more records and write the header; `compressed` is `freeze()` after the codec that `attributes` name.
 
         Without idempotence, id, epoch and sequence are -1. With `compressed`, the uncompressed records are let go.
         """
@@ -382,14 +382,14 @@ class BatchBuilder:
     def records(
         self,
     ) -> Iterator[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], Future]]:
-        """Timestamp, key, value, headers and a future of every record. Raises as `body` does."""
+        """Timestamp, key, value, headers and a future of every record. Raises as `freeze` does."""
         return records_of(self, self._base_ts, Future)
 
     def split(self, limit: int, new_result: Callable[[], BatchResult]) -> list[BatchBuilder]:
         """Spread the records over batches of at most `limit` bytes each, in order; this one takes no more part.
 
         The futures, callbacks and waiters of this batch's result follow their records. The new batches are open, and
-        as old as this one. Raises as `body` does, and then nothing has changed.
+        as old as this one. Raises as `freeze` does, and then nothing has changed.
         """
         return spread(self, limit, new_result, BatchBuilder)
 

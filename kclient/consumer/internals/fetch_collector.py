@@ -84,7 +84,8 @@ class FetchCollector:
             return room > 0
 
         self._take_turns(take, portions)
-        self._heap_top.hold()
+        if portions:
+            self._heap_top.hold()
         return portions
 
     def collect_columns(

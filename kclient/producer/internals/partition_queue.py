@@ -122,7 +122,7 @@ class TopicQueues(OpenBatches):
 
     __slots__ = ("sticky", "sticky_start_bytes", "topic")
 
-    def __init__(self, topic: str, sticky: StickyPartition, ignores_keys: bool = False) -> None:
+    def __init__(self, topic: str, sticky: StickyPartition, ignores_keys: bool) -> None:
         super().__init__(ignores_keys)
         self.topic = topic
         self.sticky = sticky

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 class Placement:
     """Serializes records, waits for their topics to be known and chooses their partitions. Thread-safe."""
 
-    __slots__ = ("_core", "_serialize_key", "_serialize_value", "ignore_keys")
+    __slots__ = ("_core", "ignore_keys")
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
-        self._serialize_key = core.key_serializer
-        self._serialize_value = core.value_serializer
         self.ignore_keys = core.config.partitioner_ignore_keys
 
     def check_usable(self) -> None:
@@ -71,18 +69,6 @@ class Placement:
         return core.accumulator.append(
             queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
         )
-
-    def accept_plain(self, topic: str, queues: TopicQueues, value: Any, key: Any) -> KafkaFuture[Any]:
-        """Add one record that has nothing but a value and a key, as `accept`; no partitioner is asked."""
-        key_bytes = self._serialize_key(topic, key, ())
-        value_bytes = self._serialize_value(topic, value, ())
-        future = queues.try_append(key_bytes, value_bytes, None, None, None, None)
-        if future is not None:
-            return future
-        self.check_usable()
-        queues, timer = self.topic(topic, None)
-        partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
-        return self._core.accumulator.append(queues, partition, None, key_bytes, value_bytes, (), None, timer)
 
     def topic(self, topic: str, partition: int | None) -> tuple[TopicQueues, Timer | None]:
         """The queues of `topic`, and the timer of max.block.ms if it was started to wait for them."""

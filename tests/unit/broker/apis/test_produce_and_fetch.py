@@ -205,11 +205,11 @@ def test_a_whole_batch_comes_even_if_it_is_above_the_limits(wire: Wire) -> None:
 def test_a_fetch_waits_for_an_append(wire: Wire, connect: Callable[[], Wire]) -> None:
     topic = create(wire, "waiting")
     other = connect()
-    other.send(fetch_request(topic, max_wait_ms=8000), 12)
+    other.send(fetch_request(topic, max_wait_ms=30_000), 12)
     produce(wire, topic, batch(b"now"))
     started = time.monotonic()
     assert values(other.receive().responses[0].partitions[0]) == [b"now"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_fetch_waits_for_min_bytes(wire: Wire, connect: Callable[[], Wire]) -> None:
@@ -236,7 +236,7 @@ def test_a_fetch_that_waits_in_vain_is_answered_after_max_wait(wire: Wire) -> No
 def test_a_fetch_that_waits_ends_when_its_topic_is_deleted(wire: Wire, connect: Callable[[], Wire]) -> None:
     topic = create(wire, "deleted-meanwhile")
     other = connect()
-    other.send(fetch_request(topic, max_wait_ms=8000), 12)
+    other.send(fetch_request(topic, max_wait_ms=30_000), 12)
     assert wire.ask(DeleteTopicsRequest(topic_names=[topic]), 5).responses[0].error_code == 0
     assert other.receive().responses[0].partitions[0].error_code == UNKNOWN_TOPIC
 
