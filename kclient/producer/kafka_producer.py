@@ -119,13 +119,8 @@ class KafkaProducer(Generic[K, V]):
         # What every record would ask for is looked up here once.
         self._topics = core.accumulator.topics
         self._placement = Placement(core)
-        # Records go into a batch as they are, and nobody sees them, or chooses their partitions, but the producer.
-        self._plain = (
-            not core.interceptors
-            and core.partitioner is None
-            and core.config.key_serializer is None
-            and core.config.value_serializer is None
-        )
+        # Nobody sees the records, or chooses their partitions, but the producer.
+        self._plain = not core.interceptors and core.partitioner is None
 
     @overload
     def send(
@@ -166,13 +161,19 @@ class KafkaProducer(Generic[K, V]):
         ClientClosedError after `close`. A signal handler or a `__del__` may send, too; where it has interrupted the
         producer in a step that must be finished first, that is an IllegalStateError.
         """
-        # The usual case first: nobody to ask about the record, and room in an open batch.
+        # The usual case first: nobody to ask about the record but its serializers, and room in an open batch.
         if self._plain and type(topic) is str and fork.generation == self._generation:
             queues = self._topics.get(topic)
             if queues is not None:
-                future = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
-                if future is not None:
-                    return future
+                added = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
+                if added is not None:
+                    if not isinstance(added, tuple):
+                        return added
+                    self._check_usable()
+                    key_bytes, value_bytes = added
+                    return self._placement.accept_serialized(
+                        topic, value_bytes, key_bytes, partition, headers, timestamp_ms, on_delivery
+                    )
         return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
 
     def _send(

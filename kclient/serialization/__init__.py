@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kclient.serialization.adapt import DeserializeFunction, SerializeFunction, as_deserializer, as_serializer
+from kclient.serialization.adapt import (
+    AdaptedSerializer,
+    DeserializeFunction,
+    as_deserializer,
+    as_serializer,
+)
 from kclient.serialization.base import Deserializer, Headers, Serde, Serializer
 from kclient.serialization.json import JsonDeserializer, JsonSerializer
 from kclient.serialization.primitives import (
@@ -29,6 +34,7 @@ from kclient.serialization.primitives import (
 )
 
 __all__ = [
+    "AdaptedSerializer",
     "BooleanDeserializer",
     "BooleanSerializer",
     "BytesDeserializer",
@@ -47,7 +53,6 @@ __all__ = [
     "LongDeserializer",
     "LongSerializer",
     "Serde",
-    "SerializeFunction",
     "Serializer",
     "ShortDeserializer",
     "ShortSerializer",

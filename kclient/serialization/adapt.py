@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from kclient.errors import ConfigError, SerializationError
 from kclient.serialization import primitives
 from kclient.serialization.base import Headers
 
-SerializeFunction = Callable[[str, Any, Headers], bytes | None]
-"""Called with topic, data and headers."""
 DeserializeFunction = Callable[[str, Headers, bytes], Any]
 """Called with topic, headers and data: the order in which a record has them on the wire and the reader finds them."""
 
@@ -40,83 +38,80 @@ _DESERIALIZERS: dict[str, Any] = {
 }
 
 
-def as_serializer(given: object, which: Literal["key", "value"] = "value") -> SerializeFunction:
-    """A function `(topic, data, headers) -> bytes | None` for what the user gave as `which` serializer.
+@final
+class AdaptedSerializer:
+    """A function `(topic, data, headers) -> bytes | None` over what the user gave as `which` serializer.
 
-    That may be None (bytes only), a Serializer, a callable `T -> bytes`, or the short name of a simple type, which
-    is what configuration makes of Java's class names. None as data is never passed on: it stays None.
+    None as data is never passed on: it stays None. Calling it raises SerializationError, naming topic and setting,
+    with the serializer's exception as its cause. Thread-safe, if the serializer is.
 
-    Raises ConfigError if `given` is something else. The function raises SerializationError, naming topic and
-    setting, with the serializer's exception as its cause.
+    Whoever serializes many records may call `function` itself (with topic, data and headers if `takes_topic`, else
+    with the data alone; None stands for no serializer) and leave to `as_bytes` and `failed` what is not bytes.
+    """
+
+    __slots__ = ("_which", "function", "takes_topic")
+
+    def __init__(
+        self, function: Callable[..., Any] | None, takes_topic: bool, which: Literal["key", "value"]
+    ) -> None:
+        self.function = function
+        self.takes_topic = takes_topic
+        self._which = which
+
+    def __call__(self, topic: str, data: Any, headers: Headers) -> bytes | None:
+        if data is None:
+            return None
+        function = self.function
+        if function is None:
+            return data if type(data) is bytes else self._as_given(data, topic)
+        try:
+            made = function(topic, data, headers) if self.takes_topic else function(data)
+        except Exception as error:
+            raise self.failed(topic, error) from error
+        return made if type(made) is bytes else self.as_bytes(made, topic)
+
+    def failed(self, topic: str, error: Exception) -> SerializationError:
+        """Return the error to raise where `function` raised `error`."""
+        return SerializationError(
+            f"The {self._which}.serializer failed for a record to topic {topic}: {error}"
+        )
+
+    def as_bytes(self, made: Any, topic: str) -> bytes | None:
+        """Return what `function` made as bytes or None; raises SerializationError if it is nothing of the kind."""
+        if made is None:
+            return None
+        if isinstance(made, bytes | bytearray | memoryview):
+            return bytes(made)
+        raise SerializationError(
+            f"The {self._which}.serializer made an object of type {type(made).__name__} instead of bytes for a "
+            f"record to topic {topic}."
+        )
+
+    def _as_given(self, data: Any, topic: str) -> bytes:
+        if isinstance(data, bytes | bytearray | memoryview):
+            return bytes(data)
+        raise SerializationError(
+            f"The {self._which} of a record to topic {topic} is of type {type(data).__name__}; without a "
+            f"{self._which}.serializer it must be bytes."
+        )
+
+
+def as_serializer(given: object, which: Literal["key", "value"] = "value") -> AdaptedSerializer:
+    """Return the serializer `which` that the user gave, under one calling convention.
+
+    It may be None (bytes only), a Serializer, a callable `T -> bytes`, or the short name of a simple type, which is
+    what configuration makes of Java's class names. Raises ConfigError if `given` is something else.
     """
     if given is None:
-        return _bytes_only(which)
+        return AdaptedSerializer(None, False, which)
     if isinstance(given, str):
         given = _named(_SERIALIZERS, given, f"{which}.serializer")
     method = getattr(given, "serialize", None)
     if callable(method) and not isinstance(given, type):
-        return _by_method(method, which)
+        return AdaptedSerializer(method, True, which)
     if callable(given) and method is None:
-        return _by_function(given, which)
+        return AdaptedSerializer(given, False, which)
     raise _not_usable(given, f"{which}.serializer", "serialize(topic, data, headers)")
-
-
-# Two functions that differ in one call: a wrapper between them would be called for every record.
-
-
-def _by_method(serialize: Callable[[str, Any, Headers], Any], which: str) -> SerializeFunction:
-    def checked(topic: str, data: Any, headers: Headers) -> bytes | None:
-        if data is None:
-            return None
-        try:
-            made = serialize(topic, data, headers)
-        except Exception as error:
-            raise _failed(which, topic, error) from error
-        return made if type(made) is bytes else _as_bytes(made, which, topic)
-
-    return checked
-
-
-def _by_function(function: Callable[[Any], Any], which: str) -> SerializeFunction:
-    def checked(topic: str, data: Any, _headers: Headers) -> bytes | None:
-        if data is None:
-            return None
-        try:
-            made = function(data)
-        except Exception as error:
-            raise _failed(which, topic, error) from error
-        return made if type(made) is bytes else _as_bytes(made, which, topic)
-
-    return checked
-
-
-def _failed(which: str, topic: str, error: Exception) -> SerializationError:
-    return SerializationError(f"The {which}.serializer failed for a record to topic {topic}: {error}")
-
-
-def _as_bytes(made: Any, which: str, topic: str) -> bytes | None:
-    if made is None:
-        return None
-    if isinstance(made, bytes | bytearray | memoryview):
-        return bytes(made)
-    raise SerializationError(
-        f"The {which}.serializer made an object of type {type(made).__name__} instead of bytes for a record to "
-        f"topic {topic}."
-    )
-
-
-def _bytes_only(which: str) -> SerializeFunction:
-    def serialize(topic: str, data: Any, _headers: Headers) -> bytes | None:
-        if data is None or type(data) is bytes:
-            return data
-        if isinstance(data, bytes | bytearray | memoryview):
-            return bytes(data)
-        raise SerializationError(
-            f"The {which} of a record to topic {topic} is of type {type(data).__name__}; without a "
-            f"{which}.serializer it must be bytes."
-        )
-
-    return serialize
 
 
 def as_deserializer(given: object, which: Literal["key", "value"] = "value") -> DeserializeFunction | None:

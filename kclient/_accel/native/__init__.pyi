@@ -5,6 +5,7 @@ from typing import Any, Self, TypeAlias, final
 from kclient._accel.reference.batch import encode_record as encode_record
 from kclient._accel.reference.batch_end import end_of_batches as end_of_batches
 from kclient._accel.reference.check import largest_timestamp as largest_timestamp
+from kclient._accel.reference.open_batches import Serializer
 from kclient._accel.reference.poller import FrameMemory as FrameMemory
 from kclient._accel.reference.poller import Poller as Poller
 from kclient._accel.reference.reader import RecordReader as RecordReader
@@ -113,17 +114,20 @@ class BatchBuilder:
     def release(self) -> None: ...
 
 class OpenBatches:
+    topic: str
     ignores_keys: bool
     partition_count: int
     queues: dict[int, Any]
     sticky_queue: Any
-    def __init__(self, ignores_keys: bool) -> None: ...
+    def __init__(
+        self, topic: str, ignores_keys: bool, key_serializer: Serializer, value_serializer: Serializer
+    ) -> None: ...
     def try_append(
         self,
-        key: object,
-        value: object,
+        key: Any,
+        value: Any,
         headers: Sequence[Any] | None,
         timestamp_ms: object,
         partition: object,
         callback: Any,
-    ) -> Future | None: ...
+    ) -> Future | tuple[bytes | None, bytes | None] | None: ...

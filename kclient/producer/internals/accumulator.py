@@ -25,6 +25,7 @@ from kclient.producer.internals.record_size import RecordSizes
 from kclient.producer.internals.sticky import NodeAvailability, StickyPartition
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.record import BatchBuilder
+from kclient.serialization import AdaptedSerializer
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import Time, Timer
 
@@ -64,6 +65,8 @@ class RecordAccumulator:
         availability: NodeAvailability,
         wakeup: SenderWakeup,
         ignores_keys: bool,
+        key_serializer: AdaptedSerializer,
+        value_serializer: AdaptedSerializer,
         time: Time,
     ) -> None:
         self.settings = settings
@@ -76,6 +79,8 @@ class RecordAccumulator:
         self._availability = availability
         self._wakeup = wakeup
         self._ignores_keys = ignores_keys
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
         self._time = time
         self._lock = queued.lock
         self.entry = Entry(queued.lock, queued.pool, queued.incomplete)
@@ -93,7 +98,10 @@ class RecordAccumulator:
             sticky = StickyPartition(
                 name, adaptive=self.settings.adaptive_partitioning, availability=self._availability
             )
-            topic = self.topics.setdefault(name, TopicQueues(name, sticky, self._ignores_keys))
+            queues = TopicQueues(
+                name, self._ignores_keys, self._key_serializer, self._value_serializer, sticky
+            )
+            topic = self.topics.setdefault(name, queues)
         return topic
 
     def append(

@@ -22,7 +22,7 @@ from kclient.producer.internals.sender import Sender
 from kclient.producer.internals.sticky import NodeAvailability
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.partitioner import Partitioner, make_partitioner
-from kclient.serialization import SerializeFunction, as_serializer
+from kclient.serialization import AdaptedSerializer, as_serializer
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME, Time
@@ -43,8 +43,8 @@ class ProducerCore:
     metrics: ProducerMetrics
     interceptors: ProducerInterceptors
     partitioner: Partitioner | None
-    key_serializer: SerializeFunction
-    value_serializer: SerializeFunction
+    key_serializer: AdaptedSerializer
+    value_serializer: AdaptedSerializer
     guard: ForkGuard
     time: Time
 
@@ -107,6 +107,8 @@ def build_producer(
         availability=availability,
         wakeup=wakeup,
         ignores_keys=config.partitioner_ignore_keys,
+        key_serializer=key_serializer,
+        value_serializer=value_serializer,
         time=time,
     )
     idempotence = (

@@ -11,6 +11,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.sticky import StickyPartition
 from kclient.record import BatchBuilder, BatchResult
+from kclient.serialization import AdaptedSerializer
 
 if TYPE_CHECKING:
     from kclient.common.cluster import Cluster
@@ -120,11 +121,17 @@ class TopicQueues(OpenBatches):
     nearly every record: there is room in the open batch of its partition.
     """
 
-    __slots__ = ("sticky", "sticky_start_bytes", "topic")
+    __slots__ = ("sticky", "sticky_start_bytes")
 
-    def __init__(self, topic: str, sticky: StickyPartition, ignores_keys: bool) -> None:
-        super().__init__(ignores_keys)
-        self.topic = topic
+    def __init__(
+        self,
+        topic: str,
+        ignores_keys: bool,
+        key_serializer: AdaptedSerializer,
+        value_serializer: AdaptedSerializer,
+        sticky: StickyPartition,
+    ) -> None:
+        super().__init__(topic, ignores_keys, key_serializer, value_serializer)
         self.sticky = sticky
         self.sticky_start_bytes = 0
 

@@ -60,14 +60,29 @@ class Placement:
         queues, timer = self.topic(topic, partition)
         key_bytes = core.key_serializer(topic, key, pairs)
         value_bytes = core.value_serializer(topic, value, pairs)
-        if core.partitioner is None:
-            future = queues.try_append(key_bytes, value_bytes, pairs, timestamp_ms, partition, on_delivery)
-            if future is not None:
-                return future
         if partition is None:
             partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
         return core.accumulator.append(
             queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+        )
+
+    def accept_serialized(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+        on_delivery: Callable[[Any, Any], object] | None,
+    ) -> KafkaFuture[Any]:
+        """Add one record for which `TopicQueues.try_append` had no room, as `accept`; there is no partitioner."""
+        pairs = checked_headers(headers) if headers else ()
+        queues, timer = self.topic(topic, partition)
+        if partition is None:
+            partition = self._choose_partition(queues, key, key, value, value)
+        return self._core.accumulator.append(
+            queues, partition, timestamp_ms, key, value, pairs, on_delivery, timer
         )
 
     def topic(self, topic: str, partition: int | None) -> tuple[TopicQueues, Timer | None]:
