@@ -12,6 +12,7 @@ from benchmarks import output
 from benchmarks.case import IN_FLIGHT, LINGER_MS
 from benchmarks.comparison import Line
 from benchmarks.output import Sheet
+from benchmarks.shapes import shown
 from benchmarks.targets import Verdict, peer_line, verdicts
 from kclient import __version__
 
@@ -61,7 +62,7 @@ def _figures_rows(lines: Sequence[Line]) -> list[list[str]]:
         first = before is None or (before.case, before.operation) != (line.case, line.operation)
         rows.append(
             [
-                f"{line.operation} {line.case.name}" if first else "",
+                f"{shown(line.operation)} {line.case.name}" if first else "",
                 line.client,
                 _thousands(line.records_per_s),
                 f"{_thousands(line.rates[0])} - {_thousands(line.rates[-1])}",
@@ -81,9 +82,9 @@ def _targets_rows(found: Sequence[Verdict]) -> list[list[str]]:
     return [
         [
             verdict.target.ours,
-            f"{verdict.target.operation} {verdict.case.name}",
+            f"{shown(verdict.target.operation)} {verdict.case.name}",
             verdict.target.figure,
-            verdict.target.peer or "",
+            verdict.target.against,
             verdict.target.wanted,
             f"{verdict.reached:.2f}" + ("x" if verdict.target.peer else " ms"),
             f"{verdict.noise[0]:.2f} - {verdict.noise[1]:.2f}",

@@ -8,6 +8,14 @@ import attrs
 
 PARTITIONS = 6
 KEYS = 1000
+HEADERS = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736"), ("source", b"benchmark")]
+FIRST_MS = 1_760_000_000_000
+"""The timestamp of the first record."""
+
+
+def order(number: int) -> dict[str, object]:
+    """Return the object of one record, to be written as JSON."""
+    return {"id": number, "name": "a customer", "amount": number * 1.5, "tags": ["x", "y"]}
 
 
 @attrs.frozen
@@ -38,3 +46,8 @@ READING: Mapping[str, Shape] = {
     "poll_commit": Shape("poll(), auto-commit", 1.0, 1.0),
 }
 SHAPES: Mapping[str, Shape] = {**SENDING, **READING}
+
+
+def shown(operation: str) -> str:
+    """Return the operation's name for people."""
+    return SHAPES[operation].text if operation in SHAPES else operation

@@ -28,7 +28,7 @@ class Target:
 
     Of the shapes in `shapes.PARTITIONS` partitions, of all else in one.
 
-    Without a peer, `limit` is milliseconds.
+    Without a peer, `limit` is milliseconds. With `beside`, the peer's figure is that of another operation.
     """
 
     ours: str
@@ -37,6 +37,12 @@ class Target:
     figure: str
     peer: str | None
     limit: float
+    beside: str | None = None
+
+    @property
+    def against(self) -> str:
+        """For people; nothing without a peer."""
+        return " ".join(filter(None, (self.peer, self.beside)))
 
     @property
     def at_least(self) -> bool:
@@ -87,6 +93,7 @@ def _as_written() -> Iterator[Target]:
     for operation, shape in shapes.SHAPES.items():
         yield Target("kclient", operation, 100, "records/s", "confluent", shape.rate)
         yield Target("kclient", operation, 100, "CPU/record", "confluent", shape.cpu)
+    yield Target("kclient", "iterate", 100, "records/s", "kclient", 0.6, beside="poll")
 
 
 TARGETS: Sequence[Target] = (
@@ -117,17 +124,19 @@ def verdicts(lines: Sequence[Line]) -> Iterator[Verdict]:
                 continue
             if case.codec != "none" or case.partitions != partitions:
                 continue
-            peer = peer_line(lines, line, target.peer) if target.peer else None
+            peer = peer_line(lines, line, target.peer, target.beside) if target.peer else None
             if target.peer is None or peer is not None:
                 yield Verdict(target, case, _figures(target, line), _figures(target, peer) if peer else ())
 
 
-def peer_line(lines: Sequence[Line], line: Line, peer: str) -> Line | None:
+def peer_line(lines: Sequence[Line], line: Line, peer: str, beside: str | None = None) -> Line | None:
     """Return the line of `peer` for the case of `line`, None if there is none.
 
-    When columns are read, a peer that can only read objects stands with its line for objects.
+    It is of the operation `beside`, or of the same. When columns are read, a peer that can only read objects stands
+    with its line for objects.
     """
-    for operation in (line.operation, "consume") if line.operation in COLUMNAR else (line.operation,):
+    wanted = beside or line.operation
+    for operation in (wanted, "consume") if wanted in COLUMNAR else (wanted,):
         for other in lines:
             if (other.case, other.operation, other.client) == (line.case, operation, peer):
                 return other

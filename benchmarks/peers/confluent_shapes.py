@@ -11,14 +11,14 @@ from typing import Any
 import confluent_kafka
 
 from benchmarks.case import IN_FLIGHT, LINGER_MS, POLL_MS, Job, Measured
-from benchmarks.shapes import KEYS, PARTITIONS, SENDING
+from benchmarks.shapes import FIRST_MS, HEADERS, KEYS, PARTITIONS, SENDING, order
 from benchmarks.watch import Reading, Stopwatch
 
-_HEADERS = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736"), ("source", b"benchmark")]
-_NOW_MS = 1_760_000_000_000
-_QUEUE_RECORDS = 1_000_000
+# Room for everything, as waiting for room costs a program more than having it.
+_QUEUE_RECORDS = 10_000_000
+_QUEUE_KBYTES = 2_097_151
 _REPORTS_EVERY = 1000
-_TUNED = {"queued.min.messages": _QUEUE_RECORDS, "fetch.queue.backoff.ms": 10}
+_TUNED = {"queued.min.messages": 1_000_000, "fetch.queue.backoff.ms": 10}
 
 
 def shape(job: Job) -> Measured:
@@ -37,17 +37,10 @@ def _send(job: Job) -> Measured:
             "batch.size": job.case.batch_bytes,
             "linger.ms": LINGER_MS,
             "queue.buffering.max.messages": _QUEUE_RECORDS,
+            "queue.buffering.max.kbytes": _QUEUE_KBYTES,
         }
     )
     producer.list_topics(job.topic)
-
-    def produce(*arguments: Any, **named: Any) -> None:
-        while True:
-            try:
-                producer.produce(*arguments, **named)
-                return
-            except BufferError:
-                producer.poll(0.01)
 
     failures: list[Any] = []
     delivered = 0
@@ -60,21 +53,23 @@ def _send(job: Job) -> Measured:
             failures.append(error)
 
     with Stopwatch() as watch:
-        _SENDERS[job.operation](producer, produce, on_delivery, job.topic, values, job.records)
+        _SENDERS[job.operation](producer, on_delivery, job.topic, values, job.records)
         left = producer.flush(60)
     if failures or left:
         raise RuntimeError(f"confluent-kafka did not deliver everything: {failures[:1]}, {left} left")
     return Measured(job.records, watch.seconds, watch.cpu_seconds)
 
 
-def _plain(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _plain(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     for i in range(records):
         produce(topic, values[i % 1000])
         if i % _REPORTS_EVERY == 0:
             producer.poll(0)
 
 
-def _key(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _key(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
         produce(topic, values[i % 1000], key=keys[i % KEYS])
@@ -82,10 +77,10 @@ def _key(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes
             producer.poll(0)
 
 
-def _threads(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _threads(producer: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
     threads = [
         threading.Thread(
-            target=_plain, args=(producer, produce, told, topic, values, records // 4 + (i < records % 4))
+            target=_plain, args=(producer, told, topic, values, records // 4 + (i < records % 4))
         )
         for i in range(4)
     ]
@@ -95,7 +90,8 @@ def _threads(producer: Any, produce: Any, told: Any, topic: str, values: list[by
         thread.join()
 
 
-def _str_key(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _str_key(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     keys = [f"key-{i}" for i in range(KEYS)]
     for i in range(records):
         produce(topic, values[i % 1000], key=keys[i % KEYS])
@@ -103,33 +99,33 @@ def _str_key(producer: Any, produce: Any, _told: Any, topic: str, values: list[b
             producer.poll(0)
 
 
-def _headers(producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _headers(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
-        produce(topic, values[i % 1000], key=keys[i % KEYS], headers=_HEADERS)
+        produce(topic, values[i % 1000], key=keys[i % KEYS], headers=HEADERS)
         if i % _REPORTS_EVERY == 0:
             producer.poll(0)
 
 
-def _partition(
-    producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int
-) -> None:
+def _partition(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     for i in range(records):
         produce(topic, values[i % 1000], partition=i % PARTITIONS)
         if i % _REPORTS_EVERY == 0:
             producer.poll(0)
 
 
-def _timestamp(
-    producer: Any, produce: Any, _told: Any, topic: str, values: list[bytes], records: int
-) -> None:
+def _timestamp(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     for i in range(records):
-        produce(topic, values[i % 1000], timestamp=_NOW_MS + i // 1000)
+        produce(topic, values[i % 1000], timestamp=FIRST_MS + i // 1000)
         if i % _REPORTS_EVERY == 0:
             producer.poll(0)
 
 
-def _callback(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _callback(producer: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
         produce(topic, values[i % 1000], key=keys[i % KEYS], on_delivery=told)
@@ -137,15 +133,16 @@ def _callback(producer: Any, produce: Any, told: Any, topic: str, values: list[b
             producer.poll(0)
 
 
-def _json(producer: Any, produce: Any, _told: Any, topic: str, _values: list[bytes], records: int) -> None:
+def _json(producer: Any, _told: Any, topic: str, _values: list[bytes], records: int) -> None:
+    produce = producer.produce
     for i in range(records):
-        order = {"id": i, "name": "a customer", "amount": i * 1.5, "tags": ["x", "y"]}
-        produce(topic, json.dumps(order).encode())
+        produce(topic, json.dumps(order(i)).encode())
         if i % _REPORTS_EVERY == 0:
             producer.poll(0)
 
 
-def _results(producer: Any, produce: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+def _results(producer: Any, told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
     # It has no futures: who wants to know of each record gives a callback.
     for i in range(records):
         produce(topic, values[i % 1000], on_delivery=told)
@@ -153,7 +150,7 @@ def _results(producer: Any, produce: Any, told: Any, topic: str, values: list[by
             producer.poll(0)
 
 
-_SENDERS: dict[str, Callable[[Any, Any, Any, str, list[bytes], int], None]] = {
+_SENDERS: dict[str, Callable[[Any, Any, str, list[bytes], int], None]] = {
     "send": _plain,
     "send_key": _key,
     "send_threads": _threads,

@@ -9,13 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.case import IN_FLIGHT, LINGER_MS, POLL_MS, Job, Measured
-from benchmarks.shapes import KEYS, PARTITIONS, SENDING
+from benchmarks.shapes import FIRST_MS, HEADERS, KEYS, PARTITIONS, SENDING, order
 from benchmarks.watch import Reading, Stopwatch
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
-
-_HEADERS = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736"), ("source", b"benchmark")]
-_NOW_MS = 1_760_000_000_000
 
 
 def shape(job: Job) -> Measured:
@@ -80,7 +77,7 @@ def _str_key(send: Any, topic: str, values: list[bytes], records: int) -> None:
 def _headers(send: Any, topic: str, values: list[bytes], records: int) -> None:
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
-        send(topic, values[i % 1000], key=keys[i % KEYS], headers=_HEADERS)
+        send(topic, values[i % 1000], key=keys[i % KEYS], headers=HEADERS)
 
 
 def _partition(send: Any, topic: str, values: list[bytes], records: int) -> None:
@@ -90,7 +87,7 @@ def _partition(send: Any, topic: str, values: list[bytes], records: int) -> None
 
 def _timestamp(send: Any, topic: str, values: list[bytes], records: int) -> None:
     for i in range(records):
-        send(topic, values[i % 1000], timestamp_ms=_NOW_MS + i // 1000)
+        send(topic, values[i % 1000], timestamp_ms=FIRST_MS + i // 1000)
 
 
 def _callback(send: Any, topic: str, values: list[bytes], records: int) -> None:
@@ -108,7 +105,7 @@ def _callback(send: Any, topic: str, values: list[bytes], records: int) -> None:
 
 def _json(send: Any, topic: str, _values: list[bytes], records: int) -> None:
     for i in range(records):
-        send(topic, {"id": i, "name": "a customer", "amount": i * 1.5, "tags": ["x", "y"]})
+        send(topic, order(i))
 
 
 def _results(send: Any, topic: str, values: list[bytes], records: int) -> None:

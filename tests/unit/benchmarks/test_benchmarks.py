@@ -17,7 +17,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import comparison, memory, output, profile, report, targets, watch
+from benchmarks import comparison, memory, output, profile, report, shapes, targets, watch
 from benchmarks.case import Case, Job, Measured, UnavailableError
 from benchmarks.clients import CLIENTS, OPERATIONS
 from benchmarks.comparison import Comparison, Line
@@ -87,6 +87,13 @@ def test_columns_are_held_against_the_objects_that_the_peers_read() -> None:
     assert found["confluent", "records/s"].met
     assert not found["java", "records/s"].met
     assert found["confluent", "CPU/record"].reached == pytest.approx(0.2)
+
+
+def test_iteration_is_held_against_our_own_poll_too() -> None:
+    written = Case(partitions=shapes.PARTITIONS)
+    lines = [line("kclient", "iterate", 10.0, case=written), line("kclient", "poll", 6.0, case=written)]
+    (found,) = [verdict for verdict in targets.verdicts(lines) if verdict.target.peer == "kclient"]
+    assert (found.target.against, found.reached, found.met) == ("kclient poll", pytest.approx(0.6), True)
 
 
 def test_a_latency_without_a_peer_is_held_against_milliseconds() -> None:
