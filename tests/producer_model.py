@@ -28,6 +28,7 @@ from kclient.protocol.messages.produce import (
 from kclient.record import iter_batches
 from kclient.testing.mock_client import MockClient, SentRequest
 from kclient.testing.mock_time import MockTime
+from kclient.utils.steps import run
 
 
 class PartitionLog:
@@ -224,7 +225,7 @@ class ProducerModel:
     ) -> Any:
         """Append a record; returns its future."""
         queues = self.accumulator.topic(topic)
-        return self.accumulator.append(queues, partition, None, None, value, (), callback)
+        return run(self.accumulator.append(queues, partition, None, None, value, (), callback), self.time)
 
     def run(self, rounds: int = 1, advance_ms: int = 0) -> None:
         """Let time pass, then take the sender through `rounds`."""

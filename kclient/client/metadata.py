@@ -23,6 +23,7 @@ from kclient.errors import (
 )
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kclient.utils.log_context import LogContext
+from kclient.utils.steps import Changes, Pause, Steps
 from kclient.utils.time import SYSTEM_TIME, Time, Timer
 
 MetadataListener = Callable[[Cluster], None]
@@ -65,7 +66,7 @@ class Metadata:
         self._schedule = MetadataSchedule(retry_backoff_ms, retry_backoff_max_ms, metadata_max_age_ms)
         # Reentrant: a subclass may ask for an update from within one of its hooks.
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._changed = Changes()
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._memory = EpochMemory()
         self._listeners: list[MetadataListener] = []
@@ -246,7 +247,8 @@ class Metadata:
             self._last_error = error
             if not error.retriable:
                 self._refused = error
-                self._changed.notify_all()
+            # Also where that changes nothing for them: whoever has gone since is forgotten here.
+            self._changed.notify_all()
 
     def fatal_error(self, error: KafkaError) -> None:
         """Nothing will help (wrong credentials): every waiter gets `error`, now and later."""
@@ -295,31 +297,30 @@ class Metadata:
                 self._schedule.request_full(reset_backoff=False)
             return True
 
-    def await_update(self, last_version: int, timer: Timer) -> None:
-        """Block until `update_version` exceeds `last_version`. The I/O thread must not call it.
+    def await_update(self, last_version: int, timer: Timer) -> Steps[None]:
+        """Wait until `update_version` exceeds `last_version`.
 
         Raises the error that a broker refused the update with, KafkaTimeoutError (caused by the last failure)
         when the timer is over, and ClientClosedError. Errors of single topics are left to
         `raise_error_for_topic`.
         """
-        with self._lock:
-
-            def over() -> bool:
-                failed = self._closed or self._fatal is not None or self._refused is not None
-                return failed or self._update_version > last_version
-
-            self._time.wait_for(self._changed, over, timer.remaining_ms())
-            self._raise_fatal()
-            refused, self._refused = self._refused, None
-            if refused is not None:
-                raise refused
-            if self._closed:
-                raise ClientClosedError("The client was closed while somebody waited for metadata")
-            if self._update_version <= last_version:
-                reason = "" if self._last_error is None else f": {self._last_error}"
-                raise KafkaTimeoutError(
-                    f"The metadata was not updated within {timer.timeout_ms} ms{reason}"
-                ) from self._last_error
+        while True:
+            with self._lock:
+                self._raise_fatal()
+                refused, self._refused = self._refused, None
+                if refused is not None:
+                    raise refused
+                if self._closed:
+                    raise ClientClosedError("The client was closed while somebody waited for metadata")
+                if self._update_version > last_version:
+                    return
+                if timer.is_expired():
+                    reason = "" if self._last_error is None else f": {self._last_error}"
+                    raise KafkaTimeoutError(
+                        f"The metadata was not updated within {timer.timeout_ms} ms{reason}"
+                    ) from self._last_error
+                changed = self._changed.next()
+            yield Pause(changed, timer)
 
     def raise_any_error(self) -> None:
         """Raise a fatal error, or, once each, what refused the last update or speaks against a topic."""

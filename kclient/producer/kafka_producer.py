@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, overload
 
 from kclient._accel import belongs_to_caller
 from kclient.common.cluster import Cluster
@@ -15,7 +15,6 @@ from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import (
     ClientClosedError,
     IllegalStateError,
-    KafkaError,
     KafkaTimeoutError,
 )
 from kclient.metrics import MetricName
@@ -26,10 +25,11 @@ from kclient.producer.internals.assembly import build_producer
 from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_arrow import send_arrow
 from kclient.producer.internals.send_many import send_many
-from kclient.producer.types import Headers, ProducerRecord, RecordMetadata
+from kclient.producer.types import Headers, OnDelivery, ProducerRecord, RecordMetadata
 from kclient.serialization import Serializer
 from kclient.utils import fork
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.steps import Steps, run
 from kclient.utils.time import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 K1 = TypeVar("K1")
 V1 = TypeVar("V1")
+T = TypeVar("T")
 
 Settings: TypeAlias = Mapping[str, object] | str | Path | None
 SerializerLike: TypeAlias = Serializer[K1] | Callable[[K1], bytes | None]
-OnDelivery: TypeAlias = Callable[[RecordMetadata, KafkaError | None], object]
 
 
 class KafkaProducer(Generic[K, V]):
@@ -169,55 +169,28 @@ class KafkaProducer(Generic[K, V]):
                 if added is not None:
                     if not isinstance(added, tuple):
                         return added
-                    self._check_usable()
                     key_bytes, value_bytes = added
-                    return self._placement.accept_serialized(
-                        topic, value_bytes, key_bytes, partition, headers, timestamp_ms, on_delivery
+                    return self._run(
+                        self._placement.send_serialized(
+                            topic, value_bytes, key_bytes, partition, headers, timestamp_ms, on_delivery
+                        )
                     )
-        return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
-
-    def _send(
-        self,
-        topic: str | ProducerRecord[K, V],
-        value: V | None,
-        key: K | None,
-        partition: int | None,
-        headers: Headers,
-        timestamp_ms: int | None,
-        on_delivery: OnDelivery | None,
-    ) -> KafkaFuture[RecordMetadata]:
-        core = self._core
-        self._check_usable()
         if isinstance(topic, ProducerRecord):
             record = topic
             if not (value is key is partition is timestamp_ms is None) or headers:
                 raise TypeError("send(record) takes everything from the record; give it no other argument")
             topic, value, key, partition = record.topic, record.value, record.key, record.partition
             headers, timestamp_ms = record.headers, record.timestamp_ms
-        if on_delivery is not None and not callable(on_delivery):
-            raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
-        interceptors = core.interceptors
-        if not interceptors:
-            return self._placement.accept(topic, value, key, partition, headers, timestamp_ms, on_delivery)
-        record = interceptors.on_send(
-            ProducerRecord(
-                topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
-            )
+        return self._run(
+            self._placement.send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
         )
-        told = cast("OnDelivery", interceptors.around(cast(Any, on_delivery)))
-        try:
-            return self._placement.accept(
-                record.topic,
-                record.value,
-                record.key,
-                record.partition,
-                record.headers,
-                record.timestamp_ms,
-                told,
-            )
-        except Exception as error:
-            interceptors.on_send_error(str(record.topic), record.partition, error)
-            raise
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Take the steps on the calling thread, if the producer can be used."""
+        self._placement.check_usable()
+        if self._closed:
+            raise ClientClosedError("The producer is closed; create a new one.")
+        return run(steps, self._core.time)
 
     def send_many(
         self,
@@ -239,8 +212,7 @@ class KafkaProducer(Generic[K, V]):
         have failed with that error, which the future tells; those before are on their way. With interceptors or a
         partitioner of your own every record goes by itself, and what is wrong with one is told by the future, too.
         """
-        self._check_usable()
-        return send_many(self._core, self._placement, self.send, topic, values, keys, partition)
+        return self._run(send_many(self._core, self._placement, topic, values, keys, partition))
 
     def send_arrow(self, data: Any, *, topic: str | None = None) -> BulkFuture:
         """Add the records of Arrow columns, without a Python object for each; one future tells of all of them.
@@ -257,13 +229,7 @@ class KafkaProducer(Generic[K, V]):
         Returns and raises as `send_many`; what is wrong with a column is a TypeError or ValueError that names it. The
         producer must have no serializers. Needs pyarrow: `pip install 'kclient-kafka[arrow]'`, else ImportError.
         """
-        self._check_usable()
-        return send_arrow(self._core, self._placement, self.send, data, topic)
-
-    def _check_usable(self) -> None:
-        self._placement.check_usable()
-        if self._closed:
-            raise ClientClosedError("The producer is closed; create a new one.")
+        return self._run(send_arrow(self._core, self._placement, data, topic))
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Send at once what was added before, and wait until all of it is delivered or has failed.
@@ -283,7 +249,7 @@ class KafkaProducer(Generic[K, V]):
         started_ms = core.time.monotonic_ms()
         core.accumulator.begin_flush()
         try:
-            delivered = core.accumulator.queued.incomplete.await_all_until_now(timer)
+            delivered = run(core.accumulator.queued.incomplete.await_all_until_now(timer), core.time)
             core.io_thread.check()
             if not delivered:
                 raise KafkaTimeoutError(
@@ -296,8 +262,7 @@ class KafkaProducer(Generic[K, V]):
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic`, in order. Waits up to max.block.ms, and raises as `send` does."""
-        self._check_usable()
-        self._placement.topic(topic, None)
+        self._run(self._placement.topic(topic, None))
         cluster: Cluster = self._core.metadata.fetch()
         return cluster.partitions_for_topic(topic)
 

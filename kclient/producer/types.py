@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import attrs
 
 from kclient._accel import metadata_factory
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import KafkaError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -84,3 +85,7 @@ def _record_metadata(
 
 record_metadata = metadata_factory(RecordMetadata, _record_metadata)
 """The metadata of a record of a batch, made when someone asks for it."""
+
+
+OnDelivery: TypeAlias = Callable[[RecordMetadata, KafkaError | None], object]
+"""Called with the outcome of a record: its metadata, and the error, None if it was written."""

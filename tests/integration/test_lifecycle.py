@@ -350,7 +350,7 @@ _IDLE = """
     import sys, time
     from kclient import KafkaProducer, KafkaConsumer, KafkaAdminClient
     servers, topic, away = sys.argv[1:]
-    producer = KafkaProducer(bootstrap_servers=servers, max_block_ms=100)
+    producer = KafkaProducer(bootstrap_servers=servers)
     consumer = KafkaConsumer(bootstrap_servers=servers, group_id="idle", auto_offset_reset="latest")
     admin = KafkaAdminClient(bootstrap_servers=servers)
     consumer.subscribe([topic])

@@ -27,6 +27,7 @@ from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.record import BatchBuilder
 from kclient.serialization import AdaptedSerializer
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.steps import Steps
 from kclient.utils.time import Time, Timer
 
 # No batch grows to more than this part of buffer.memory, nor beyond what gains nothing any more. Brokers rather suffer
@@ -114,7 +115,7 @@ class RecordAccumulator:
         headers: Sequence[tuple[str, bytes | None]],
         callback: Any,
         timer: Timer | None = None,
-    ) -> KafkaFuture[Any]:
+    ) -> Steps[KafkaFuture[Any]]:
         """Add a record for which there may be no room in an open batch (see `TopicQueues.try_append`).
 
         It goes to the topic's sticky partition if `partition` is None. Waits for buffer memory until `timer`
@@ -147,7 +148,7 @@ class RecordAccumulator:
                     # What was waited for is too little by now: another batch is open, or compression got worse.
                     self.pool.give_back(claim)
                 timer = timer or self._time.timer(self.max_block_ms())
-                self.pool.allocate(claim, needed, timer)
+                yield from self.pool.allocate(claim, needed, timer)
         finally:
             if claim.held:
                 self.pool.give_back(claim)
@@ -162,7 +163,7 @@ class RecordAccumulator:
         values: Contents,
         start: int,
         stop: int,
-    ) -> Added:
+    ) -> Steps[Added]:
         """Add one or more of the records `start` to `stop`: the result of their batch, the index there of the first,
         and how many they are.
 
@@ -174,7 +175,7 @@ class RecordAccumulator:
             if added is not None:
                 return added
         key = None if keys is None else keys[start]
-        return self._append_single(topic, partition, None, key, values[start])
+        return (yield from self._append_single(topic, partition, None, key, values[start]))
 
     def append_columns(
         self,
@@ -183,14 +184,14 @@ class RecordAccumulator:
         columns: RecordColumns,
         start: int,
         stop: int,
-    ) -> Added:
+    ) -> Steps[Added]:
         """As `append_many`, for records in columns."""
         queue = self._present_queue(topic, partition)
         if queue is not None:
             added = queue.try_append_columns(columns, start, stop)
             if added is not None:
                 return added
-        return self._append_single(topic, partition, *columns.row(start))
+        return (yield from self._append_single(topic, partition, *columns.row(start)))
 
     @staticmethod
     def _present_queue(topic: TopicQueues, partition: int | None) -> PartitionQueue | None:
@@ -203,8 +204,8 @@ class RecordAccumulator:
         timestamp_ms: int | None,
         key: bytes | None,
         value: bytes | None,
-    ) -> Added:
-        future: Any = self.append(topic, partition, timestamp_ms, key, value, (), None)
+    ) -> Steps[Added]:
+        future: Any = yield from self.append(topic, partition, timestamp_ms, key, value, (), None)
         result, index = future.resolve()
         return result, index, 1
 

@@ -87,10 +87,9 @@ def build_producer(
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)
     queued = QueuedBatches(
-        BufferPool(config.buffer_memory, time, metrics.buffer_wait, wakeup.wake),
+        BufferPool(config.buffer_memory, metrics.buffer_wait, wakeup.wake),
         Compressor.from_config(config),
         batch_size=config.batch_size,
-        time=time,
         log_prefix=log_context.prefix,
     )
     accumulator = RecordAccumulator(

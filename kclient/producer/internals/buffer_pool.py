@@ -12,11 +12,12 @@ from collections.abc import Callable
 
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
-from kclient.utils.time import NS_PER_MS, Time, Timer
+from kclient.utils.steps import Changes, Pause, Steps
+from kclient.utils.time import NS_PER_MS, Timer
 
 
 class Claim:
-    """The bytes that a thread has taken from a pool and not yet passed on to a batch. Belongs to that thread.
+    """The bytes that were taken from a pool and not yet passed on to a batch. Belongs to who took them.
 
     An object and not a returned number: a Ctrl-C between the taking and the caller's noting it would lose them.
     """
@@ -44,28 +45,24 @@ class BufferPool:
 
     __slots__ = (
         "_available",
+        "_changed",
         "_closed",
-        "_condition",
         "_on_wait",
-        "_time",
         "_wait_sensor",
         "_waiters",
         "lock",
         "total",
     )
 
-    def __init__(self, total: int, time: Time, wait_sensor: Sensor, on_wait: Callable[[], None]) -> None:
+    def __init__(self, total: int, wait_sensor: Sensor, on_wait: Callable[[], None]) -> None:
         self.total = total
-        # Called when a thread begins to wait, after that can be seen in `waiting`.
+        # Called when somebody begins to wait, after that can be seen in `waiting`.
         self._on_wait = on_wait
         self._available = total
-        self._time = time
         self._wait_sensor = wait_sensor
         self._waiters: deque[_Waiter] = deque()
-        # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
-        # Reentrant: see Entry.
-        self.lock = threading.RLock()
-        self._condition = threading.Condition(self.lock)
+        self.lock = threading.RLock()  # reentrant: see Entry
+        self._changed = Changes()
         self._closed = False
 
     @property
@@ -75,7 +72,7 @@ class BufferPool:
 
     @property
     def waiting(self) -> int:
-        """Threads that wait for bytes."""
+        """Claims that wait for bytes."""
         return len(self._waiters)
 
     def try_allocate(self, claim: Claim, size: int) -> bool:
@@ -87,7 +84,7 @@ class BufferPool:
             claim.held += size
             return True
 
-    def allocate(self, claim: Claim, size: int, timer: Timer) -> None:
+    def allocate(self, claim: Claim, size: int, timer: Timer) -> Steps[None]:
         """Take `size` bytes, waiting for them until `timer` expires.
 
         Raises BufferExhaustedError if they do not come free in time, ClientClosedError if the producer is closed
@@ -95,33 +92,33 @@ class BufferPool:
         """
         started_ms = timer.now_ms()
         waiter = _Waiter(claim, size)
-        with self.lock:
-            try:
+        try:
+            with self.lock:
                 self._waiters.append(waiter)
                 self._grant()
                 if not waiter.granted:
                     self._on_wait()
-                self._time.wait_for(
-                    self._condition, lambda: waiter.granted or self._closed, timer.remaining_ms()
-                )
-                # Granted bytes are taken even if the pool closed at the same time: the caller gives them back.
-                if waiter.granted:
-                    return
-                if self._closed:
-                    raise ClientClosedError("The producer was closed while send() waited for buffer memory.")
-                raise BufferExhaustedError(
-                    f"No {size} bytes of buffer memory came free within {timer.timeout_ms} ms (max.block.ms): "
-                    f"{self._available} of {self.total} (buffer.memory) are free and {len(self._waiters) - 1} others "
-                    "wait. Records come faster than the brokers take them."
-                )
-            except BaseException:
-                # Also KeyboardInterrupt: nobody behind a thread that is gone would get anything any more.
-                if not waiter.granted:
-                    self._waiters.remove(waiter)
-                    self._grant()
-                raise
-            finally:
-                self._wait_sensor.record((timer.now_ms() - started_ms) * NS_PER_MS)
+            while True:
+                with self.lock:
+                    # Granted bytes are taken even if the pool closed at the same time: the caller gives them back.
+                    if waiter.granted:
+                        return
+                    if self._closed:
+                        raise ClientClosedError(
+                            "The producer was closed while send() waited for buffer memory."
+                        )
+                    if timer.is_expired():
+                        raise BufferExhaustedError(
+                            f"No {size} bytes of buffer memory came free within {timer.timeout_ms} ms "
+                            f"(max.block.ms): {self._available} of {self.total} (buffer.memory) are free and "
+                            f"{len(self._waiters) - 1} others wait. Records come faster than the brokers take them."
+                        )
+                    changed = self._changed.next()
+                yield Pause(changed, timer)
+        finally:
+            # Also after a Ctrl-C: nobody behind one who is gone would get anything any more.
+            self._withdraw(waiter)
+            self._wait_sensor.record((timer.now_ms() - started_ms) * NS_PER_MS)
 
     def give_back(self, claim: Claim) -> None:
         """Give back what `claim` holds."""
@@ -141,7 +138,7 @@ class BufferPool:
         """Let nobody wait any more."""
         with self.lock:
             self._closed = True
-            self._condition.notify_all()
+            self._changed.notify_all()
 
     def _grant(self) -> None:
         waiters = self._waiters
@@ -156,4 +153,12 @@ class BufferPool:
                 waiters.popleft()
         finally:
             if granted:
-                self._condition.notify_all()
+                self._changed.notify_all()
+
+    def _withdraw(self, waiter: _Waiter) -> None:
+        if waiter.granted:
+            return
+        with self.lock:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+                self._grant()

@@ -9,11 +9,12 @@ from kclient._accel import BatchResult
 from kclient.errors import KafkaError
 from kclient.producer.bulk import BulkFuture, Part
 from kclient.producer.internals.accumulator import RecordAccumulator
-from kclient.producer.internals.partition_queue import Contents, TopicQueues
+from kclient.producer.internals.partition_queue import Added, Contents, TopicQueues
 from kclient.producer.types import record_metadata
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.steps import Steps
 
-Take = Callable[[TopicQueues, "int | None", int, int], "tuple[BatchResult, int, int]"]
+Take = Callable[[TopicQueues, "int | None", int, int], Steps[Added]]
 """(queues, partition, start, stop) -> result, index there and count of the records that were added, from `start` on."""
 
 
@@ -42,25 +43,27 @@ class BulkSend:
         keys: Contents | None,
         values: Contents,
         indexes: Sequence[int],
-    ) -> None:
+    ) -> Steps[None]:
         """Send `values`, and the `keys` beside them, to one partition, or where there is room if that is None.
 
         They were the records `indexes` of the call.
         """
 
-        def take(queues: TopicQueues, partition: int | None, start: int, stop: int) -> Any:
+        def take(queues: TopicQueues, partition: int | None, start: int, stop: int) -> Steps[Added]:
             return self._accumulator.append_many(queues, partition, keys, values, start, stop)
 
-        self.run(take, queues, partition, indexes)
+        yield from self.run(take, queues, partition, indexes)
 
-    def run(self, take: Take, queues: TopicQueues, partition: int | None, indexes: Sequence[int]) -> None:
+    def run(
+        self, take: Take, queues: TopicQueues, partition: int | None, indexes: Sequence[int]
+    ) -> Steps[None]:
         """Call `take` until all records are in batches, or one cannot be added."""
         done = 0
         count = len(indexes)
         while done < count:
             if self._failed is None:
                 try:
-                    result, first, taken = take(queues, partition, done, count)
+                    result, first, taken = yield from take(queues, partition, done, count)
                 except KafkaError as error:
                     self._failed = error
                 else:
@@ -70,10 +73,10 @@ class BulkSend:
                 self.refuse(queues.topic, partition, self._failed, indexes[done:])
                 return
 
-    def add_single(self, send: Callable[[], KafkaFuture[Any]], topic: str, index: int) -> None:
+    def add_single(self, send: Steps[KafkaFuture[Any]], topic: str, index: int) -> Steps[None]:
         """Send one record by `send`; whatever that raises is its outcome."""
         try:
-            future: Any = send()
+            future: Any = yield from send
         except Exception as error:
             self.refuse(topic, None, error, range(index, index + 1))
         else:

@@ -6,23 +6,20 @@ import threading
 from collections import OrderedDict
 
 from kclient.producer.internals.producer_batch import ProducerBatch
-from kclient.utils.time import Time, Timer
+from kclient.utils.steps import Changes, Pause, Steps
+from kclient.utils.time import Timer
 
 
 class IncompleteBatches:
     """The batches that flush waits for and that may expire. Thread-safe."""
 
-    __slots__ = ("_batches", "_condition", "_ended", "_last_number", "_time", "_waiting", "lock")
+    __slots__ = ("_batches", "_changed", "_ended", "_last_number", "lock")
 
-    def __init__(self, time: Time) -> None:
-        self._time = time
-        # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
-        # Reentrant: see Entry.
-        self.lock = threading.RLock()
-        self._condition = threading.Condition(self.lock)
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # reentrant: see Entry
+        self._changed = Changes()
         self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
         self._last_number = 0
-        self._waiting = 0
         self._ended = False
 
     def __len__(self) -> int:
@@ -50,8 +47,7 @@ class IncompleteBatches:
         """The outcome is known, and whoever wanted to know was told."""
         with self.lock:
             self._batches.pop(batch, None)
-            if self._waiting:
-                self._condition.notify_all()
+            self._changed.notify_all()
 
     def oldest(self) -> ProducerBatch | None:
         """The batch that expires first."""
@@ -71,26 +67,18 @@ class IncompleteBatches:
         """Nobody completes batches any more, so nobody may wait for them."""
         with self.lock:
             self._ended = True
-            self._condition.notify_all()
+            self._changed.notify_all()
 
-    def await_all_until_now(self, timer: Timer | None) -> bool:
+    def await_all_until_now(self, timer: Timer | None) -> Steps[bool]:
         """Wait until every batch made so far has its outcome; False if `timer` expired or `end` came before that."""
         target = self._last_number
-        with self.lock:
-            # A Ctrl-C may leave it too high, which costs notifications that nobody hears.
-            self._waiting += 1
-            try:
-
-                def over() -> bool:
-                    return self._ended or self._settled(target)
-
-                if timer is None:
-                    self._condition.wait_for(over)
-                else:
-                    self._time.wait_for(self._condition, over, timer.remaining_ms())
-                return self._settled(target)
-            finally:
-                self._waiting -= 1
+        while True:
+            with self.lock:
+                settled = self._settled(target)
+                if settled or self._ended or (timer is not None and timer.is_expired()):
+                    return settled
+                changed = self._changed.next()
+            yield Pause(changed, timer)
 
     def _settled(self, target: int) -> bool:
         oldest = next(iter(self._batches), None)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kclient.errors import KafkaTimeoutError
 from kclient.producer.internals.arguments import (
@@ -14,8 +13,9 @@ from kclient.producer.internals.arguments import (
 )
 from kclient.producer.internals.partition_queue import TopicQueues
 from kclient.producer.partitioner import partition_for_key
-from kclient.producer.types import Headers
+from kclient.producer.types import Headers, OnDelivery, ProducerRecord
 from kclient.utils.futures import KafkaFuture
+from kclient.utils.steps import Steps
 from kclient.utils.text import counted
 from kclient.utils.time import NS_PER_MS, Timer
 
@@ -40,7 +40,44 @@ class Placement:
             error = idempotence.fatal_error
             raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
 
-    def accept(
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Steps[KafkaFuture[Any]]:
+        """Add one record after the interceptors have seen it; raises what `KafkaProducer.send` raises."""
+        if on_delivery is not None and not callable(on_delivery):
+            raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
+        interceptors = self._core.interceptors
+        if not interceptors:
+            return (yield from self._accept(topic, value, key, partition, headers, timestamp_ms, on_delivery))
+        record = interceptors.on_send(
+            ProducerRecord(
+                topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+            )
+        )
+        try:
+            return (
+                yield from self._accept(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    record.headers,
+                    record.timestamp_ms,
+                    cast("OnDelivery", interceptors.around(cast(Any, on_delivery))),
+                )
+            )
+        except Exception as error:
+            interceptors.on_send_error(str(record.topic), record.partition, error)
+            raise
+
+    def _accept(
         self,
         topic: str,
         value: Any,
@@ -48,25 +85,26 @@ class Placement:
         partition: int | None,
         headers: Headers,
         timestamp_ms: int | None,
-        on_delivery: Callable[[Any, Any], object] | None,
-    ) -> KafkaFuture[Any]:
-        """Add one record; raises what `KafkaProducer.send` raises."""
+        on_delivery: OnDelivery | None,
+    ) -> Steps[KafkaFuture[Any]]:
         core = self._core
         if partition is not None:
             check_partition(partition)
         if timestamp_ms is not None:
             check_timestamp(timestamp_ms)
         pairs = checked_headers(headers) if headers else ()
-        queues, timer = self.topic(topic, partition)
+        queues, timer = yield from self.topic(topic, partition)
         key_bytes = core.key_serializer(topic, key, pairs)
         value_bytes = core.value_serializer(topic, value, pairs)
         if partition is None:
             partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
-        return core.accumulator.append(
-            queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+        return (
+            yield from core.accumulator.append(
+                queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+            )
         )
 
-    def accept_serialized(
+    def send_serialized(
         self,
         topic: str,
         value: bytes | None,
@@ -74,18 +112,20 @@ class Placement:
         partition: int | None,
         headers: Headers,
         timestamp_ms: int | None,
-        on_delivery: Callable[[Any, Any], object] | None,
-    ) -> KafkaFuture[Any]:
-        """Add one record for which `TopicQueues.try_append` had no room, as `accept`; there is no partitioner."""
+        on_delivery: OnDelivery | None,
+    ) -> Steps[KafkaFuture[Any]]:
+        """Add one record for which `TopicQueues.try_append` had no room; there is no partitioner."""
         pairs = checked_headers(headers) if headers else ()
-        queues, timer = self.topic(topic, partition)
+        queues, timer = yield from self.topic(topic, partition)
         if partition is None:
             partition = self._choose_partition(queues, key, key, value, value)
-        return self._core.accumulator.append(
-            queues, partition, timestamp_ms, key, value, pairs, on_delivery, timer
+        return (
+            yield from self._core.accumulator.append(
+                queues, partition, timestamp_ms, key, value, pairs, on_delivery, timer
+            )
         )
 
-    def topic(self, topic: str, partition: int | None) -> tuple[TopicQueues, Timer | None]:
+    def topic(self, topic: str, partition: int | None) -> Steps[tuple[TopicQueues, Timer | None]]:
         """The queues of `topic`, and the timer of max.block.ms if it was started to wait for them."""
         core = self._core
         queues = core.accumulator.topics.get(topic) if type(topic) is str else None
@@ -93,7 +133,7 @@ class Placement:
             return queues, None
         check_topic(topic)
         timer = core.time.timer(core.accumulator.max_block_ms())
-        return self._await_topic(topic, partition, timer), timer
+        return (yield from self._await_topic(topic, partition, timer)), timer
 
     def _choose_partition(
         self, queues: TopicQueues, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
@@ -113,7 +153,7 @@ class Placement:
                 )
         return chosen
 
-    def _await_topic(self, topic: str, partition: int | None, timer: Timer) -> TopicQueues:
+    def _await_topic(self, topic: str, partition: int | None, timer: Timer) -> Steps[TopicQueues]:
         """Wait until `topic` is known, and `partition` if one is given."""
         core = self._core
         metadata = core.metadata
@@ -129,18 +169,18 @@ class Placement:
                 if count
                 else f"Topic {topic}"
             )
-            self._await_update(topic, missing, timer)
+            yield from self._await_update(topic, missing, timer)
         queues = core.accumulator.topic(topic)
         core.accumulator.update_partition_counts()
         return queues
 
-    def _await_update(self, topic: str, missing: str, timer: Timer) -> None:
+    def _await_update(self, topic: str, missing: str, timer: Timer) -> Steps[None]:
         core = self._core
         version = core.metadata.request_update_for_topic(topic)
         core.client.wakeup()
         started_ms = timer.now_ms()
         try:
-            core.metadata.await_update(version, timer)
+            yield from core.metadata.await_update(version, timer)
             core.metadata.raise_error_for_topic(topic)
         except KafkaTimeoutError as error:
             servers = ", ".join(core.config.bootstrap_servers)

@@ -13,7 +13,6 @@ from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.types import record_metadata
 from kclient.record import BatchBuilder, BatchResult
-from kclient.utils.time import Time
 
 
 class QueuedBatches:
@@ -23,12 +22,10 @@ class QueuedBatches:
     accumulator sets `flushes` and `closed` under it.
     """
 
-    def __init__(
-        self, pool: BufferPool, compressor: Compressor, *, batch_size: int, time: Time, log_prefix: str
-    ) -> None:
+    def __init__(self, pool: BufferPool, compressor: Compressor, *, batch_size: int, log_prefix: str) -> None:
         self.pool = pool
         self.compressor = compressor
-        self.incomplete = IncompleteBatches(time)
+        self.incomplete = IncompleteBatches()
         self.lock = threading.RLock()  # reentrant: see Entry
         self.flushes = 0
         """The number of threads that flush."""

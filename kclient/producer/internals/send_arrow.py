@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kclient._accel import key_partitions
@@ -10,8 +9,10 @@ from kclient.producer.bulk import BulkFuture
 from kclient.producer.internals.arguments import check_topic
 from kclient.producer.internals.arrow_records import ArrowRecords, pyarrow, records_of
 from kclient.producer.internals.bulk_send import BulkSend
-from kclient.producer.internals.partition_queue import TopicQueues
+from kclient.producer.internals.partition_queue import Added, TopicQueues
 from kclient.producer.internals.placement import Placement
+from kclient.utils.futures import KafkaFuture
+from kclient.utils.steps import Steps
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 _STICKY = -1
 
 
-def send_arrow(
-    core: ProducerCore, placement: Placement, send: Callable[..., Any], data: Any, topic: str | None
-) -> BulkFuture:
-    """See `KafkaProducer.send_arrow`; `send` is its `send`, for whatever has to see every record."""
+def send_arrow(core: ProducerCore, placement: Placement, data: Any, topic: str | None) -> Steps[BulkFuture]:
+    """See `KafkaProducer.send_arrow`."""
     if core.config.key_serializer is not None or core.config.value_serializer is not None:
         raise ValueError(
             "send_arrow sends bytes as they are: use a producer without key and value serializers"
@@ -32,22 +31,22 @@ def send_arrow(
     # Whatever can be wrong with a record is found before the first one is sent.
     pieces = list(records_of(data, topic, core.time.wall_ms()))
     for piece in pieces:
-        _check_piece(core, placement, piece)
+        yield from _check_piece(core, placement, piece)
     bulk = BulkSend(core.accumulator)
     for piece in pieces:
         if piece.headers is not None or core.interceptors or core.partitioner is not None:
-            _send_singly(bulk, send, piece)
+            yield from _send_singly(bulk, placement, piece)
         else:
-            queues, _ = placement.topic(piece.topic, None)
-            _send_columns(core, bulk, queues, piece, placement.ignore_keys)
+            queues, _ = yield from placement.topic(piece.topic, None)
+            yield from _send_columns(core, bulk, queues, piece, placement.ignore_keys)
     return bulk.future()
 
 
-def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) -> None:
+def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) -> Steps[None]:
     import pyarrow.compute as pc
 
     largest = None if piece.partition is None else pc.max(piece.partition).as_py()
-    placement.topic(piece.topic, largest)
+    yield from placement.topic(piece.topic, largest)
     sizes = pc.fill_null(pc.binary_length(piece.value), 0)
     if piece.key is not None:
         sizes = pc.add(sizes, pc.fill_null(pc.binary_length(piece.key), 0))
@@ -60,13 +59,13 @@ def _check_piece(core: ProducerCore, placement: Placement, piece: ArrowRecords) 
 
 def _send_columns(
     core: ProducerCore, bulk: BulkSend, queues: TopicQueues, piece: ArrowRecords, ignore_keys: bool
-) -> None:
+) -> Steps[None]:
     pa = pyarrow()
     import pyarrow.compute as pc
 
     keyed = piece.key is not None and not ignore_keys and piece.key.null_count < len(piece)
     if not keyed and piece.partition is None:
-        _send_run(core, bulk, queues, None, piece, 0, len(piece))
+        yield from _send_run(core, bulk, queues, None, piece, 0, len(piece))
         return
     chosen = piece.partition
     if keyed and piece.keys is not None:
@@ -80,7 +79,7 @@ def _send_columns(
     start = 0
     for counted in pc.value_counts(chosen.take(order)).to_pylist():
         partition = None if counted["values"] == _STICKY else counted["values"]
-        _send_run(core, bulk, queues, partition, piece, start, start + counted["counts"])
+        yield from _send_run(core, bulk, queues, partition, piece, start, start + counted["counts"])
         start += counted["counts"]
 
 
@@ -92,26 +91,23 @@ def _send_run(
     piece: ArrowRecords,
     start: int,
     stop: int,
-) -> None:
-    def take(queues: TopicQueues, partition: int | None, done: int, count: int) -> Any:
+) -> Steps[None]:
+    def take(queues: TopicQueues, partition: int | None, done: int, count: int) -> Steps[Added]:
         return core.accumulator.append_columns(queues, partition, piece, start + done, start + count)
 
-    bulk.run(take, queues, partition, piece.indexes[start:stop])
+    yield from bulk.run(take, queues, partition, piece.indexes[start:stop])
 
 
-def _send_singly(bulk: BulkSend, send: Callable[..., Any], piece: ArrowRecords) -> None:
+def _send_singly(bulk: BulkSend, placement: Placement, piece: ArrowRecords) -> Steps[None]:
     partitions = None if piece.partition is None else piece.partition.to_pylist()
     for number, index in enumerate(piece.indexes):
-        timestamp_ms, key, value = piece.row(number)
-        bulk.add_single(
-            lambda: send(  # called at once
-                piece.topic,
-                value,  # noqa: B023
-                key=key,  # noqa: B023
-                partition=None if partitions is None else partitions[number],  # noqa: B023
-                headers=piece.headers_of(number),  # noqa: B023
-                timestamp_ms=timestamp_ms,  # noqa: B023
-            ),
-            piece.topic,
-            index,
-        )
+        partition = None if partitions is None else partitions[number]
+        yield from bulk.add_single(_send_row(placement, piece, number, partition), piece.topic, index)
+
+
+def _send_row(
+    placement: Placement, piece: ArrowRecords, number: int, partition: int | None
+) -> Steps[KafkaFuture[Any]]:
+    timestamp_ms, key, value = piece.row(number)
+    headers = piece.headers_of(number)
+    return (yield from placement.send(piece.topic, value, key, partition, headers, timestamp_ms))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kclient.producer.bulk import BulkFuture
@@ -11,6 +11,7 @@ from kclient.producer.internals.bulk_send import BulkSend
 from kclient.producer.internals.partition_queue import Contents, TopicQueues
 from kclient.producer.internals.placement import Placement
 from kclient.producer.partitioner import partition_for_key
+from kclient.utils.steps import Steps
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
@@ -23,13 +24,12 @@ _PLAIN = frozenset({bytes, type(None)})
 def send_many(
     core: ProducerCore,
     placement: Placement,
-    send: Callable[..., Any],
     topic: str,
     values: Iterable[Any],
     keys: Iterable[Any] | None,
     partition: int | None,
-) -> BulkFuture:
-    """See `KafkaProducer.send_many`; `send` is its `send`, for whatever has to see every record."""
+) -> Steps[BulkFuture]:
+    """See `KafkaProducer.send_many`."""
     if partition is not None:
         check_partition(partition)
     value_list = _listed(values, "values")
@@ -40,17 +40,17 @@ def send_many(
     if core.interceptors or core.partitioner is not None:
         for i, value in enumerate(value_list):
             key = None if key_list is None else key_list[i]
-            bulk.add_single(lambda: send(topic, value, key=key, partition=partition), topic, i)  # noqa: B023 - called at once
+            yield from bulk.add_single(placement.send(topic, value, key, partition), topic, i)
         return bulk.future()
-    queues, _ = placement.topic(topic, partition)
+    queues, _ = yield from placement.topic(topic, partition)
     # Everything that can be wrong with a record is found before the first one is sent.
     value_bytes = _serialized(core, topic, value_list, "value")
     key_bytes = None if key_list is None else _serialized(core, topic, key_list, "key")
     _check_sizes(core, topic, key_bytes, value_bytes)
     if partition is not None or key_bytes is None or placement.ignore_keys:
-        bulk.add(queues, partition, key_bytes, value_bytes, range(len(value_bytes)))
+        yield from bulk.add(queues, partition, key_bytes, value_bytes, range(len(value_bytes)))
     else:
-        _send_by_key(bulk, queues, key_bytes, value_bytes)
+        yield from _send_by_key(bulk, queues, key_bytes, value_bytes)
     return bulk.future()
 
 
@@ -81,7 +81,7 @@ def _largest(contents: Contents) -> int:
     return max(map(len, filter(None, contents)), default=0)
 
 
-def _send_by_key(bulk: BulkSend, queues: TopicQueues, keys: Contents, values: Contents) -> None:
+def _send_by_key(bulk: BulkSend, queues: TopicQueues, keys: Contents, values: Contents) -> Steps[None]:
     count = queues.partition_count
     for start in range(0, len(values), _SORTED_AT_ONCE):
         sorted_indexes: dict[int | None, list[int]] = {}
@@ -90,4 +90,5 @@ def _send_by_key(bulk: BulkSend, queues: TopicQueues, keys: Contents, values: Co
             partition = None if key is None else partition_for_key(key, count)
             sorted_indexes.setdefault(partition, []).append(i)
         for partition, indexes in sorted_indexes.items():
-            bulk.add(queues, partition, [keys[i] for i in indexes], [values[i] for i in indexes], indexes)
+            chosen_keys, chosen = [keys[i] for i in indexes], [values[i] for i in indexes]
+            yield from bulk.add(queues, partition, chosen_keys, chosen, indexes)

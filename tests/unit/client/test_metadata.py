@@ -30,6 +30,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kclient.testing.mock_time import MockTime
+from kclient.utils.steps import run
 
 TP = TopicPartition("t", 0)
 ID_1, ID_2 = Uuid(b"1" * 16), Uuid(b"2" * 16)
@@ -371,7 +372,7 @@ def start_waiting(
 
     def wait() -> None:
         try:
-            metadata.await_update(version, time.timer(1000))
+            run(metadata.await_update(version, time.timer(1000)), time)
         except BaseException as error:
             raised.append(error)
 
@@ -423,7 +424,7 @@ def test_a_final_failure_wakes_one_waiter_and_a_fatal_one_all_of_them(
     waiting.fatal_error(error)
     for _ in range(2):
         with pytest.raises(AuthenticationError):
-            waiting.await_update(99, time.timer(0))
+            run(waiting.await_update(99, time.timer(0)), time)
         with pytest.raises(AuthenticationError):
             waiting.raise_error_for_topic("t")
 

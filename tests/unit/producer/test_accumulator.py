@@ -8,6 +8,7 @@ import pytest
 
 from helpers import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError, RecordTooLargeError
+from kclient.utils.steps import run
 from producer_model import ProducerModel
 
 
@@ -229,7 +230,7 @@ def test_flush_waits_for_what_was_added_before_and_not_for_later_records() -> No
 
     def flush() -> None:
         m.accumulator.begin_flush()
-        m.accumulator.queued.incomplete.await_all_until_now(None)
+        run(m.accumulator.queued.incomplete.await_all_until_now(None), m.time)
         m.accumulator.end_flush()
         done.set()
 

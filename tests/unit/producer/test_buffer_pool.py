@@ -11,11 +11,12 @@ from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.testing.mock_time import MockTime
+from kclient.utils.steps import run
 
 
 def pool(total: int = 100) -> tuple[BufferPool, MockTime]:
     time = MockTime()
-    return BufferPool(total, time, Sensor(time), lambda: None), time
+    return BufferPool(total, Sensor(time), lambda: None), time
 
 
 def test_what_is_released_can_be_allocated_again() -> None:
@@ -32,7 +33,7 @@ def test_waiters_are_served_in_order_and_small_ones_do_not_overtake() -> None:
     order: list[int] = []
 
     def allocate(size: int) -> None:
-        made.allocate(Claim(), size, time.timer(10_000))
+        run(made.allocate(Claim(), size, time.timer(10_000)), time)
         order.append(size)
 
     threads = []
@@ -54,7 +55,7 @@ def test_waiting_ends_with_max_block_and_leaves_nothing_behind() -> None:
     made, time = pool()
     assert made.try_allocate(Claim(), 100)
     with pytest.raises(BufferExhaustedError, match=r"max\.block\.ms"):
-        made.allocate(Claim(), 10, time.timer(0))
+        run(made.allocate(Claim(), 10, time.timer(0)), time)
     assert made.waiting == 0
     made.release(100)
     assert made.available == 100
@@ -68,12 +69,12 @@ def test_giving_up_lets_the_next_in_line_go_on() -> None:
 
     def large() -> None:
         try:
-            made.allocate(Claim(), 80, time.timer(100))
+            run(made.allocate(Claim(), 80, time.timer(100)), time)
         except BufferExhaustedError as error:
             errors.append(error)
 
     def small() -> None:
-        made.allocate(Claim(), 30, time.timer(100_000))
+        run(made.allocate(Claim(), 30, time.timer(100_000)), time)
         done.set()
 
     first = threading.Thread(target=large)
@@ -95,15 +96,14 @@ def test_what_was_granted_to_an_interrupted_wait_is_the_claims_to_give_back() ->
     assert made.try_allocate(Claim(), 100)
 
     class Interrupted(MockTime):
-        def wait_for(self, condition: threading.Condition, predicate: object, timeout_ms: int) -> bool:
+        def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
             made._available += 100
             made._grant()
             raise KeyboardInterrupt
 
-    made._time = Interrupted()
     claim = Claim()
     with pytest.raises(KeyboardInterrupt):
-        made.allocate(claim, 10, time.timer(1000))
+        run(made.allocate(claim, 10, time.timer(1000)), Interrupted())
     assert made.available == 90
     assert claim.held == 10
     made.give_back(claim)
@@ -117,7 +117,7 @@ def test_closing_ends_the_wait() -> None:
     assert made.try_allocate(Claim(), 100)
     made.close()
     with pytest.raises(ClientClosedError):
-        made.allocate(Claim(), 10, time.timer(1000))
+        run(made.allocate(Claim(), 10, time.timer(1000)), time)
 
 
 def test_an_interrupt_at_any_moment_of_taking_and_giving_back_loses_no_byte_and_holds_up_nobody() -> None:
@@ -126,7 +126,7 @@ def test_an_interrupt_at_any_moment_of_taking_and_giving_back_loses_no_byte_and_
     def take_and_give(claim: Claim) -> None:
         try:
             assert made.try_allocate(claim, 60)
-            made.allocate(claim, 40, time.timer(0))
+            run(made.allocate(claim, 40, time.timer(0)), time)
         finally:
             if claim.held:
                 made.give_back(claim)

@@ -16,6 +16,7 @@ from kclient.errors import (
 from kclient.producer.bulk import BulkFuture
 from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_many import send_many
+from kclient.utils.steps import run
 from producer_model import ProducerModel
 
 
@@ -26,7 +27,7 @@ def model(partitions: int = 1, **settings: object) -> ProducerModel:
 
 
 def send(m: ProducerModel, values: list[Any], keys: list[Any] | None = None) -> BulkFuture:
-    return send_many(m.core, Placement(m.core), lambda *a, **k: None, "t", values, keys, None)
+    return run(send_many(m.core, Placement(m.core), "t", values, keys, None), m.time)
 
 
 def test_it_is_done_when_the_last_batch_is() -> None:
