@@ -128,8 +128,6 @@ def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
         batch_size=job.case.batch_bytes,
         linger_ms=linger_ms,
         compression_type=job.case.codec,
-        # As librdkafka has it, and as for the consumer below: the system's, which grows by need.
-        send_buffer_bytes=-1,
     )
 
 
@@ -144,8 +142,6 @@ def new_consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
         fetch_max_bytes=FETCH_BYTES,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         max_poll_records=job.poll_records,
-        # As the other clients have it: the system's, which grows by need. Java's default of 64 KiB is kclient's, too.
-        receive_buffer_bytes=-1,
     )
     consumer.subscribe([job.topic])
     return consumer

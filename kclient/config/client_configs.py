@@ -103,17 +103,17 @@ class ClientConfig(SaslConfig):
     send_buffer_bytes: int = setting(
         "send.buffer.bytes",
         Type.INT,
-        131_072,
+        -1,
         Importance.MEDIUM,
-        "The size of a socket's send buffer; -1 leaves it to the system.",
+        "The size of a socket's send buffer; -1 leaves it to the system, which lets it grow as needed.",
         validator=at_least(-1),
     )
     receive_buffer_bytes: int = setting(
         "receive.buffer.bytes",
         Type.INT,
-        65_536,
+        -1,
         Importance.MEDIUM,
-        "The size of a socket's receive buffer; -1 leaves it to the system.",
+        "The size of a socket's receive buffer; -1 leaves it to the system, which lets it grow as needed.",
         validator=at_least(-1),
     )
     reconnect_backoff_ms: int = setting(

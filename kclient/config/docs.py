@@ -21,9 +21,16 @@ The names, types, defaults and meanings are those of Apache Kafka's Java client;
 are kclient's own. Settings are given as a mapping, as keyword arguments with underscores for the dots, or in a Java
 `.properties` file. Durations are in milliseconds and sizes in bytes unless the name says otherwise.
 
-A setting that is unknown, given twice or not valid raises `ConfigError`. One that is *not implemented yet* accepts
-its default and what means "off", and raises for everything else. One *for the JVM only* is accepted and ignored, with
-a warning.
+A setting that is unknown, given twice or not valid raises `ConfigError`. What is not implemented yet, and what only
+a JVM can use, stands apart at the end of each section.
+
+These defaults differ from Java's:
+
+- `receive.buffer.bytes` and `send.buffer.bytes` are -1: the system's buffers, which grow as needed. Java's 32 to
+  128 KiB cost about a quarter of the rate of reading, and more on lines with a long way.
+- `partition.assignment.strategy` is `range` alone, as long as the cooperative assignor is to come.
+- Without a serializer or deserializer, keys and values are bytes.
+- `metric.reporters` is empty: there is no JMX.
 
 This file is generated; `kclient/config/docs.py` says how.
 """
@@ -31,16 +38,20 @@ _ORDER = list(Importance)
 
 
 def render(cls: type[Config]) -> str:
-    """A section of Markdown with a table of the settings of `cls`, the most important ones first."""
+    """A section of Markdown with tables of the settings of `cls`, the most important ones first in each."""
     keys = sorted(definition_of(cls), key=lambda key: (_ORDER.index(key.importance), key.name))
-    lines = [
-        f"## {cls.client[0].upper()}{cls.client[1:]}",
-        "",
-        "| setting | type | default | allowed | importance | what it does |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines.extend(_row(key) for key in keys)
-    return "\n".join(lines) + "\n"
+    title = f"{cls.client[0].upper()}{cls.client[1:]}"
+    lines = []
+    for support, heading in _HEADINGS.items():
+        lines += [
+            heading.format(title),
+            "",
+            "| setting | type | default | allowed | importance | what it does |",
+            "|---|---|---|---|---|---|",
+            *(_row(key) for key in keys if key.support is support),
+            "",
+        ]
+    return "\n".join(lines)
 
 
 def render_document(classes: Sequence[type[Config]]) -> str:
@@ -50,12 +61,19 @@ def render_document(classes: Sequence[type[Config]]) -> str:
 
 def _row(key: ConfigKey) -> str:
     allowed = key.validator.describe() if key.validator is not None else ""
-    doc = key.doc if key.support is Support.YES else f"{key.doc} *{_NOTES[key.support]}*"
-    cells = [f"`{key.name}`", key.type.value, _default(key), allowed, key.importance.value, doc]
+    cells = [f"`{key.name}`", key.type.value, _default(key), allowed, key.importance.value, key.doc]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-_NOTES = {Support.LATER: "Not implemented yet.", Support.JVM: "For the JVM only."}
+_HEADINGS = {
+    Support.YES: "## {}",
+    Support.LATER: """### {}: not implemented yet
+
+Their defaults are accepted, and what means "off"; everything else raises `ConfigError`.""",
+    Support.JVM: """### {}: for the JVM only
+
+Accepted and ignored, with a warning.""",
+}
 
 
 def _default(key: ConfigKey) -> str:

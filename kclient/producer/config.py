@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kclient.config import Importance, Support, Type, setting, vary
+from kclient.config import Importance, Support, Type, setting
 from kclient.config.client_configs import ClientConfig
 from kclient.config.validators import Levels, NoDuplicates, NonEmpty, at_least, between, one_of
 from kclient.errors import ConfigError
@@ -26,7 +26,6 @@ class ProducerConfig(ClientConfig):
 
     client: ClassVar[str] = "producer"
 
-    receive_buffer_bytes: int = vary(ClientConfig, "receive.buffer.bytes", default=32_768)
     key_serializer: object | None = setting(
         "key.serializer",
         Type.CLASS,
