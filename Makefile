@@ -54,7 +54,7 @@ build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) $(SPARK_VENV) $(SPARK_VENV)-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/.cache
+	rm -rf $(VENV) $(SPARK_VENV) $(SPARK_VENV)-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/harness/real_kafka/.cache
 	rm -f kclient/_accel/native/*.c kclient/_accel/native/*.so
 
 python-ok:

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).resolve().parent.parent / "tests" / "kafka"
+_TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 def real_kafka() -> Any:
-    """The module tests/kafka/real_kafka.py, which is in no package."""
-    if str(_FOLDER) not in sys.path:
-        sys.path.append(str(_FOLDER))
-    return importlib.import_module("real_kafka")
+    """The module tests/harness/real_kafka/broker.py, which only tests have on their path."""
+    if str(_TESTS) not in sys.path:
+        sys.path.append(str(_TESTS))
+    return importlib.import_module("harness.real_kafka.broker")
 
 
 def kafka_version(classpath: str) -> str:

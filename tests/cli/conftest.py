@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.topics import new_topic
 from kclient.broker import EmbeddedKafka
-from scenarios import new_topic
 
 
 @pytest.fixture(scope="module")

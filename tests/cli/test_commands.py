@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from faults import closed_port
+from harness.network.ports import closed_port
+from harness.topics import read_all
 from kclient import KafkaAdminClient, KafkaProducer, __version__
 from kclient.cli.common import table
 from kclient.cli.main import COMMANDS, main
-from scenarios import read_all
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.topics import end_offsets, new_topic, read_all
 from kclient.cli.main import main
 from kclient.cli.perf_common import Latencies
 from kclient.cli.perf_produce import Throttle, sample_every
-from scenarios import end_offsets, new_topic, read_all
 
 NUMBER = r"([0-9.]+)"
 SENT = re.compile(

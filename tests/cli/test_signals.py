@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker, SilentListener, unanswered_port
-from helpers import wait_until
+from harness.network.listener import SilentListener
+from harness.network.ports import unanswered_port
+from harness.network.scripted_broker import Reply, ScriptedBroker
+from harness.topics import produce
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from scenarios import produce
 
 # Each of them would wait a minute or more.
 _AT_ONCE_S = 20

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo, TopicPartition

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient.compress import CompressionType, DecompressionError, compress, decompress
 
 pytestmark = pytest.mark.golden

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_table
+from harness.golden import golden_table
 from kclient.admin.config import AdminConfig
 from kclient.config import REQUIRED, ConfigKey, definition_of
 from kclient.config.declare import Config

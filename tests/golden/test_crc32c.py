@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel import crc32c
 from kclient._accel.reference.hashing import hardware_crc32c, portable_crc32c
 from kclient._accel.shared.varint import read_varint, read_varlong, zigzag, zigzag_size

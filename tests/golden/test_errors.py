@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kclient.errors
-from helpers import golden_table
+from harness.golden import golden_table
 from kclient.errors import ApiError, Errors, KafkaError
 
 pytestmark = pytest.mark.golden

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient.protocol import ApiKeys
 from kclient.protocol.header import (
     parse_request,

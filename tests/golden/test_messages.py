@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines, golden_table
+from harness.golden import golden_lines, golden_table
 from kclient.common.uuid import Uuid
 from kclient.protocol import ApiKeys, decode, encode
 from kclient.protocol.registry import message_class

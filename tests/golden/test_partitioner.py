@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel import murmur2
 from kclient.broker.group.group_store import java_abs, java_hash
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel.shared.varint import read_varint, read_varlong, zigzag
 from kclient.common.uuid import Uuid
 from kclient.errors import SchemaError

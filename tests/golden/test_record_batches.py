@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel import BatchBuilder, BatchResult, RecordReader
 from kclient.compress import CompressionType, compress
 from kclient.consumer.types import ConsumerRecord

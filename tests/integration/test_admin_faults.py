@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker, cluster_of
-from helpers import wait_until
+from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker, SilentListener, unanswered_port
-from helpers import wait_until
-from interrupts import interrupted_after
+from harness.interrupts import interrupted_after
+from harness.network.listener import SilentListener
+from harness.network.ports import unanswered_port
+from harness.network.scripted_broker import Reply, ScriptedBroker
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.admin.internals.operations import groups, topics
 from kclient.errors import ClientClosedError

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
+from harness.topics import new_topic, read_all
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.errors import BufferExhaustedError, KafkaTimeoutError
 from kclient.producer.config import ProducerConfig
@@ -17,7 +18,6 @@ from kclient.producer.internals.assembly import build_producer
 from kclient.producer.internals.buffer_pool import Claim
 from kclient.producer.internals.placement import Placement
 from kclient.utils.steps import Steps
-from scenarios import new_topic, read_all
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.topics import end_offsets, new_topic, partitions_of
 from kclient import ConsumerRecord, KafkaConsumer, KafkaProducer, TopicPartition
 from kclient.broker import EmbeddedKafka
 from kclient.errors import (
@@ -21,7 +22,6 @@ from kclient.errors import (
     SerializationError,
 )
 from kclient.producer import RecordRange
-from scenarios import end_offsets, new_topic, partitions_of
 
 pa = pytest.importorskip("pyarrow", reason="pip install '.[arrow]'")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from helpers import wait_until
+from harness.topics import new_topic, produce
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
 from kclient.errors import (
@@ -20,7 +21,6 @@ from kclient.errors import (
     KafkaError,
 )
 from kclient.producer import KafkaProducer, RecordMetadata
-from scenarios import new_topic, produce
 
 
 @pytest.fixture(scope="module")

@@ -14,17 +14,18 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, ScriptedBroker
-from faults_cluster import ProxiedCluster
-from helpers import wait_until
-from interrupts import Storm, interrupted_at
+from harness.interrupts import Storm, interrupted_at
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import ScriptedBroker
+from harness.producer.cluster import ProxiedCluster
+from harness.topics import new_topic, produce, read_all
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-from scenarios import new_topic, produce, read_all
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from interrupts import interrupted_at
+from harness.interrupts import interrupted_at
+from harness.topics import end_offsets, new_topic, produce, read_all
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer, RecordColumns
 from kclient.producer import KafkaProducer
-from scenarios import end_offsets, new_topic, produce, read_all
 
 Row = tuple[Any, ...]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-import commit_scenarios
-from faults import FaultProxy, closed_port
+from harness.network.ports import closed_port
+from harness.network.proxy import FaultProxy
+from harness.scenarios import commits
+from harness.topics import new_topic, produce
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.protocol.api_keys import ApiKeys
-from scenarios import new_topic, produce
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +29,17 @@ def servers() -> Iterator[str]:
 def test_what_commit_async_was_asked_for_is_committed_and_told_before_the_end(
     servers: str, way: str, end: str
 ) -> None:
-    commit_scenarios.commits_asked_for_before_the_end(servers, way, end)
+    commits.commits_asked_for_before_the_end(servers, way, end)
 
 
 @pytest.mark.parametrize("way", ["subscribed", "assigned"])
-@pytest.mark.parametrize("end", commit_scenarios.ENDS)
+@pytest.mark.parametrize("end", commits.ENDS)
 def test_the_end_commits_what_was_returned_unless_it_is_an_error(servers: str, way: str, end: str) -> None:
-    commit_scenarios.automatic_commits_at_the_end(servers, way, end)
+    commits.automatic_commits_at_the_end(servers, way, end)
 
 
 def test_closing_during_a_join_does_not_wait_for_the_group(servers: str) -> None:
-    commit_scenarios.close_during_a_join_that_waits_for_others(servers)
+    commits.close_during_a_join_that_waits_for_others(servers)
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_closing_does_not_wait_longer_than_it_may_for_an_answer_to_a_commit(
     proxied: tuple[str, FaultProxy],
 ) -> None:
     servers, proxy = proxied
-    commit_scenarios.commits_that_are_never_answered(servers, proxy)
+    commits.commits_that_are_never_answered(servers, proxy)
 
 
 @pytest.mark.parametrize("who", ["automatic", "commit_async"])

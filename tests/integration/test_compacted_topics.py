@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker_wire import create, fetch, produce
-from helpers import wait_until
+from harness.broker.requests import create, fetch, produce
+from harness.broker.wire import Wire
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.messages.create_topics import (
     CreatableTopic,
@@ -22,7 +23,6 @@ from kclient.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kclient.record import MemoryRecordsBuilder
-from wire import Wire
 
 LONG_AGO_MS = 1_500_000_000_000
 

@@ -12,14 +12,15 @@ from typing import Any
 import attrs
 import pytest
 
-from faults import FaultProxy, closed_port
-from helpers import wait_until
+from harness.network.ports import closed_port
+from harness.network.proxy import FaultProxy
+from harness.topics import new_topic, produce
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, ConsumerRecord, KafkaConsumer
 from kclient.errors import CorruptRecordError, KafkaTimeoutError, WakeupError
 from kclient.protocol.api_keys import ApiKeys
-from scenarios import new_topic, produce
 
 COUNT = 600
 

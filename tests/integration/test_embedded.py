@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from broker_wire import create, produce, topics, values
-from helpers import nothing_left_behind, wait_until
+from harness.broker.requests import create, produce, topics, values
+from harness.broker.wire import Wire, batch
+from harness.leaks import nothing_left_behind
+from harness.waiting import wait_until
 from kclient.broker import embedded
 from kclient.broker.embedded import EmbeddedKafka, resolve
 from kclient.broker.metadata.topics import TopicStore
@@ -32,7 +34,6 @@ from kclient.protocol.messages.offset_commit import (
 )
 from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from wire import Wire, batch
 
 OFFSETS = {"offsets_topic_num_partitions": 2}
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker
-from faults_arguments import CASES, TP, Bed, Call
+from harness.network.scripted_broker import Reply, ScriptedBroker
+from harness.scenarios.wrong_arguments import CASES, TP, Bed, Call
 from kclient.admin import KafkaAdminClient
 from kclient.consumer import KafkaConsumer
 from kclient.errors import ConfigError, KafkaError

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, ScriptedBroker
-from faults_cluster import Cluster, ProxiedCluster
-from helpers import wait_until
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import ScriptedBroker
+from harness.producer.cluster import Cluster, ProxiedCluster
+from harness.waiting import wait_until
 from kclient.errors import ErrorCode, KafkaTimeoutError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.record import iter_batches

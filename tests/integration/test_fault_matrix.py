@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, Reply, ScriptedBroker
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import Reply, ScriptedBroker
+from harness.topics import new_topic, read_all
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -23,7 +25,6 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from scenarios import new_topic, read_all
 
 
 @pytest.fixture(scope="module")

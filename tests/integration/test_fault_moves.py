@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from faults import Reply, ScriptedBroker, closed_port, cluster_of
-from faults_cluster import Cluster
-from helpers import wait_until
+from harness.broker.wire import batch
+from harness.network.ports import closed_port
+from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
+from harness.producer.cluster import Cluster
+from harness.producer.model import FakeBroker
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.client import bootstrap
 from kclient.common.topic_partition import TopicPartition
@@ -23,8 +26,6 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from kclient.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from producer_model import FakeBroker
-from wire import batch
 
 _QUICK = {
     "retry.backoff.ms": 5,

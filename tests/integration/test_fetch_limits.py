@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.scenarios.reading import read_beside_a_record_that_is_too_large
+from harness.topics import new_topic, read_all
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.producer import KafkaProducer
-from scenarios import new_topic, read_all, read_beside_a_record_that_is_too_large
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from broker_wire import create, delete, fetch, produce, topics, values
-from helpers import wait_until
+from harness.broker.requests import create, delete, fetch, produce, topics, values
+from harness.broker.wire import Wire, batch
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.broker.metadata.topics import JOURNAL
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire import Wire, batch
 
 LONG_AGO_MS = 1_500_000_000_000
 ADOPT = {"kclient.adopt.topics": True}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.programs import run_script
+from harness.topics import new_topic
 from kclient.broker.embedded import EmbeddedKafka
-from programs import run_script
-from scenarios import new_topic
 
 
 @pytest.fixture(scope="module")

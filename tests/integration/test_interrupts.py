@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from helpers import wait_until
-from interrupts import Storm, interrupted_at
+from harness.interrupts import Storm, interrupted_at
+from harness.topics import end_offsets, new_topic, produce, read_all
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -27,7 +28,6 @@ from kclient.errors import (
     WakeupError,
 )
 from kclient.producer import KafkaProducer
-from scenarios import end_offsets, new_topic, produce, read_all
 
 
 @pytest.fixture(scope="module")

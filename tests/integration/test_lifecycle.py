@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from broker_process import BrokerProcess
-from faults import closed_port
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.network.ports import closed_port
+from harness.programs import run_script, start_script
+from harness.topics import end_offsets, new_topic, read_all
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BootstrapError, ClientClosedError, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer
-from programs import run_script, start_script
-from scenarios import end_offsets, new_topic, read_all
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from broker_process import BrokerProcess
-from faults import FaultProxy
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.network.proxy import FaultProxy
+from harness.topics import new_topic
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-from scenarios import new_topic
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.scenarios.reading import look_up_while_a_fetch_waits
 from kclient.broker.embedded import EmbeddedKafka
-from scenarios import look_up_while_a_fetch_waits
 
 
 def test_no_question_waits_for_records_that_do_not_come() -> None:

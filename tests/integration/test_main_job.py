@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.scenarios.main_job import *  # noqa: F403
 from kclient.broker.embedded import EmbeddedKafka
-from main_job import *  # noqa: F403
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from broker_process import BrokerProcess
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.topics import new_topic
+from harness.waiting import wait_until
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BufferExhaustedError
 from kclient.producer import KafkaProducer
-from scenarios import new_topic
 
 pytestmark = pytest.mark.heavy
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker_wire import create, delete, fetch, produce, topics, try_produce, values
+from harness.broker.requests import create, delete, fetch, produce, topics, try_produce, values
+from harness.broker.wire import Wire, batch
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.errors import Errors, IllegalStateError, KafkaStorageError
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -28,7 +29,6 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from wire import Wire, batch
 
 STORAGE_ERROR = int(Errors.KAFKA_STORAGE_ERROR)
 

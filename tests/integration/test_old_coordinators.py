@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults import ScriptedBroker, cluster_of
+from harness.network.scripted_broker import ScriptedBroker, cluster_of
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer

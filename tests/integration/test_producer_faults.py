@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, ScriptedBroker, cluster_of
-from faults_cluster import ProxiedCluster
-from helpers import wait_until
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import ScriptedBroker, cluster_of
+from harness.producer.cluster import ProxiedCluster
+from harness.producer.model import FakeBroker
+from harness.waiting import wait_until
 from kclient.errors import ErrorCode, KafkaTimeoutError
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
@@ -30,7 +32,6 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import iter_batches
-from producer_model import FakeBroker
 
 
 @pytest.fixture

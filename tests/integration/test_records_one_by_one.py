@@ -13,16 +13,17 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy, Reply, ScriptedBroker
-from faults_cluster import ProxiedCluster
-from helpers import wait_until
-from interrupts import interrupted_at
+from harness.interrupts import interrupted_at
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import Reply, ScriptedBroker
+from harness.producer.cluster import ProxiedCluster
+from harness.topics import new_topic, read_all
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.errors import ErrorCode, KafkaTimeoutError
 from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.protocol.api_keys import ApiKeys
 from kclient.record import iter_batches
-from scenarios import new_topic, read_all
 
 
 @pytest.fixture

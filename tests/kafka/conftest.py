@@ -5,18 +5,16 @@ Without Java or Maven these tests are skipped (in CI they fail).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import real_cluster
-import real_kafka
-from faults import FaultProxy
-from helpers import skip_if
+from harness.network.proxy import FaultProxy
+from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.cluster import RealCluster
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
 
 HERE = Path(__file__).parent
 
@@ -29,22 +27,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[real_kafka.RealKafka]:
-    skip_if(real_kafka.missing())
-    with real_kafka.RealKafka() as running:
+def kafka() -> Iterator[RealKafka]:
+    skip_if(missing())
+    with RealKafka() as running:
         yield running
 
 
 @pytest.fixture
-def kafka_proxy(kafka: real_kafka.RealKafka) -> Iterator[FaultProxy]:
+def kafka_proxy(kafka: RealKafka) -> Iterator[FaultProxy]:
     """A proxy before the real broker: whoever takes it as bootstrap server reaches the broker through it alone."""
     with FaultProxy(("127.0.0.1", kafka.behind_proxy_port), port=kafka.proxy_port) as proxy:
         yield proxy
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster() -> Iterator[real_cluster.RealCluster]:
+def kafka_cluster() -> Iterator[RealCluster]:
     """Three brokers and a controller for the whole run; tests leave all of them running, in sync and without rules."""
-    skip_if(real_kafka.missing())
-    with real_cluster.RealCluster() as running:
+    skip_if(missing())
+    with RealCluster() as running:
         yield running

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
-from clients import DrivenClient
-from helpers import wait_until
+from harness.consumer.member import Member
+from harness.network.driven_client import DrivenClient
+from harness.real_kafka.broker import RealKafka
+from harness.topics import new_topic, produce
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -34,8 +37,6 @@ from kclient.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
-from real_kafka import RealKafka
-from scenarios import Member, new_topic, produce
 
 
 @pytest.fixture(scope="module")

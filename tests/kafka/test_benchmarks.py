@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-from real_kafka import RealKafka
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from harness.real_kafka.broker import RealKafka
 
 pytestmark = [pytest.mark.peers, pytest.mark.heavy]
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from clients import DrivenClient
-from helpers import wait_until
+from harness.consumer.member import Member
+from harness.network.driven_client import DrivenClient
+from harness.real_kafka.broker import RealKafka
+from harness.topics import end_offsets, new_topic, produce, read_all
+from harness.waiting import wait_until
 from kclient.cli import perf
 from kclient.cli.main import COMMANDS, main
 from kclient.common.topic_partition import TopicPartition
 from kclient.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from real_kafka import RealKafka
-from scenarios import Member, end_offsets, new_topic, produce, read_all
 
 # One is a broker itself, the other runs on Spark and is tested there.
 _ELSEWHERE = {"broker", "pipeline"}

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults_produce import refuse
-from helpers import wait_until
+from harness.network.produce_answers import refuse
+from harness.real_kafka.cluster import RealCluster
+from harness.topics import read_all
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.errors import ErrorCode
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-from real_cluster import RealCluster
-from scenarios import read_all
 
 _HEALING_S = 60
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import commit_scenarios
-from faults import FaultProxy
-from real_kafka import RealKafka
+from harness.network.proxy import FaultProxy
+from harness.real_kafka.broker import RealKafka
+from harness.scenarios import commits
 
 
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
@@ -14,19 +14,19 @@ from real_kafka import RealKafka
 def test_what_commit_async_was_asked_for_is_committed_and_told_before_the_end(
     kafka: RealKafka, way: str, end: str
 ) -> None:
-    commit_scenarios.commits_asked_for_before_the_end(kafka.bootstrap_servers, way, end)
+    commits.commits_asked_for_before_the_end(kafka.bootstrap_servers, way, end)
 
 
 def test_closing_does_not_wait_longer_than_it_may_for_an_answer_to_a_commit(
     kafka: RealKafka, kafka_proxy: FaultProxy
 ) -> None:
-    commit_scenarios.commits_that_are_never_answered(kafka.bootstrap_servers, kafka_proxy)
+    commits.commits_that_are_never_answered(kafka.bootstrap_servers, kafka_proxy)
 
 
-@pytest.mark.parametrize("end", commit_scenarios.ENDS)
+@pytest.mark.parametrize("end", commits.ENDS)
 def test_the_end_commits_what_was_returned_unless_it_is_an_error(kafka: RealKafka, end: str) -> None:
-    commit_scenarios.automatic_commits_at_the_end(kafka.bootstrap_servers, "subscribed", end)
+    commits.automatic_commits_at_the_end(kafka.bootstrap_servers, "subscribed", end)
 
 
 def test_closing_during_a_join_does_not_wait_for_the_group(kafka: RealKafka) -> None:
-    commit_scenarios.close_during_a_join_that_waits_for_others(kafka.bootstrap_servers)
+    commits.close_during_a_join_that_waits_for_others(kafka.bootstrap_servers)

@@ -7,11 +7,12 @@ import re
 
 import pytest
 
+from harness.real_kafka.broker import RealKafka
+from harness.scenarios.reading import look_up_while_a_fetch_waits, read_beside_a_record_that_is_too_large
+from harness.topics import new_topic, produce
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
-from real_kafka import RealKafka
-from scenarios import look_up_while_a_fetch_waits, new_topic, produce, read_beside_a_record_that_is_too_large
 
 
 def test_no_question_waits_for_records_that_do_not_come(kafka: RealKafka) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers import skip_if
+from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
+from harness.topics import new_topic, read_all
 from kclient import KafkaConsumer, KafkaProducer, TopicPartition
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.errors import KafkaStorageError
-from real_kafka import RealKafka, missing
-from scenarios import new_topic, read_all
 
 LONG_AGO_MS = 1_500_000_000_000
 EAGER = {"log.retention.check.interval.ms": 1}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from main_job import *  # noqa: F403
-from real_kafka import RealKafka
+from harness.real_kafka.broker import RealKafka
+from harness.scenarios.main_job import *  # noqa: F403
 
 
 @pytest.fixture

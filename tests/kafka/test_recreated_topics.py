@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from harness.real_kafka.broker import RealKafka
+from harness.topics import new_topic, produce
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import UnknownTopicOrPartitionError
 from kclient.protocol.api_keys import ApiKeys
-from real_kafka import RealKafka
-from scenarios import new_topic, produce
 
 DEADLINE_S = 30.0
 

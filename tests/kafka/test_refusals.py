@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from faults import FaultProxy
-from faults_produce import refuse, refuse_batches
-from helpers import wait_until
+from harness.network.produce_answers import refuse, refuse_batches
+from harness.network.proxy import FaultProxy
+from harness.real_kafka.broker import RealKafka
+from harness.topics import new_topic, read_all
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.errors import ErrorCode, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-from real_kafka import RealKafka
-from scenarios import new_topic, read_all
 
 REFUSALS = [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER]
 

@@ -7,11 +7,12 @@ from collections import Counter
 
 import pytest
 
-from helpers import wait_until
+from harness.consumer.member import Member
+from harness.real_kafka.broker import RealKafka
+from harness.topics import new_topic, read_all
+from harness.waiting import wait_until
 from kclient.errors import KafkaError
 from kclient.producer import KafkaProducer, RecordMetadata
-from real_kafka import RealKafka
-from scenarios import Member, new_topic, read_all
 
 
 class Load(threading.Thread):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.real_kafka.broker import RealKafka
+from harness.topics import assert_read_back, new_topic, produce, read_all
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
-from real_kafka import RealKafka
-from scenarios import assert_read_back, new_topic, produce, read_all
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker_wire import fetch, try_produce
+from harness.broker.requests import fetch, try_produce
+from harness.broker.wire import Wire, batch
+from harness.real_kafka.broker import RealKafka
+from harness.topics import new_topic
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.record import ControlRecordType, EndTransactionMarker, RecordBatch, iter_batches
-from real_kafka import RealKafka
-from scenarios import new_topic
-from wire import Wire, batch
 
 ATTRIBUTES, LAST_DELTA, MAX_TIMESTAMP, COUNT = (21, ">h"), (23, ">i"), (35, ">q"), (57, ">i")
 IDEMPOTENT = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}

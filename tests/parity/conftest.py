@@ -13,7 +13,7 @@ import pytest
 @pytest.fixture(params=["python", "c"])
 def make(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
     # Not before: where the native one is not built, whoever asks for this is skipped.
-    from poller_bed import BODIES
+    from harness.accel.pollers import BODIES
 
     with ExitStack() as made:
 
@@ -32,7 +32,7 @@ def poller(make: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    from poller_bed import pair
+    from harness.accel.pollers import pair
 
     ours, theirs = pair()
     with ours, theirs:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batch_bed import (
+from harness.accel.batches import (
     BODIES,
     Driver,
     both,
@@ -31,7 +31,7 @@ from batch_bed import (
     same,
     steps,
 )
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel import BatchResult
 from kclient.compress import CompressionType, compress
 from kclient.errors import KafkaError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel import encode_record
 from kclient._accel.reference.check import largest_timestamp
 from kclient.record import MemoryRecordsBuilder, RecordBatch, iter_batches

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import golden_lines
+from harness.golden import golden_lines
 from kclient._accel.reference.batch_end import end_of_batches
 
 native = pytest.importorskip("kclient._accel.native.reader", reason="the native body is not built")

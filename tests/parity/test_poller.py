@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from faults import reset
-from helpers import nothing_left_behind, wait_until
+from harness.accel.pollers import BODIES, BOTH, LONG_MS, Ends, elapsed_ms, native, pair, tcp
+from harness.leaks import nothing_left_behind
+from harness.network.listener import reset
+from harness.waiting import wait_until
 from kclient._accel.shared.readiness import EVENT_READ, EVENT_WRITE
-from poller_bed import BODIES, BOTH, LONG_MS, Ends, elapsed_ms, native, pair, tcp
 
 # Events.
 

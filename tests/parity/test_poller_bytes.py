@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from faults import reset
+from harness.accel.pollers import LONG_MS, Ends, tcp
+from harness.network.listener import reset
 from kclient._accel.shared.readiness import EVENT_READ
-from poller_bed import LONG_MS, Ends, tcp
 
 
 def test_buffers_of_every_kind_are_written_as_one_stream(poller: Any, ends: Ends) -> None:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers import golden_lines
+from harness.accel.readers import LOWEST, PLANS, Call, agree, both, flat, native, packed
+from harness.golden import golden_lines
 from kclient._accel.reference import reader as reference_reader
 from kclient.compress import CompressionType
 from kclient.consumer.types import ConsumerRecord
@@ -26,7 +27,6 @@ from kclient.record import (
     batch_headers,
 )
 from kclient.record import constants as c
-from reader_bed import LOWEST, PLANS, Call, agree, both, flat, native, packed
 
 GOLDEN = [bytes.fromhex(line["hex"]) for line in golden_lines("record_batches")]
 

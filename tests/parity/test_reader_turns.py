@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fetched_batches import batch, marker, transactional
-from helpers import wait_until
+from harness.consumer.fetched_batches import batch, marker, transactional
+from harness.waiting import wait_until
 from kclient._accel.reference import reader as reference_reader
 from kclient.compress import CompressionType
 from kclient.consumer.types import ConsumerRecord

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient._accel import BatchResult
 
 pytest.importorskip("kclient._accel.native.batch", reason="the native body is not built")

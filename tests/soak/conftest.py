@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "kafka"))
 
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
 _TESTS = 4

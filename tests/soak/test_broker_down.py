@@ -13,12 +13,13 @@ import attrs
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from broker_process import BrokerProcess
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.consumer.member import Member
+from harness.topics import new_topic
+from harness.waiting import wait_until
 from kclient.errors import KafkaError
 from kclient.network.selector import Selector
 from kclient.producer import KafkaProducer, RecordMetadata
-from scenarios import Member, new_topic
 
 _SAMPLES = 200
 _GROWTH = 0.05

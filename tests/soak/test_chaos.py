@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from chaos import NetworkChaos, WorldChaos
-from checker import UNKNOWN, check_accounts
-from kafka_logs import read_logs
-from numbered_load import NumberedLoad
 
-import real_kafka
-from helpers import skip_if
+from harness.real_kafka.cluster import RealCluster
+from harness.real_kafka.logs import read_logs
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
+from harness.soak.chaos import NetworkChaos, WorldChaos
+from harness.soak.checker import UNKNOWN, check_accounts
+from harness.soak.numbered_load import NumberedLoad
 from kclient.admin import KafkaAdminClient, NewTopic
-from real_cluster import RealCluster
 
 _SETTINGS: dict[str, object] = {
     "request.timeout.ms": 2000,
@@ -42,7 +42,7 @@ _TOPICS = [
 def test_every_record_is_written_once_and_in_order_or_failed_to_its_caller(
     seconds: float, seed: int, verdict: Callable[[list[str]], None]
 ) -> None:
-    skip_if(real_kafka.missing())
+    skip_if(missing())
     with RealCluster(settings=_KEEP_DELETED) as cluster:
         with KafkaAdminClient(bootstrap_servers=cluster.direct_servers) as admin:
             admin.create_topics(_TOPICS)

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from account import Account
-from checker import check_accounts, check_log, check_reader
-from churn import Ownership, check_owners, check_reads, handed_out, ownerships, seen
-from kafka_logs import LoggedRecord, PartitionLog, parse_dump
+from harness.real_kafka.logs import LoggedRecord, PartitionLog, parse_dump
+from harness.soak.account import Account
+from harness.soak.checker import check_accounts, check_log, check_reader
+from harness.soak.churn import Ownership, check_owners, check_reads, handed_out, ownerships, seen
 
 
 def record(offset: int, value: bytes, key: bytes = b"k", partition: int = 0) -> Any:
@@ -117,7 +117,7 @@ def test_reading_what_is_not_owned_or_does_not_follow_is_found() -> None:
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
-    from churn import MemberProcess
+    from harness.soak.churn import MemberProcess
 
     member = MemberProcess.__new__(MemberProcess)
     member._journal = tmp_path / "m.jsonl"

@@ -8,14 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from checker import check_log
-from churn import MemberProcess, check_owners, check_reads, handed_out, owners_now, ownerships, seen
-from load import Load
 
-from broker_process import BrokerProcess
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.soak.checker import check_log
+from harness.soak.churn import (
+    MemberProcess,
+    check_owners,
+    check_reads,
+    handed_out,
+    owners_now,
+    ownerships,
+    seen,
+)
+from harness.soak.load import Load
+from harness.topics import new_topic, read_all
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
-from scenarios import new_topic, read_all
 
 _MEMBERS = 5
 _PARTITIONS = 6

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from checker import check_log, check_reader
-from load import Load
 
-from broker_process import BrokerProcess
-from helpers import wait_until
-from scenarios import Member, new_topic, read_all
+from harness.broker.process import BrokerProcess
+from harness.consumer.member import Member
+from harness.soak.checker import check_log, check_reader
+from harness.soak.load import Load
+from harness.topics import new_topic, read_all
+from harness.waiting import wait_until
 
 
 @pytest.mark.soak(seconds=180)

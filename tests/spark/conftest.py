@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "kafka"))
-
-import spark_bed
-
-import real_kafka
-from helpers import skip_if
+from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
+from harness.spark import sessions
 
 HERE = Path(__file__).parent
 
@@ -30,9 +26,9 @@ LEAKS = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWar
 @pytest.fixture(scope="session")
 def real_servers() -> Iterator[str]:
     """A real Kafka for all who need nothing special of it."""
-    spark_bed.need()
-    skip_if(real_kafka.missing())
-    with real_kafka.RealKafka() as kafka:
+    sessions.need()
+    skip_if(missing())
+    with RealKafka() as kafka:
         yield kafka.bootstrap_servers
 
 

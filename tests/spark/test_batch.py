@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import spark_bed
 
+from harness.spark import sessions
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -54,7 +54,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    with spark_bed.session(spark__sql__python__filterPushdown__enabled="true") as made:
+    with sessions.session(spark__sql__python__filterPushdown__enabled="true") as made:
         yield made
 
 
@@ -135,7 +135,7 @@ def test_a_read_begins_and_ends_where_the_options_say(
 
 def test_a_pattern_reads_every_topic_that_matches(read: Any) -> None:
     frame = read(subscribePattern="[tu]")
-    assert spark_bed.rows(frame.groupBy("topic").count()) == {("t", COUNT + 10): 1, ("u", 1): 1}
+    assert sessions.rows(frame.groupBy("topic").count()) == {("t", COUNT + 10): 1, ("u", 1): 1}
 
 
 def test_an_empty_topic_has_no_rows(read: Any) -> None:
@@ -145,7 +145,7 @@ def test_an_empty_topic_has_no_rows(read: Any) -> None:
 def test_a_users_schema_reads_no_other_column(read: Any) -> None:
     frame = read("offset bigint, VALUE binary, headers array<struct<key:string,value:binary>>")
     assert frame.columns == ["offset", "VALUE", "headers"]
-    assert spark_bed.rows(frame.select("offset", "VALUE").where("offset = 3 and VALUE is not null")) == {
+    assert sessions.rows(frame.select("offset", "VALUE").where("offset = 3 and VALUE is not null")) == {
         (3, b"v3"): 1
     }
     assert frame.where("headers is not null").count() == 1
@@ -161,17 +161,17 @@ def test_a_users_schema_reads_no_other_column(read: Any) -> None:
 def test_a_schema_that_does_not_fit_is_refused(read: Any, schema: str, text: str) -> None:
     with pytest.raises(Exception, match="schema") as caught:
         read(schema).count()
-    assert text in spark_bed.said(caught.value)
+    assert text in sessions.said(caught.value)
 
 
 def test_ranges_are_cut_into_more_tasks(read: Any) -> None:
     whole, cut = read(), read(minPartitions="6")
     assert (whole.rdd.getNumPartitions(), cut.rdd.getNumPartitions()) == (2, 6)
     assert read(maxRecordsPerPartition="50").rdd.getNumPartitions() == 7
-    assert spark_bed.rows(cut) == spark_bed.rows(whole)
+    assert sessions.rows(cut) == sessions.rows(whole)
 
 
-@spark_bed.needs_filters
+@sessions.needs_filters
 @pytest.mark.parametrize(
     ("condition", "tasks"),
     [
@@ -186,7 +186,7 @@ def test_ranges_are_cut_into_more_tasks(read: Any) -> None:
 )
 def test_conditions_read_less_and_give_the_same_rows(read: Any, condition: str, tasks: int) -> None:
     pushed = read(filterPushdown="true").where(condition)
-    assert spark_bed.rows(pushed) == spark_bed.rows(read().where(condition))
+    assert sessions.rows(pushed) == sessions.rows(read().where(condition))
     # No task at all is one to Spark.
     assert pushed.rdd.getNumPartitions() == max(tasks, 1)
 
@@ -209,7 +209,7 @@ def test_conditions_read_less_and_give_the_same_rows(read: Any, condition: str, 
 def test_a_wrong_option_is_told_with_its_name(read: Any, options: dict[str, str], text: str) -> None:
     with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as caught:
         read(**options).count()
-    assert text in spark_bed.said(caught.value)
+    assert text in sessions.said(caught.value)
 
 
 def test_a_topic_that_is_not_there_is_named(read: Any, servers: str) -> None:

@@ -16,14 +16,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import spark_bed
-
-from helpers import wait_until
+from harness.network.ports import free_port
+from harness.spark import sessions
+from harness.topics import new_topic, produce, read_all
+from harness.waiting import wait_until
 from kclient.broker import EmbeddedKafka
-from real_kafka import free_port
-from scenarios import new_topic, produce, read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.heavy, pytest.mark.timeout(600)]
 
@@ -81,7 +78,7 @@ def make_environment(at: Path) -> None:
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """A standalone cluster with one worker, which has nothing of this environment."""
-    spark_bed.need()
+    sessions.need()
     import pyspark
 
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import spark_bed
+
+from harness.spark import sessions
 
 ROOT = Path(__file__).parent.parent.parent
 LOAD = """
@@ -50,7 +51,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(300)
 def test_an_installed_kclient_is_found_without_registration(tmp_path: Path) -> None:
-    spark_bed.need()
+    sessions.need()
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
     # The pure body is enough here, and no compiler is waited for.
     run(*pip, "--target", tmp_path / "site", ROOT, cwd=tmp_path, CC="/bin/false")

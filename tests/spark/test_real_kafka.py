@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spark_bed
 
-import real_kafka
-from helpers import skip_if, wait_until
+from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
+from harness.spark import sessions
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -41,10 +43,10 @@ TX, COMPACTED = TopicPartition("tx", 0), TopicPartition("compacted", 0)
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    skip_if(real_kafka.missing())
+    skip_if(missing())
     confluent_kafka = pytest.importorskip("confluent_kafka")
     cleaner = {"log.cleaner.backoff.ms": "200", "log.retention.check.interval.ms": "200"}
-    with real_kafka.RealKafka(settings=cleaner) as kafka:
+    with RealKafka(settings=cleaner) as kafka:
         servers = kafka.bootstrap_servers
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             compact = {
@@ -171,7 +173,7 @@ def test_a_range_without_any_record_ends_at_once(servers: str) -> None:
 
 
 def test_spark_reads_gaps_in_a_batch_and_in_micro_batches(servers: str, tmp_path: Path) -> None:
-    with spark_bed.session() as spark:
+    with sessions.session() as spark:
         for tp, isolation in (
             (TX, "read_committed"),
             (TX, "read_uncommitted"),
@@ -186,9 +188,9 @@ def test_spark_reads_gaps_in_a_batch_and_in_micro_batches(servers: str, tmp_path
             }
             expected = truth(servers, tp, isolation)
             batch = spark.read.format("kclient").options(**options).load().select("offset", "value")
-            assert spark_bed.rows(batch) == expected
+            assert sessions.rows(batch) == expected
             out = tmp_path / f"{tp}-{isolation}"
-            limit = {"maxOffsetsPerTrigger": "60"} if spark_bed.HAS_LIMITS else {}
+            limit = {"maxOffsetsPerTrigger": "60"} if sessions.HAS_LIMITS else {}
             stream = spark.readStream.format("kclient").options(**options, **limit).load()
             query = (
                 stream.select("offset", "value")
@@ -199,4 +201,4 @@ def test_spark_reads_gaps_in_a_batch_and_in_micro_batches(servers: str, tmp_path
                 .start()
             )
             assert query.awaitTermination(200)
-            assert spark_bed.rows(spark.read.parquet(str(out / "data"))) == expected
+            assert sessions.rows(spark.read.parquet(str(out / "data"))) == expected

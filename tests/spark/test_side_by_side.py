@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spark_bed
 
-import real_kafka
-from helpers import skip_if
+from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.node import classpath, missing
+from harness.requirements import skip_if
+from harness.spark import sessions
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.producer import KafkaProducer
 
@@ -36,19 +37,19 @@ BOTH = ("kafka", "kclient")
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    spark_bed.need()
+    sessions.need()
     import pyspark
 
     if pyspark.__version__ != VERSION:
         pytest.skip(f"PySpark is {pyspark.__version__}, the connector {VERSION}")
-    skip_if(real_kafka.missing())
-    with spark_bed.session(spark__jars=real_kafka.classpath(POM).replace(os.pathsep, ",")) as made:
+    skip_if(missing())
+    with sessions.session(spark__jars=classpath(POM).replace(os.pathsep, ",")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with real_kafka.RealKafka() as kafka:
+    with RealKafka() as kafka:
         servers = kafka.bootstrap_servers
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             # Or retention would remove records as old as these.
@@ -114,7 +115,7 @@ def load(spark: Any, kind: str, servers: str, **options: str) -> Any:
 def test_the_rows_are_the_same(spark: Any, servers: str, options: dict[str, str]) -> None:
     theirs, ours = (load(spark, kind, servers, **options) for kind in BOTH)
     assert ours.schema == theirs.schema
-    assert spark_bed.rows(ours) == spark_bed.rows(theirs)
+    assert sessions.rows(ours) == sessions.rows(theirs)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_what_one_writes_the_other_reads(spark: Any, servers: str) -> None:
         writer.mode("append").save()
     columns = ("key", "value", "headers")
     theirs, ours = (
-        spark_bed.rows(
+        sessions.rows(
             load(spark, other, servers, subscribe=f"by-{kind}", includeHeaders="true").select(*columns)
         )
         for kind, other in zip(BOTH, reversed(BOTH), strict=True)
@@ -202,7 +203,7 @@ def test_a_streams_rows_are_the_same(
             ends = [json.loads(each["sources"][0]["endOffset"]) for each in query.recentProgress]
         finally:
             query.stop()
-        found[kind] = (spark_bed.rows(spark.table(f"by_{kind}")), ends[-1])
+        found[kind] = (sessions.rows(spark.table(f"by_{kind}")), ends[-1])
     assert found["kclient"] == found["kafka"]
     assert found["kafka"][0].total() > 10
 
@@ -237,5 +238,5 @@ def test_a_checkpoint_goes_on_under_the_other_name(spark: Any, servers: str, tmp
         for n in range(3)
     ]
     assert logged == [{"moving": {"0": 10 * n, "1": 10 * n}} for n in (1, 2, 3)]
-    found = spark_bed.rows(spark.read.parquet(str(tmp_path / "out")).select("value"))
+    found = sessions.rows(spark.read.parquet(str(tmp_path / "out")).select("value"))
     assert found == {(b"%d" % number,): 1 for number in range(sent)}

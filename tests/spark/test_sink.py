@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spark_bed
 
+from harness.spark import sessions
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.producer import KafkaProducer
@@ -36,7 +36,7 @@ def servers() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     # Without reuse every task is a process of its own, as when executors come and go.
-    with spark_bed.session(
+    with sessions.session(
         spark__python__worker__reuse="false", spark__sql__pyspark__worker__logging__enabled="true"
     ) as made:
         yield made
@@ -124,7 +124,7 @@ def test_what_cannot_be_written_is_told_before_anything_runs(
     writer = writer.mode("append").options(**options)
     with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as caught:
         writer.save()
-    assert text in spark_bed.said(caught.value)
+    assert text in sessions.said(caught.value)
 
 
 def test_overwriting_a_topic_is_refused(kafka: Any, spark: Any) -> None:
@@ -146,7 +146,7 @@ def test_a_stream_is_copied_from_topic_to_topic(kafka: Any, servers: str, tmp_pa
     writer = kafka.stream("in").select("key", "value").writeStream.format("kclient")
     finish(writer.option("kafka.bootstrap.servers", servers).option("topic", "copy"), tmp_path)
     columns = ("key", "value")
-    assert spark_bed.rows(kafka.read("copy").select(*columns)) == spark_bed.rows(
+    assert sessions.rows(kafka.read("copy").select(*columns)) == sessions.rows(
         kafka.read("in").select(*columns)
     )
 
@@ -160,7 +160,7 @@ def test_output_mode_complete_writes_every_result(kafka: Any, servers: str, tmp_
     )
     writer = counts.writeStream.outputMode("complete").format("kclient")
     finish(writer.option("kafka.bootstrap.servers", servers).option("topic", "complete"), tmp_path)
-    found = spark_bed.rows(kafka.read("complete").select("key", "value"))
+    found = sessions.rows(kafka.read("complete").select("key", "value"))
     assert found == {(b"0", b"34"): 1, (b"1", b"33"): 1, (b"2", b"33"): 1}
 
 
@@ -175,5 +175,5 @@ def test_output_mode_update_goes_through_the_batch_writer(kafka: Any, servers: s
     )
     write = batch_writer(**{"kafka.bootstrap.servers": servers, "topic": "update"})
     finish(counts.writeStream.outputMode("update").foreachBatch(write), tmp_path)
-    found = spark_bed.rows(kafka.read("update").select("key", "value"))
+    found = sessions.rows(kafka.read("update").select("key", "value"))
     assert found == {(b"0", b"34"): 1, (b"1", b"33"): 1, (b"2", b"33"): 1}

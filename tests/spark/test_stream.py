@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spark_bed
 
-from helpers import wait_until
+from harness.spark import sessions
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -57,7 +57,7 @@ class Bed:
                 self.sent[number % partitions, value] += 1
 
     def grow(self, partitions: int) -> None:
-        from wire import Wire
+        from harness.broker.wire import Wire
 
         topic = CreatePartitionsTopic(name=self.topic, count=partitions, assignments=None)
         with Wire(self.servers) as wire:
@@ -93,12 +93,12 @@ class Bed:
 
     def run_all(self, **options: str) -> None:
         """Read what is there; before PySpark 4.2 a run is one micro-batch, and may be one that is run again."""
-        for _ in range(1 if spark_bed.HAS_LIMITS else 2):
+        for _ in range(1 if sessions.HAS_LIMITS else 2):
             self.run(**options)
 
     def seen(self) -> Counter[tuple[int, bytes]]:
         files = sorted(str(each.parent) for each in (self.folder / "out").glob("*/_SUCCESS"))
-        return spark_bed.rows(self.spark.read.parquet(*files)) if files else Counter()
+        return sessions.rows(self.spark.read.parquet(*files)) if files else Counter()
 
     def forget(self, step: str, batch: int) -> None:
         """Take a file out of the checkpoint, as if the crash had come before it was written."""
@@ -114,7 +114,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    with spark_bed.session() as made:
+    with sessions.session() as made:
         yield made
 
 
@@ -132,7 +132,7 @@ on_both_brokers = pytest.mark.parametrize(
 )
 
 
-@spark_bed.needs_limits
+@sessions.needs_limits
 def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ended(bed: Bed) -> None:
     bed.send(100)
     first = bed.run(maxOffsetsPerTrigger="40")
@@ -147,7 +147,7 @@ def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ende
 def test_where_spark_tells_no_trigger_available_now_reads_everything_in_one_batch(bed: Bed) -> None:
     bed.send(100)
     found = bed.run(**{"maxOffsetsPerTrigger": "40", "kclient.trigger": "availableNow"})
-    expected = [40, 40, 20] if spark_bed.HAS_LIMITS else [100]
+    expected = [40, 40, 20] if sessions.HAS_LIMITS else [100]
     assert [progress["numInputRows"] for progress in found] == expected
     assert bed.seen() == bed.sent
 
@@ -225,7 +225,7 @@ def test_two_queries_in_one_session_do_not_disturb_each_other(
     beds = [Bed(spark, servers, f"two-{number}", tmp_path / str(number)) for number in range(2)]
     for number, bed in enumerate(beds):
         bed.send(50 + number)
-    limit = {"maxOffsetsPerTrigger": "20"} if spark_bed.HAS_LIMITS else {}
+    limit = {"maxOffsetsPerTrigger": "20"} if sessions.HAS_LIMITS else {}
     queries = [bed.start(**limit) for bed in beds]
     for query in queries:
         assert query.awaitTermination(200)
@@ -250,7 +250,7 @@ def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
     assert bed.seen() == bed.sent
 
 
-@spark_bed.needs_limits
+@sessions.needs_limits
 def test_the_listener_knows_how_far_a_query_is_behind(bed: Bed, spark: Any) -> None:
     from kclient.spark import KafkaLagListener
 
@@ -277,7 +277,7 @@ def test_records_that_are_gone_stop_the_query_or_are_warned_of(bed: Bed) -> None
         admin.create_topics([NewTopic(bed.topic, num_partitions=1)])
     with pytest.raises(Exception, match="failOnDataLoss") as caught:
         bed.run(**{"fetchOffset.retryIntervalMs": "1"})
-    assert "gone since the last batch" in spark_bed.said(caught.value)
+    assert "gone since the last batch" in sessions.said(caught.value)
     bed.run(failOnDataLoss="false", **{"fetchOffset.retryIntervalMs": "1"})
 
 
@@ -289,9 +289,9 @@ def test_a_topic_that_is_not_there_is_told_at_the_start_and_is_no_lost_data(
     away = {"subscribe": f"{bed.topic},away", "startingOffsets": where, "failOnDataLoss": fail}
     with pytest.raises(Exception, match="There is no topic away") as caught:
         bed.run(**away, **{"fetchOffset.retryIntervalMs": "1"})
-    assert f"on {bed.servers} (subscribe {bed.topic}, away)" in spark_bed.said(caught.value)
-    assert "Create it before the query starts" in spark_bed.said(caught.value)
-    assert "lost" not in spark_bed.said(caught.value)
+    assert f"on {bed.servers} (subscribe {bed.topic}, away)" in sessions.said(caught.value)
+    assert "Create it before the query starts" in sessions.said(caught.value)
+    assert "lost" not in sessions.said(caught.value)
 
 
 def test_a_topic_that_vanished_is_lost_data(bed: Bed) -> None:
@@ -303,7 +303,7 @@ def test_a_topic_that_vanished_is_lost_data(bed: Bed) -> None:
     retry = {"fetchOffset.retryIntervalMs": "1"}
     with pytest.raises(Exception, match="failOnDataLoss") as caught:
         bed.run(**retry)
-    assert f"topic {bed.topic} was read before and is not there any more" in spark_bed.said(caught.value)
+    assert f"topic {bed.topic} was read before and is not there any more" in sessions.said(caught.value)
     bed.run(failOnDataLoss="false", **retry)
     bed.run(failOnDataLoss="false", **retry)
     assert bed.seen() == bed.sent
@@ -320,4 +320,4 @@ def test_a_topic_that_vanished_is_lost_data(bed: Bed) -> None:
 def test_a_wrong_option_is_told_with_its_name(bed: Bed, options: dict[str, str], text: str) -> None:
     with pytest.raises(Exception, match="PYTHON_") as caught:
         bed.run(**options)
-    assert text in spark_bed.said(caught.value)
+    assert text in sessions.said(caught.value)

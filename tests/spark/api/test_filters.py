@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-import spark_bed
 from pyspark.sql import datasource
 
+from harness.spark import sessions
 from kclient.spark.condition import Condition
 
-pytestmark = spark_bed.needs_filters
+pytestmark = sessions.needs_filters
 
 AT = datetime(1970, 1, 1, 0, 0, 5, 1500, UTC)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import attrs
 import pytest
-import spark_bed
-from pipeline_bed import PipelineProcess
 
+from harness.spark import sessions
+from harness.spark.pipelines import PipelineProcess
 from kclient.spark.pipelines.trial import Expected, Outcome
 
 
@@ -19,7 +19,7 @@ from kclient.spark.pipelines.trial import Expected, Outcome
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(200)
 def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: Path) -> None:
-    spark_bed.need()
+    sessions.need()
     with PipelineProcess(
         tmp_path / "log", "demo", "--records", "1500", settings={"spark.master": "local[2]"}
     ) as demo:

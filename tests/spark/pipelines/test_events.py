@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import spark_bed
-from pipeline_bed import PipelineProcess
 
-from broker_process import BrokerProcess
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.spark import sessions
+from harness.spark.pipelines import PipelineProcess
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.spark.pipelines import orders
 from kclient.spark.pipelines.options import EventsOptions
@@ -32,7 +32,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    spark_bed.need()
+    sessions.need()
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
         yield broker.bootstrap_servers
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import attrs
 import pytest
-import spark_bed
-from pipeline_bed import SPARK
 
+from harness.spark import sessions
+from harness.spark.pipelines import SPARK
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.errors import ConfigError
@@ -51,7 +51,7 @@ def servers() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     settings = {name.replace(".", "__"): value for name, value in SPARK.items() if name != "spark.master"}
-    with spark_bed.session("local[2]", **settings) as made:
+    with sessions.session("local[2]", **settings) as made:
         yield made
 
 

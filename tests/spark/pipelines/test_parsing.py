@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 import pytest
-import spark_bed
-from pipeline_bed import SPARK
 
-from helpers import wait_until
+from harness.spark import sessions
+from harness.spark.pipelines import SPARK
+from harness.waiting import wait_until
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders
 from kclient.spark.pipelines.options import EventsOptions
@@ -45,7 +45,7 @@ RECORD = (
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     settings = {name.replace(".", "__"): value for name, value in SPARK.items() if name != "spark.master"}
-    with spark_bed.session("local[2]", **settings) as made:
+    with sessions.session("local[2]", **settings) as made:
         yield made
 
 

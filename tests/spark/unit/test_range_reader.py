@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.wire import Wire
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -27,7 +28,6 @@ from kclient.spark.options import SourceOptions, parse_source
 from kclient.spark.output import OutputColumn
 from kclient.spark.range_reader import read_range
 from kclient.spark.ranges import OffsetRange, split
-from wire import Wire
 
 ALL = [OutputColumn(name, name, True) for name in TYPES]
 T = TopicPartition("t", 0)

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from programs import run_script
+from harness.programs import run_script
 
 _LARGE_BLOCKS = """
     import ctypes

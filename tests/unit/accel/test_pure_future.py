@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient._accel import BatchResult, Future
 from kclient.errors import KafkaTimeoutError
 from kclient.record import BatchBuilder

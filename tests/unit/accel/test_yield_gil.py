@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient._accel.reference import gil
 from kclient._accel.reference.poller import Poller
 from kclient._accel.shared.readiness import EVENT_READ

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import sys
 import threading
 import time
 from io import StringIO
@@ -14,8 +13,6 @@ from typing import Self
 
 import pytest
 from rich.console import Console
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks import comparison, memory, output, profile, report, shapes, targets, watch
 from benchmarks.case import Case, Job, Measured, UnavailableError

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Self
 
 import attrs
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks import command
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks import output, spark, spark_comparison, spark_report
 from benchmarks.spark_comparison import Line, SparkComparison

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from harness.broker.wire import Wire
 from kclient.broker.embedded import EmbeddedKafka
-from wire import Wire
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
+from harness.programs import run_script
 from kclient.broker.descriptors import descriptor_shares
 from kclient.broker.network.connection_quotas import ConnectionQuotas
-from programs import run_script
 
 PARTITIONS = 80
 LIMIT = 64
@@ -16,13 +16,12 @@ ALL_AT_ONCE = """
 import resource, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), hard))
-sys.path.insert(0, sys.argv[4])
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.record.memory_records import iter_batches
-from wire import Wire, batch
+from harness.broker.wire import Wire, batch
 
 partitions = range(int(sys.argv[3]))
 
@@ -60,8 +59,7 @@ print("served")
 
 
 def test_more_partitions_than_descriptors_are_served_also_after_a_restart(tmp_path: Path) -> None:
-    tests = Path(__file__).parents[2]
-    out, err = run_script(ALL_AT_ONCE, str(tmp_path / "data"), str(LIMIT), str(PARTITIONS), str(tests))
+    out, err = run_script(ALL_AT_ONCE, str(tmp_path / "data"), str(LIMIT), str(PARTITIONS))
     assert out == "served\n"
     assert "offline" not in err
 

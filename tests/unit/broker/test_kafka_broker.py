@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from broker_process import BrokerProcess
-from helpers import wait_until
+from harness.broker.process import BrokerProcess
+from harness.broker.wire import Wire, batch
+from harness.waiting import wait_until
 from kclient.broker import BrokerConfig, KafkaBroker
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -22,7 +23,6 @@ from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire import Wire, batch
 
 LOCAL = "PLAINTEXT://127.0.0.1:0"
 

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_response import EpochMemory, read_response
 from kclient.client.metadata_snapshot import MetadataSnapshot

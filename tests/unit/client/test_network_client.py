@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from clients import DrivenClient
-from faults import FaultProxy, Reply, ScriptedBroker, closed_port, cluster_of
+from harness.network.driven_client import DrivenClient
+from harness.network.ports import closed_port
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
 from kclient.client.requests import ClientResponse
 from kclient.errors import (
     BootstrapError,

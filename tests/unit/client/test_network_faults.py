@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from clients import DrivenClient, Settings
-from faults import FaultProxy, Reply, ScriptedBroker, cluster_of, hang_up, read_frame
-from helpers import wait_until
+from harness.network.driven_client import DrivenClient, Settings
+from harness.network.listener import hang_up, read_frame
+from harness.network.proxy import FaultProxy
+from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
+from harness.waiting import wait_until
 from kclient.client import assembly
 from kclient.client.metadata import Metadata
 from kclient.common.node import Node

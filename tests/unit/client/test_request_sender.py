@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clients import DrivenClient
-from faults import ScriptedBroker
+from harness.network.driven_client import DrivenClient
+from harness.network.scripted_broker import ScriptedBroker
 from kclient.client.request_sender import Reply, RequestSender
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.heartbeat import HeartbeatRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fetched_batches import TIME_MS, batch, marker, transactional
+from harness.consumer.fetched_batches import TIME_MS, batch, marker, transactional
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerInterceptor, RecordColumns
 from kclient.errors import (

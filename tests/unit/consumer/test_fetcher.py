@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from fetched_batches import batch, marker, transactional
+from harness.consumer.fetched_batches import batch, marker, transactional
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import CorruptRecordError, KafkaError, LogTruncationError

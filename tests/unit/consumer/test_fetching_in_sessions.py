@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fetched_batches import batch
+from harness.consumer.fetched_batches import batch
 from kclient.common.topic_partition import TopicPartition
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import fetch

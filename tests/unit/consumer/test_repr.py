@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import closed_port
+from harness.network.ports import closed_port
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 

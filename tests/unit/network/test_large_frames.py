@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from faults import reset
+from harness.network.listener import reset
 from kclient.errors import DisconnectError, InvalidReceiveError
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector

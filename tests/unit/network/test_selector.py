@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from faults import closed_port, reset
+from harness.network.listener import reset
+from harness.network.ports import closed_port
 from kclient._accel.shared import readiness
 from kclient.errors import DisconnectError, ForkedClientError, IllegalStateError, InvalidReceiveError
 from kclient.network.channel import ChannelState, KafkaChannel

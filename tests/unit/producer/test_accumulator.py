@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from helpers import wait_until
+from harness.producer.model import ProducerModel
+from harness.waiting import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError, RecordTooLargeError
 from kclient.utils.steps import run
-from producer_model import ProducerModel
 
 
 def model(topics: dict[str, int] | None = None, **settings: object) -> ProducerModel:

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from helpers import wait_until
-from interrupts import interrupted_at
+from harness.interrupts import interrupted_at
+from harness.waiting import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
 from kclient.producer.internals.buffer_pool import BufferPool, Claim

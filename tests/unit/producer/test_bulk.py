@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.producer.model import ProducerModel
 from kclient.errors import (
     BufferExhaustedError,
     ErrorCode,
@@ -17,7 +18,6 @@ from kclient.producer.bulk import BulkFuture
 from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_many import send_many
 from kclient.utils.steps import run
-from producer_model import ProducerModel
 
 
 def model(partitions: int = 1, **settings: object) -> ProducerModel:

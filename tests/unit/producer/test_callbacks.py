@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from faults import ScriptedBroker
+from harness.network.scripted_broker import ScriptedBroker
+from harness.producer.model import Server
 from kclient.errors import ClientClosedError, IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.producer import ProducerRecord, RecordMetadata
-from producer_model import Server
 
 # What ends a program where it is raised by the main thread.
 ENDS = [SystemExit("mine"), KeyboardInterrupt("mine"), pytest.fail.Exception("mine")]

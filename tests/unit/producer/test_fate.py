@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.producer.model import ProducerModel, sequences
 from kclient.errors import ErrorCode, KafkaTimeoutError, OutOfOrderSequenceError
 from kclient.producer.internals.idempotence.fate import NOT_WRITTEN_CODES
-from producer_model import ProducerModel, sequences
 
 SILENCE_MS = 600_000
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from harness.producer.model import ProducerModel, sequences
 from kclient.errors import ErrorCode, KafkaTimeoutError, OutOfOrderSequenceError
 from kclient.producer.internals.idempotence.sequences import sequence_precedes
 from kclient.producer.internals.idempotence.state import State
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from producer_model import ProducerModel, sequences
 
 
 def model(**settings: object) -> ProducerModel:

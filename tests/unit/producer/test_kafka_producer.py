@@ -17,8 +17,10 @@ from typing import Any
 import attrs
 import pytest
 
-from faults import ScriptedBroker, closed_port
-from helpers import wait_until
+from harness.network.ports import closed_port
+from harness.network.scripted_broker import ScriptedBroker
+from harness.producer.model import Server
+from harness.waiting import wait_until
 from kclient.errors import (
     ClientClosedError,
     ConfigError,
@@ -39,7 +41,6 @@ from kclient.producer import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.serialization import StringSerializer
 from kclient.utils.futures import KafkaFuture
-from producer_model import Server
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from harness.producer.model import ProducerModel, ready_producer
 from kclient.common.uuid import Uuid
 from kclient.compress.codec import CompressionType
 from kclient.errors import (
@@ -18,7 +19,6 @@ from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.protocol.messages.metadata import MetadataRequest
-from producer_model import ProducerModel, ready_producer
 
 
 def test_a_record_is_sent_and_acknowledged_with_its_offset() -> None:

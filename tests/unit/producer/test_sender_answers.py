@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.producer.model import ready_producer, sequences
 from kclient.errors import (
     ErrorCode,
     InvalidRecordError,
@@ -19,7 +20,6 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from producer_model import ready_producer, sequences
 
 
 def test_a_retriable_error_is_tried_again_after_the_backoff_with_the_same_sequence() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from harness.producer.model import ready_producer
 from kclient._accel import hooks
 from kclient.errors import (
     CorruptRecordError,
     ErrorCode,
     RecordTooLargeError,
 )
-from producer_model import ready_producer
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers import SCHEMAS
+from harness.golden import SCHEMAS
 from kclient.common.uuid import Uuid
 from kclient.protocol import ApiKeys
 from kclient.protocol.registry import _MODULE_OF_DATA, message_class

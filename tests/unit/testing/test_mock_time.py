@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient.testing.mock_time import MockTime
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from interrupts import Storm
+from harness.interrupts import Storm
 from kclient.errors import ForkedClientError
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard

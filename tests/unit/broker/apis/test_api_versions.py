@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from harness.broker.wire import Wire, batch
 from kclient.broker.apis.registry import handles, served_apis
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.api_keys import ApiKeys
@@ -40,7 +41,6 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.registry import request_class
 from kclient.protocol.schema import Message
-from wire import Wire, batch
 
 ERROR_35 = 35
 INVALID_REQUEST = 42

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from helpers import wait_until
+from harness.broker.wire import Wire, batch
+from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire import Wire, batch
 
 PARTITIONS = 20
 STORAGE_ERROR = 56

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.wire import Wire, batch
 from kclient.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -34,7 +35,6 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 )
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.record.memory_records import iter_batches
-from wire import Wire, batch
 
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_ACKS = 1, 2, 3, 17, 21
 NOT_ENOUGH_REPLICAS, MESSAGE_TOO_LARGE, UNSUPPORTED_VERSION, INVALID_REQUEST, OUT_OF_ORDER = (

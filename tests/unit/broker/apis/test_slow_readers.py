@@ -10,13 +10,13 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
+from harness.broker.wire import Wire, batch
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.record.memory_records import iter_batches
-from wire import Wire, batch
 
 MIB = 1 << 20
 BATCHES = 8

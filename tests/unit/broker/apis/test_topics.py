@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.wire import Wire
 from kclient.common.uuid import Uuid
 from kclient.protocol.messages import alter_configs as replaced
 from kclient.protocol.messages import incremental_alter_configs as incremental
@@ -21,7 +22,6 @@ from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire import Wire
 
 UNKNOWN_TOPIC, INVALID_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS, INVALID_FACTOR, INVALID_ASSIGNMENT = (
     3,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from group_bed import RANGE, REBALANCE_MS, SESSION_MS, GroupBed
+from harness.broker.groups import RANGE, REBALANCE_MS, SESSION_MS, GroupBed
 from kclient.broker.group.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kclient.errors import (
     Errors,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from group_bed import GroupBed
+from harness.broker.groups import GroupBed
 from kclient.broker.group.group_store import java_hash
 from kclient.broker.group.offsets import Committer, OffsetToCommit
 from kclient.common.topic_partition import TopicPartition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from log_bed import LogBed
+from harness.broker.logs import LogBed
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.logs import TP
 from kclient.broker.log.checkpoints import (
     CleanShutdownMarker,
     EpochCheckpoint,
@@ -25,7 +26,6 @@ from kclient.broker.log.files import (
 )
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from log_bed import TP
 
 
 def test_offsets_are_kept_in_kafkas_format(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.logs import LogBed, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.timer import Scheduler
@@ -24,7 +25,6 @@ from kclient.errors import (
     KafkaStorageError,
 )
 from kclient.testing.mock_time import MockTime
-from log_bed import LogBed, read_all
 
 A0 = TopicPartition("a", 0)
 A1 = TopicPartition("a", 1)

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from harness.broker.logs import LogBed, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.compress import CompressionType
 from kclient.record import iter_batches
-from log_bed import LogBed, read_all
 
 
 class LogMachine(RuleBasedStateMachine):

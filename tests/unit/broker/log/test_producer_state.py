@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.logs import TP
 from kclient._accel import crc32c
 from kclient.broker.log.producer_snapshot import CorruptSnapshotError, read_snapshot, write_snapshot
 from kclient.broker.log.producer_state import AppendOrigin, BatchFacts, BatchMetadata, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.errors import InvalidProducerEpochError
-from log_bed import TP
 
 
 def entry(pid: int, *batches: BatchMetadata, **fields: int) -> ProducerStateEntry:

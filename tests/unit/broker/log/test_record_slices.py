@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.logs import LogBed
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.unified_log import UnifiedLog
-from log_bed import LogBed
 
 
 def descriptors_below(directory: Path) -> int:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.logs import LogBed, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_types import FetchIsolation
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.errors import CorruptRecordError
 from kclient.record import ControlRecordType, EndTransactionMarker, MemoryRecordsBuilder, iter_batches
-from log_bed import LogBed, read_all
 
 
 def values(log: UnifiedLog) -> list[bytes | None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from harness.broker.logs import LogBed, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.producer_snapshot import read_snapshot
 from kclient.record import MemoryRecordsBuilder, iter_batches
-from log_bed import LogBed, read_all
 
 
 def names(bed: LogBed, suffix: str) -> list[str]:

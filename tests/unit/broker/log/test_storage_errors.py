@@ -14,10 +14,11 @@ from queue import SimpleQueue
 
 import pytest
 
+from harness.broker.logs import TP, LogBed, read_all
+from harness.programs import environment
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy, DirectoryCommit, GroupCommit
 from kclient.errors import Errors, KafkaStorageError
-from log_bed import TP, LogBed, read_all
 
 
 class Disk:
@@ -273,10 +274,9 @@ def test_everyone_who_waits_for_a_failed_fdatasync_is_told() -> None:
 
 
 LIMITED = """
-import signal, sys
-sys.path[:0] = {path!r}
+import signal
 from pathlib import Path
-from log_bed import LogBed
+from harness.broker.logs import LogBed
 from kclient.errors import KafkaStorageError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 bed = LogBed(Path({root!r}))
@@ -294,7 +294,7 @@ bed.close()
 def test_a_real_limit_of_the_file_size_leaves_whole_batches_only(tmp_path: Path) -> None:
     root = tmp_path / "limited"
     root.mkdir()
-    code = LIMITED.format(path=[path for path in sys.path if path], root=str(root))
+    code = LIMITED.format(root=str(root))
     limit = 100_000
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -302,6 +302,7 @@ def test_a_real_limit_of_the_file_size_leaves_whole_batches_only(tmp_path: Path)
         capture_output=True,
         text=True,
         timeout=60,
+        env=environment(),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     acked, end, cause = done.stdout.split()
@@ -320,7 +321,6 @@ def test_a_real_limit_of_the_file_size_leaves_whole_batches_only(tmp_path: Path)
 
 APPENDING = """
 import sys
-sys.path[:0] = {path!r}
 from pathlib import Path
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
@@ -345,7 +345,7 @@ while True:
 def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     from kclient.broker.log.log_manager import LogManager
 
-    code = APPENDING.format(path=[path for path in sys.path if path], root=str(tmp_path))
+    code = APPENDING.format(root=str(tmp_path))
     acked = 0
     for round_ in range(6):
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from harness.broker.logs import TP, LogBed, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_types import FetchIsolation
 from kclient.broker.log.producer_state import AppendOrigin
@@ -34,7 +35,6 @@ from kclient.record import (
     TimestampType,
     iter_batches,
 )
-from log_bed import TP, LogBed, read_all
 
 
 def marker(bed: LogBed, pid: int, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 1) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from server_bed import ServerBed
+from harness.broker.servers import ServerBed
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import struct
 
 import pytest
 
-from helpers import wait_until
+from harness.broker.servers import ServerBed, echo, ended, frame, read_frame
+from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request
 from kclient.broker.network.request_memory import NEWCOMER_BYTES, ConnectionMemory, RequestMemory
 from kclient.broker.network.socket_server import SocketServer
 from kclient.testing.mock_time import MockTime
-from server_bed import ServerBed, echo, ended, frame, read_frame
 
 MIB = 1 << 20
 LIMIT = 16 * MIB

@@ -8,13 +8,14 @@ import struct
 import psutil
 import pytest
 
-from helpers import nothing_left_behind, wait_until
+from harness.broker.servers import MAX_REQUEST, ServerBed, echo, ended, frame, read_frame
+from harness.leaks import nothing_left_behind
+from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
-from server_bed import MAX_REQUEST, ServerBed, echo, ended, frame, read_frame
 
 
 def test_a_request_is_answered(bed: ServerBed) -> None:

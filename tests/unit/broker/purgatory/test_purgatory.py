@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient.broker.purgatory import DelayedOperation, DelayedOperationPurgatory
 from kclient.testing.mock_time import MockTime
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.wire import batch
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.unified_log import FetchIsolation
@@ -17,7 +18,6 @@ from kclient.common.uuid import Uuid
 from kclient.errors import UnknownTopicOrPartitionError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
-from wire import batch
 
 TP = TopicPartition("t", 0)
 LONG_MS = 60_000

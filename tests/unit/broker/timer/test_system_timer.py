@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from helpers import wait_until
+from harness.waiting import wait_until
 from kclient.broker.timer import SystemTimer, TimerTask
 from kclient.testing.mock_time import MockTime
 

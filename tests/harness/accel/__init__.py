@@ -1,0 +1,1 @@
+"""The pure and the native body side by side."""

@@ -1,0 +1,1 @@
+"""Consumers that a test drives, and what they fetch."""

@@ -1,0 +1,280 @@
+"""FaultProxy: stands before a broker and spoils what passes."""
+
+from __future__ import annotations
+
+import enum
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from harness.network.listener import JOIN_S, Listener, hang_up, read_frame, reset
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import parse_request, response_buffers
+
+
+class Fault(enum.Enum):
+    """What a rule does to a frame, and to its connection."""
+
+    DELAY = enum.auto()
+    DRIP = enum.auto()
+    CUT = enum.auto()
+    RESET = enum.auto()
+    BLACKHOLE = enum.auto()
+    SWALLOW = enum.auto()
+    CORRUPT = enum.auto()
+    DUPLICATE = enum.auto()
+    ANSWER = enum.auto()
+
+
+Answering = Callable[[Any], Any]
+"""Gets the message of a request; returns the message that answers it, or None to leave it to the broker."""
+
+
+@attrs.define(eq=False)
+class Rule:
+    """Spoils frames of `api` (None: any) in one direction, `times` times (negative: always).
+
+    `amount` is milliseconds (DELAY), bytes a second (DRIP), how many bytes pass, length included (CUT, RESET), or the
+    position of the byte to turn round (CORRUPT). `answer` makes the message that the client gets (ANSWER), and
+    `pass_on` says whether the broker gets the request all the same. `hits` counts, `frame_bytes` is the size of the
+    last frame that was hit, length included.
+    """
+
+    fault: Fault
+    api: ApiKeys | None
+    on_response: bool
+    amount: int
+    times: int
+    hits: int = 0
+    frame_bytes: int = 0
+    answer: Answering | None = None
+    pass_on: bool = False
+
+
+class FaultProxy(Listener):
+    """A TCP proxy for one broker that reads frames and spoils those its rules name.
+
+    Faults of a request are those on the way to the broker; faults of a response are those on the way back, after the
+    broker has done what was asked.
+    """
+
+    def __init__(self, target: tuple[str, int], *, port: int = 0) -> None:
+        super().__init__("fault-proxy", port)
+        self.target = target
+        self._rules: list[Rule] = []
+        self._rules_lock = threading.Lock()
+
+    def delay(self, api: ApiKeys | None, ms: int, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Hold frames back for `ms`."""
+        return self._add(Fault.DELAY, api, on_response, ms, times)
+
+    def drip(
+        self, api: ApiKeys | None, bytes_per_s: int, *, times: int = 1, on_response: bool = True
+    ) -> Rule:
+        """Pass frames byte by byte."""
+        return self._add(Fault.DRIP, api, on_response, bytes_per_s, times)
+
+    def cut(self, api: ApiKeys | None, after: int, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Pass `after` bytes of a frame, then close with FIN."""
+        return self._add(Fault.CUT, api, on_response, after, times)
+
+    def reset(self, api: ApiKeys | None, after: int, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Pass `after` bytes of a frame, then close with RST."""
+        return self._add(Fault.RESET, api, on_response, after, times)
+
+    def blackhole(self, api: ApiKeys | None, *, times: int = 1, on_response: bool = True) -> Rule:
+        """From such a frame on the connection stays open and nothing passes, either way."""
+        return self._add(Fault.BLACKHOLE, api, on_response, 0, times)
+
+    def swallow(self, api: ApiKeys | None, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Drop such frames, and nothing else."""
+        return self._add(Fault.SWALLOW, api, on_response, 0, times)
+
+    def corrupt(self, api: ApiKeys | None, at: int, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Turn round the bits of byte `at` (0 is the first after the length) of frames that have it."""
+        return self._add(Fault.CORRUPT, api, on_response, at, times)
+
+    def duplicate(self, api: ApiKeys | None, *, times: int = 1, on_response: bool = True) -> Rule:
+        """Pass such frames twice."""
+        return self._add(Fault.DUPLICATE, api, on_response, 0, times)
+
+    def answer(self, api: ApiKeys, answer: Answering, *, times: int = 1, pass_on: bool = False) -> Rule:
+        """Answer requests in the broker's place, in the order in which the broker answers the others.
+
+        With `pass_on` the broker does what is asked, and its own answer is thrown away. A request for which `answer`
+        returns None is left to the broker, and is no hit.
+        """
+        rule = Rule(Fault.ANSWER, api, False, 0, times, answer=answer, pass_on=pass_on)
+        with self._rules_lock:
+            self._rules.append(rule)
+        return rule
+
+    def clear(self) -> None:
+        """Drop all rules."""
+        with self._rules_lock:
+            self._rules.clear()
+
+    def serve(self, sock: socket.socket) -> None:
+        upstream = socket.create_connection(self.target, timeout=JOIN_S)
+        upstream.settimeout(None)
+        upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.track(upstream)
+        link = _Link(self, sock, upstream)
+        try:
+            self.spawn(link.pump_responses)
+            link.pump_requests()
+        finally:
+            self.untrack(upstream)
+            hang_up(upstream)
+
+    def rule_for(self, api: int, on_response: bool) -> Rule | None:
+        """The first rule with hits left for such a frame; counts the hit."""
+        with self._rules_lock:
+            for rule in self._rules:
+                if rule.on_response == on_response and rule.api in {None, api} and rule.hits != rule.times:
+                    rule.hits += 1
+                    return rule
+        return None
+
+    def _add(self, fault: Fault, api: ApiKeys | None, on_response: bool, amount: int, times: int) -> Rule:
+        rule = Rule(fault, api, on_response, amount, times)
+        with self._rules_lock:
+            self._rules.append(rule)
+        return rule
+
+
+@attrs.define(eq=False)
+class _Pending:
+    """A request whose answer has not gone to the client yet. `answer` is the frame that takes the broker's place."""
+
+    api: int
+    correlation_id: int
+    answer: bytes | None = None
+    passed_on: bool = True
+
+
+class _Link:
+    """One proxied connection: two threads, one for each direction."""
+
+    def __init__(self, proxy: FaultProxy, client: socket.socket, broker: socket.socket) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._broker = broker
+        # Clients expect answers in the order of their requests, whoever gives them. Taken out under the lock alone.
+        self._pending: deque[_Pending] = deque()
+        self._to_client = threading.Lock()
+        self._blackholed = threading.Event()
+
+    def pump_requests(self) -> None:
+        while True:
+            frame = read_frame(self._client)
+            api, _, correlation_id = struct.unpack_from(">hhi", frame)
+            pending = _Pending(api, correlation_id)
+            rule = self._proxy.rule_for(api, on_response=False)
+            if rule is not None and rule.fault is Fault.ANSWER:
+                rule = self._prepare(pending, rule, frame)
+            self._pending.append(pending)
+            if not pending.passed_on:
+                with self._to_client:
+                    if not self._flush():
+                        return
+            elif not self._pass(frame, self._broker, rule):
+                return
+
+    def _prepare(self, pending: _Pending, rule: Rule, frame: bytes) -> None:
+        """Make the answer of `rule` to a request."""
+        assert rule.answer is not None
+        header, message = parse_request(memoryview(frame))
+        answer = rule.answer(message)
+        if answer is None:
+            rule.hits -= 1
+            return
+        assert isinstance(header.api_key, ApiKeys)
+        buffers = response_buffers(answer, header.api_key, header.api_version, header.correlation_id)
+        pending.answer = b"".join(buffers)[4:]
+        pending.passed_on = rule.pass_on
+
+    def _flush(self) -> bool:
+        """Give the client the answers that wait for nothing else; False if the connection is over. Under the lock."""
+        while self._pending and not self._pending[0].passed_on:
+            first = self._pending.popleft()
+            assert first.answer is not None
+            if not self._pass(first.answer, self._client, self._proxy.rule_for(first.api, on_response=True)):
+                return False
+        return True
+
+    def pump_responses(self) -> None:
+        try:
+            while True:
+                frame = read_frame(self._broker)
+                if not self._forward(frame, int.from_bytes(frame[:4], "big", signed=True)):
+                    return
+        except (OSError, EOFError):
+            pass
+        finally:
+            hang_up(self._client)
+
+    def _forward(self, frame: bytes, correlation_id: int) -> bool:
+        """Give the client an answer of the broker's, or what takes its place; False if the connection is over."""
+        with self._to_client:
+            api = -1
+            while self._pending:
+                # One that is passed over expected no answer.
+                pending = self._pending.popleft()
+                if pending.answer is not None and pending.correlation_id != correlation_id:
+                    self._pass(pending.answer, self._client, None)
+                if pending.correlation_id == correlation_id:
+                    api = pending.api
+                    frame = pending.answer or frame
+                    break
+            if not self._pass(frame, self._client, self._proxy.rule_for(api, on_response=True)):
+                return False
+            return self._flush()
+
+    def _pass(self, frame: bytes, to: socket.socket, rule: Rule | None) -> bool:
+        """Forward a frame; False if the connection is over."""
+        whole = len(frame).to_bytes(4, "big") + frame
+        if self._blackholed.is_set():
+            return True
+        if rule is None:
+            to.sendall(whole)
+            return True
+        rule.frame_bytes = len(whole)
+        match rule.fault:
+            case Fault.DELAY:
+                self._proxy.stopping.wait(rule.amount / 1000)
+                to.sendall(whole)
+            case Fault.DRIP:
+                for byte in whole:
+                    to.sendall(bytes([byte]))
+                    if self._proxy.stopping.wait(1 / rule.amount):
+                        return False
+            case Fault.CUT | Fault.RESET:
+                to.sendall(whole[: rule.amount])
+                self._end(with_reset=rule.fault is Fault.RESET)
+                return False
+            case Fault.BLACKHOLE:
+                self._blackholed.set()
+            case Fault.CORRUPT:
+                spoilt = bytearray(whole)
+                if 4 + rule.amount < len(spoilt):
+                    spoilt[4 + rule.amount] ^= 0xFF
+                else:
+                    rule.hits -= 1  # it is not long enough; spoil a later one
+                to.sendall(spoilt)
+            case Fault.DUPLICATE:
+                to.sendall(whole + whole)
+            case Fault.SWALLOW:
+                pass
+            case Fault.ANSWER:
+                raise AssertionError("answers are prepared, not passed")
+        return True
+
+    def _end(self, with_reset: bool) -> None:
+        for sock in (self._client, self._broker):
+            (reset if with_reset else hang_up)(sock)

@@ -1,0 +1,1 @@
+"""Producers that a test drives, and checks of what they promise."""

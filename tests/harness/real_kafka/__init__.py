@@ -1,0 +1,1 @@
+"""A real Apache Kafka: its processes, its clusters, its logs on disk."""

@@ -1,0 +1,81 @@
+"""A real Apache Kafka broker (KRaft, one node).
+
+Used by the tests, by the soak and by the benchmarks.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from harness.network.ports import free_port
+from harness.real_kafka.node import KafkaNode, classpath, missing, new_id, tool
+
+__all__ = ["RealKafka", "classpath", "missing"]
+
+
+class RealKafka(KafkaNode):
+    """One broker with its own directory, port and log file.
+
+    A second listener, on `behind_proxy_port`, tells clients that the broker is at `proxy_port`: a `FaultProxy` that
+    listens there has all of their connections. `settings` overrides lines of server.properties. Use as a context
+    manager, or call start() and close().
+    """
+
+    def __init__(self, *, heap: str = "512m", settings: dict[str, str] | None = None) -> None:
+        directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
+        port, controller = free_port(), free_port()
+        self.proxy_port = free_port()
+        self.behind_proxy_port = free_port()
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.behind_proxy_port},"
+            f"CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.proxy_port}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "5",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "5",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "1000",
+            "log.initial.task.delay.ms": "1000",
+            "producer.id.expiration.check.interval.ms": "1000",
+            "auto.create.topics.enable": "true",
+            "num.partitions": "1",
+            **(settings or {}),
+        }
+        super().__init__(directory, properties, port=port, heap=heap)
+        self.format(new_id())
+
+    tool = staticmethod(tool)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """host:port of the broker."""
+        return f"127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        """Stop the broker, if it runs, and remove its files."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:  # a Ctrl-C as well: nobody else would stop it
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,176 @@
+"""A cluster of real Apache Kafka brokers, each behind a proxy that can spoil what clients and it say to each other.
+
+The controller is a process of its own, so that any broker, or all of them, may be killed, stopped and paused at will.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from harness.network.ports import free_port
+from harness.network.proxy import FaultProxy
+from harness.real_kafka.node import KafkaNode, new_id
+from harness.waiting import wait_until
+from kclient.admin import KafkaAdminClient
+
+_CONTROLLER = 100
+_PROTOCOLS = "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,DIRECT:PLAINTEXT"
+# A broker that is gone or paused loses its leaderships within seconds, and those it should have come back soon.
+_CONTROLLING = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "leader.imbalance.check.interval.seconds": "5",
+    "leader.imbalance.per.broker.percentage": "0",
+}
+_BROKING = {
+    "replica.lag.time.max.ms": "5000",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
+    "auto.create.topics.enable": "false",
+}
+
+
+class ClusterBroker(KafkaNode):
+    """One broker. Clients are told the address of its `proxy`; it and `direct` lead to the same broker."""
+
+    def __init__(
+        self, node_id: int, directory: Path, controller: int, settings: dict[str, str], heap: str
+    ) -> None:
+        self.node_id = node_id
+        clients, self._direct_port = free_port(), free_port()
+        self.proxy = FaultProxy(("127.0.0.1", clients))
+        self.proxy.start()
+        properties = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "listeners": f"CLIENTS://127.0.0.1:{clients},DIRECT://127.0.0.1:{self._direct_port}",
+            "advertised.listeners": f"CLIENTS://{self.proxy.bootstrap},DIRECT://{self.direct}",
+            "inter.broker.listener.name": "DIRECT",
+            **_quorum(controller),
+            **_CONTROLLING,
+            **_BROKING,
+            **settings,
+        }
+        super().__init__(directory, properties, port=clients, heap=heap)
+
+    @property
+    def direct(self) -> str:
+        """host:port without the proxy; clients that begin there meet no proxy at all."""
+        return f"127.0.0.1:{self._direct_port}"
+
+    def join(self, cluster_id: str) -> None:
+        """Prepare the data directory: what StorageTool writes for a broker, without a JVM for it."""
+        self.log_dir.mkdir()
+        meta = {"version": 1, "cluster.id": cluster_id, "node.id": self.node_id, "directory.id": new_id()}
+        text = "".join(f"{key}={value}\n" for key, value in meta.items())
+        (self.log_dir / "meta.properties").write_text(text)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay, nothing answers."""
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.signal(signal.SIGCONT)
+
+
+class RealCluster:
+    """Brokers 1 to `brokers`, replication 3, min.insync.replicas 2, and a controller.
+
+    `settings` overrides lines of the brokers' server.properties. Use as a context manager.
+    """
+
+    def __init__(
+        self, *, brokers: int = 3, heap: str = "384m", settings: dict[str, str] | None = None
+    ) -> None:
+        self._dir = Path(tempfile.mkdtemp(prefix="kclient-cluster-"))
+        port = free_port()
+        kinds = "default", "offsets.topic", "transaction.state.log", "share.coordinator.state.topic"
+        copies = {f"{kind}.replication.factor": "3" for kind in kinds} | {"min.insync.replicas": "2"}
+        properties = {
+            "process.roles": "controller",
+            "node.id": str(_CONTROLLER),
+            "listeners": f"CONTROLLER://127.0.0.1:{port}",
+            **_quorum(port),
+            **_CONTROLLING,
+            **copies,
+        }
+        self._controller = KafkaNode(self._dir / "controller", properties, port=port, heap="256m")
+        self.brokers = [
+            ClusterBroker(number, self._dir / f"broker-{number}", port, {**copies, **(settings or {})}, heap)
+            for number in range(1, brokers + 1)
+        ]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The proxies' addresses."""
+        return ",".join(broker.proxy.bootstrap for broker in self.brokers)
+
+    @property
+    def direct_servers(self) -> str:
+        """The brokers' own addresses, for what no fault may touch."""
+        return ",".join(broker.direct for broker in self.brokers)
+
+    def start(self, timeout_s: float = 90.0) -> Self:
+        """Start the controller and all brokers, and wait until the brokers are in the cluster."""
+        cluster_id = new_id()
+        self._controller.format(cluster_id)
+        for broker in self.brokers:
+            broker.join(cluster_id)
+        nodes = [self._controller, *self.brokers]
+        for node in nodes:
+            node.spawn()
+        for node in nodes:
+            node.wait(timeout_s)
+        with KafkaAdminClient(bootstrap_servers=self.direct_servers) as admin:
+            wait_until(
+                lambda: len(admin.describe_cluster().nodes) == len(self.brokers), timeout_s, "all brokers"
+            )
+        return self
+
+    def out_of_sync(self, admin: KafkaAdminClient) -> list[str]:
+        """The partitions, of all topics, that lack a leader or a replica in sync."""
+        topics = list(admin.list_topics(include_internal=True))
+        return [
+            f"{topic}-{info.partition}: leader {info.leader and info.leader.id}, "
+            f"in sync {[node.id for node in info.in_sync_replicas]}"
+            for topic, described in admin.describe_topics(topics).items()
+            for info in described.partitions
+            if info.leader is None or len(info.in_sync_replicas) < len(info.replicas)
+        ]
+
+    def close(self) -> None:
+        """Stop everything and remove its files."""
+        for broker in self.brokers:
+            if broker.running:
+                broker.resume()
+            broker.kill()
+            broker.proxy.stop()
+        self._controller.kill()
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:  # a Ctrl-C as well: nobody else would stop it
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _quorum(controller: int) -> dict[str, str]:
+    """Settings by which every node knows the controller."""
+    return {
+        "controller.quorum.voters": f"{_CONTROLLER}@127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": _PROTOCOLS,
+    }

@@ -1,0 +1,1 @@
+"""Scenarios that run alike on the embedded broker and on a real Apache Kafka."""

@@ -1,0 +1,1 @@
+"""Load, chaos and the checks of the tests that run for long."""
