@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.network.scripted_broker import Reply, ScriptedBroker
-from harness.scenarios.wrong_arguments import CASES, TP, Bed, Call
+from harness.scenarios.wrong_arguments import CASES, TP, Call, Clients
 from kclient.admin import KafkaAdminClient
 from kclient.consumer import KafkaConsumer
 from kclient.errors import ConfigError, KafkaError
@@ -22,11 +22,11 @@ from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def clients() -> Iterator[Clients]:
     with ScriptedBroker(topics={"t": 1}) as broker:
         broker.on(ApiKeys.INIT_PRODUCER_ID, lambda h, m: InitProducerIdResponse(producer_id=1))
         broker.on(ApiKeys.FIND_COORDINATOR, lambda h, m: Reply.NOTHING)
-        made = Bed(broker)
+        made = Clients(broker)
         yield made
         made.close()
 
@@ -37,24 +37,24 @@ def bed() -> Iterator[Bed]:
     ids=[f"{client.__name__ if client else ''}.{case[0]}-{case[2]}" for client, case in CASES],
 )
 def test_a_bad_argument_is_refused_at_once_by_name_and_nothing_is_sent(
-    bed: Bed,
+    clients: Clients,
     method: str,
     call: Call,
     argument: str,
     errors: type[Exception] | tuple[type[Exception], ...],
     values: list[Any],
 ) -> None:
-    before = bed.sent()
+    before = clients.sent()
     for value in values:
         shown = repr(value)[:80]
         started = time.monotonic()
         with pytest.raises(errors) as refused:
-            call(bed, value)
+            call(clients, value)
         assert re.search(rf"(?<!\w){re.escape(argument)}(?!\w)", str(refused.value)), (
             f"{method}({argument}={shown}) says only: {refused.value}"
         )
         assert time.monotonic() - started < 15, f"{method}({argument}={shown}) took its time"
-    assert bed.sent() == before
+    assert clients.sent() == before
 
 
 @pytest.mark.parametrize("client", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
@@ -93,7 +93,7 @@ def test_a_bad_setting_is_refused_by_every_client_by_name(make: Any, setting: st
     assert isinstance(refused.value, KafkaError)
 
 
-def test_the_longest_timeout_there_is_is_none_too_long(bed: Bed) -> None:
+def test_the_longest_timeout_there_is_is_none_too_long(clients: Clients) -> None:
     longest = 2**63 - 1
     with ScriptedBroker(topics={"t": 1}) as broker:
         with KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=False) as producer:

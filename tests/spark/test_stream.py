@@ -33,7 +33,7 @@ pytestmark = [
 _topics = itertools.count()
 
 
-class Bed:
+class QueryHarness:
     """A topic of the test's own on a broker, and queries that read it into files, one folder for each batch."""
 
     def __init__(self, spark: Any, servers: str, topic: str, folder: Path) -> None:
@@ -119,13 +119,13 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def bed(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Bed:
+def harness(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> QueryHarness:
     servers = request.getfixturevalue(getattr(request, "param", "servers"))
-    return Bed(spark, servers, f"stream-{next(_topics)}", tmp_path)
+    return QueryHarness(spark, servers, f"stream-{next(_topics)}", tmp_path)
 
 
 on_both_brokers = pytest.mark.parametrize(
-    "bed",
+    "harness",
     ["servers", pytest.param("real_servers", marks=pytest.mark.kafka)],
     indirect=True,
     ids=["embedded", "kafka"],
@@ -133,88 +133,94 @@ on_both_brokers = pytest.mark.parametrize(
 
 
 @sessions.needs_limits
-def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ended(bed: Bed) -> None:
-    bed.send(100)
-    first = bed.run(maxOffsetsPerTrigger="40")
+def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ended(
+    harness: QueryHarness,
+) -> None:
+    harness.send(100)
+    first = harness.run(maxOffsetsPerTrigger="40")
     assert [progress["numInputRows"] for progress in first] == [40, 40, 20]
-    assert bed.seen() == bed.sent
-    bed.send(50)
-    assert [progress["numInputRows"] for progress in bed.run()] == [50]
-    assert bed.run() == []
-    assert bed.seen() == bed.sent
+    assert harness.seen() == harness.sent
+    harness.send(50)
+    assert [progress["numInputRows"] for progress in harness.run()] == [50]
+    assert harness.run() == []
+    assert harness.seen() == harness.sent
 
 
-def test_where_spark_tells_no_trigger_available_now_reads_everything_in_one_batch(bed: Bed) -> None:
-    bed.send(100)
-    found = bed.run(**{"maxOffsetsPerTrigger": "40", "kclient.trigger": "availableNow"})
+def test_where_spark_tells_no_trigger_available_now_reads_everything_in_one_batch(
+    harness: QueryHarness,
+) -> None:
+    harness.send(100)
+    found = harness.run(**{"maxOffsetsPerTrigger": "40", "kclient.trigger": "availableNow"})
     expected = [40, 40, 20] if sessions.HAS_LIMITS else [100]
     assert [progress["numInputRows"] for progress in found] == expected
-    assert bed.seen() == bed.sent
+    assert harness.seen() == harness.sent
 
 
 @on_both_brokers
 @pytest.mark.parametrize("lost", ["commit of the first", "commit of a later", "offsets of a later"])
-def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(bed: Bed, lost: str) -> None:
-    bed.send(30)
-    bed.run()
+def test_a_crash_between_two_steps_of_a_batch_loses_nothing_and_repeats_nothing(
+    harness: QueryHarness, lost: str
+) -> None:
+    harness.send(30)
+    harness.run()
     if lost != "commit of the first":
-        bed.send(30)
-        bed.run()
-    last = bed.batches[-1]
+        harness.send(30)
+        harness.run()
+    last = harness.batches[-1]
     assert last == (0 if lost == "commit of the first" else 1)
-    bed.forget("commits", last)
+    harness.forget("commits", last)
     if lost == "offsets of a later":
-        bed.forget("offsets", last)
-        shutil.rmtree(bed.folder / "out" / str(last))
-    bed.send(30)
-    bed.grow(3)
-    bed.send(30, partitions=3)
-    bed.batches.clear()
-    bed.run_all()
-    assert bed.batches[0] == last
-    assert bed.seen() == bed.sent
+        harness.forget("offsets", last)
+        shutil.rmtree(harness.folder / "out" / str(last))
+    harness.send(30)
+    harness.grow(3)
+    harness.send(30, partitions=3)
+    harness.batches.clear()
+    harness.run_all()
+    assert harness.batches[0] == last
+    assert harness.seen() == harness.sent
 
 
 @on_both_brokers
-def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(bed: Bed) -> None:
-    bed.send(30)
-    bed.run()
-    bed.send(30)
-    bed.fail_in = 1
+def test_a_batch_that_fails_while_it_runs_is_run_again_with_the_same_records(harness: QueryHarness) -> None:
+    harness.send(30)
+    harness.run()
+    harness.send(30)
+    harness.fail_in = 1
     with pytest.raises(Exception, match="the batch fails"):
-        bed.run()
-    bed.fail_in = None
-    bed.send(30)
-    bed.run_all()
-    assert bed.batches == [0, 1, 1, 2]
-    assert bed.seen() == bed.sent
+        harness.run()
+    harness.fail_in = None
+    harness.send(30)
+    harness.run_all()
+    assert harness.batches == [0, 1, 1, 2]
+    assert harness.seen() == harness.sent
 
 
 @on_both_brokers
-def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(bed: Bed) -> None:
-    bed.send(10)
-    bed.sent.clear()
-    bed.run(startingOffsets="latest")
-    assert (bed.checkpoint / "offsets" / "0").exists()
-    bed.forget("commits", 0)
-    bed.grow(3)
-    bed.send(30, partitions=3)
-    bed.run_all(startingOffsets="latest")
-    assert bed.seen() == bed.sent
+def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(harness: QueryHarness) -> None:
+    harness.send(10)
+    harness.sent.clear()
+    harness.run(startingOffsets="latest")
+    assert (harness.checkpoint / "offsets" / "0").exists()
+    harness.forget("commits", 0)
+    harness.grow(3)
+    harness.send(30, partitions=3)
+    harness.run_all(startingOffsets="latest")
+    assert harness.seen() == harness.sent
 
 
-def test_a_running_stream_sees_new_records_and_new_partitions(bed: Bed) -> None:
-    query = bed.start(available_now=False)
+def test_a_running_stream_sees_new_records_and_new_partitions(harness: QueryHarness) -> None:
+    query = harness.start(available_now=False)
     try:
-        bed.send(10)
-        wait_until(lambda: bed.seen() == bed.sent, 100, "the first records")
-        bed.grow(4)
-        bed.send(20, partitions=4)
-        wait_until(lambda: bed.seen() == bed.sent, 100, "the records of new partitions")
+        harness.send(10)
+        wait_until(lambda: harness.seen() == harness.sent, 100, "the first records")
+        harness.grow(4)
+        harness.send(20, partitions=4)
+        wait_until(lambda: harness.seen() == harness.sent, 100, "the records of new partitions")
         query.stop()
-        bed.send(20, partitions=4)
-        query = bed.start(available_now=False)
-        wait_until(lambda: bed.seen() == bed.sent, 100, "the records that came while it was stopped")
+        harness.send(20, partitions=4)
+        query = harness.start(available_now=False)
+        wait_until(lambda: harness.seen() == harness.sent, 100, "the records that came while it was stopped")
     finally:
         query.stop()
 
@@ -222,44 +228,44 @@ def test_a_running_stream_sees_new_records_and_new_partitions(bed: Bed) -> None:
 def test_two_queries_in_one_session_do_not_disturb_each_other(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
-    beds = [Bed(spark, servers, f"two-{number}", tmp_path / str(number)) for number in range(2)]
-    for number, bed in enumerate(beds):
-        bed.send(50 + number)
+    beds = [QueryHarness(spark, servers, f"two-{number}", tmp_path / str(number)) for number in range(2)]
+    for number, harness in enumerate(beds):
+        harness.send(50 + number)
     limit = {"maxOffsetsPerTrigger": "20"} if sessions.HAS_LIMITS else {}
-    queries = [bed.start(**limit) for bed in beds]
+    queries = [harness.start(**limit) for harness in beds]
     for query in queries:
         assert query.awaitTermination(200)
-    for bed in beds:
-        assert bed.seen() == bed.sent
+    for harness in beds:
+        assert harness.seen() == harness.sent
 
 
 def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
-    bed: Bed, tmp_path: Path
+    harness: QueryHarness, tmp_path: Path
 ) -> None:
-    bed.send(20)
-    bed.run(commitGroupId="etl")
-    bed.run(commitGroupId="etl")
-    partitions = [TopicPartition(bed.topic, number) for number in (0, 1)]
-    with KafkaConsumer(bootstrap_servers=bed.servers, group_id="etl") as consumer:
+    harness.send(20)
+    harness.run(commitGroupId="etl")
+    harness.run(commitGroupId="etl")
+    partitions = [TopicPartition(harness.topic, number) for number in (0, 1)]
+    with KafkaConsumer(bootstrap_servers=harness.servers, group_id="etl") as consumer:
         assert [each.offset for each in consumer.committed(partitions).values() if each] == [10, 10]
-    bed.sent.clear()
-    bed.send(6)
-    bed.checkpoint = tmp_path / "another"
-    bed.folder = tmp_path / "another-out"
-    bed.run_all(startingOffsets="group:etl")
-    assert bed.seen() == bed.sent
+    harness.sent.clear()
+    harness.send(6)
+    harness.checkpoint = tmp_path / "another"
+    harness.folder = tmp_path / "another-out"
+    harness.run_all(startingOffsets="group:etl")
+    assert harness.seen() == harness.sent
 
 
 @sessions.needs_limits
-def test_the_listener_knows_how_far_a_query_is_behind(bed: Bed, spark: Any) -> None:
+def test_the_listener_knows_how_far_a_query_is_behind(harness: QueryHarness, spark: Any) -> None:
     from kclient.spark import KafkaLagListener
 
     told: list[tuple[str, int]] = []
     listener = KafkaLagListener(lambda query, behind: told.append((query, sum(behind.values()))))
     spark.streams.addListener(listener)
     try:
-        bed.send(100)
-        query = bed.start(name="behind", maxOffsetsPerTrigger="40")
+        harness.send(100)
+        query = harness.start(name="behind", maxOffsetsPerTrigger="40")
         assert query.awaitTermination(200)
         wait_until(lambda: ("behind", 0) in told, 30, "the last progress")
         assert told[:2] == [("behind", 60), ("behind", 20)]
@@ -268,45 +274,45 @@ def test_the_listener_knows_how_far_a_query_is_behind(bed: Bed, spark: Any) -> N
         spark.streams.removeListener(listener)
 
 
-def test_records_that_are_gone_stop_the_query_or_are_warned_of(bed: Bed) -> None:
-    bed.send(20)
-    bed.run()
-    with KafkaAdminClient(bootstrap_servers=bed.servers) as admin:
-        admin.delete_topics([bed.topic])
-        wait_until(lambda: bed.topic not in admin.list_topics(), 10, "the topic's end")
-        admin.create_topics([NewTopic(bed.topic, num_partitions=1)])
+def test_records_that_are_gone_stop_the_query_or_are_warned_of(harness: QueryHarness) -> None:
+    harness.send(20)
+    harness.run()
+    with KafkaAdminClient(bootstrap_servers=harness.servers) as admin:
+        admin.delete_topics([harness.topic])
+        wait_until(lambda: harness.topic not in admin.list_topics(), 10, "the topic's end")
+        admin.create_topics([NewTopic(harness.topic, num_partitions=1)])
     with pytest.raises(Exception, match="failOnDataLoss") as caught:
-        bed.run(**{"fetchOffset.retryIntervalMs": "1"})
+        harness.run(**{"fetchOffset.retryIntervalMs": "1"})
     assert "gone since the last batch" in sessions.said(caught.value)
-    bed.run(failOnDataLoss="false", **{"fetchOffset.retryIntervalMs": "1"})
+    harness.run(failOnDataLoss="false", **{"fetchOffset.retryIntervalMs": "1"})
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 @pytest.mark.parametrize("where", ["earliest", "latest"])
 def test_a_topic_that_is_not_there_is_told_at_the_start_and_is_no_lost_data(
-    bed: Bed, where: str, fail: str
+    harness: QueryHarness, where: str, fail: str
 ) -> None:
-    away = {"subscribe": f"{bed.topic},away", "startingOffsets": where, "failOnDataLoss": fail}
+    away = {"subscribe": f"{harness.topic},away", "startingOffsets": where, "failOnDataLoss": fail}
     with pytest.raises(Exception, match="There is no topic away") as caught:
-        bed.run(**away, **{"fetchOffset.retryIntervalMs": "1"})
-    assert f"on {bed.servers} (subscribe {bed.topic}, away)" in sessions.said(caught.value)
+        harness.run(**away, **{"fetchOffset.retryIntervalMs": "1"})
+    assert f"on {harness.servers} (subscribe {harness.topic}, away)" in sessions.said(caught.value)
     assert "Create it before the query starts" in sessions.said(caught.value)
     assert "lost" not in sessions.said(caught.value)
 
 
-def test_a_topic_that_vanished_is_lost_data(bed: Bed) -> None:
-    bed.send(20)
-    bed.run()
-    with KafkaAdminClient(bootstrap_servers=bed.servers) as admin:
-        admin.delete_topics([bed.topic])
-        wait_until(lambda: bed.topic not in admin.list_topics(), 10, "the topic's end")
+def test_a_topic_that_vanished_is_lost_data(harness: QueryHarness) -> None:
+    harness.send(20)
+    harness.run()
+    with KafkaAdminClient(bootstrap_servers=harness.servers) as admin:
+        admin.delete_topics([harness.topic])
+        wait_until(lambda: harness.topic not in admin.list_topics(), 10, "the topic's end")
     retry = {"fetchOffset.retryIntervalMs": "1"}
     with pytest.raises(Exception, match="failOnDataLoss") as caught:
-        bed.run(**retry)
-    assert f"topic {bed.topic} was read before and is not there any more" in sessions.said(caught.value)
-    bed.run(failOnDataLoss="false", **retry)
-    bed.run(failOnDataLoss="false", **retry)
-    assert bed.seen() == bed.sent
+        harness.run(**retry)
+    assert f"topic {harness.topic} was read before and is not there any more" in sessions.said(caught.value)
+    harness.run(failOnDataLoss="false", **retry)
+    harness.run(failOnDataLoss="false", **retry)
+    assert harness.seen() == harness.sent
 
 
 @pytest.mark.parametrize(
@@ -317,7 +323,9 @@ def test_a_topic_that_vanished_is_lost_data(bed: Bed) -> None:
         ({"maxTriggerDelay": "x"}, "maxTriggerDelay"),
     ],
 )
-def test_a_wrong_option_is_told_with_its_name(bed: Bed, options: dict[str, str], text: str) -> None:
+def test_a_wrong_option_is_told_with_its_name(
+    harness: QueryHarness, options: dict[str, str], text: str
+) -> None:
     with pytest.raises(Exception, match="PYTHON_") as caught:
-        bed.run(**options)
+        harness.run(**options)
     assert text in sessions.said(caught.value)

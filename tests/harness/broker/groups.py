@@ -63,7 +63,7 @@ class Answer:
         return self.result.error_code
 
 
-class GroupBed:
+class GroupHarness:
     """The coordinator and shorthands for what members do."""
 
     def __init__(self, initial_delay_ms: int = 0, max_size: int = 100) -> None:

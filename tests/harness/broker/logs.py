@@ -18,7 +18,7 @@ from kclient.testing.mock_time import MockTime
 TP = TopicPartition("t", 0)
 
 
-class LogBed:
+class LogHarness:
     """Opens and closes one log over and over."""
 
     def __init__(self, root: Path) -> None:

@@ -23,7 +23,7 @@ def echo(request: Request) -> Response:
     return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(request.frame))])
 
 
-class ServerBed:
+class ServerHarness:
     """Servers, each with one handler thread that answers with what a function makes of the request."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ TP = TopicPartition("t", 0)
 _HOUSEKEEPING = {ApiKeys.API_VERSIONS, ApiKeys.METADATA, ApiKeys.INIT_PRODUCER_ID, ApiKeys.FIND_COORDINATOR}
 
 
-class Bed:
+class Clients:
     """A client of each kind at a broker that answers nothing but housekeeping."""
 
     def __init__(self, broker: ScriptedBroker) -> None:
@@ -49,7 +49,7 @@ class Bed:
             client.close(timeout_ms=0)
 
 
-Call = Callable[[Bed, Any], object]
+Call = Callable[[Clients, Any], object]
 Case = tuple[str, Call, str, type[Exception] | tuple[type[Exception], ...], list[Any]]
 
 _TABLE = pa.table({"value": [b"v"]})

@@ -56,7 +56,7 @@ def spark() -> Iterator[Any]:
 
 
 @attrs.frozen
-class Bed:
+class OrdersHarness:
     """Orders in a topic of the test's own, and examples that read it."""
 
     spark: Any
@@ -93,7 +93,7 @@ class Bed:
 
 
 @pytest.fixture
-def bed(spark: Any, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bed:
+def harness(spark: Any, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OrdersHarness:
     topic = f"orders-{next(_numbers)}"
     options = orders.order_options(
         bootstrap_servers=servers,
@@ -109,7 +109,7 @@ def bed(spark: Any, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     start_ms = time.time_ns() // 1_000_000 // 86_400_000 * 86_400_000 - RECORDS * 500
     sent = list(orders.generate(RECORDS, start_ms, options))
     expected = trial.send(sent, options)
-    return Bed(spark, servers, topic, tmp_path, options, sent, expected, monkeypatch)
+    return OrdersHarness(spark, servers, topic, tmp_path, options, sent, expected, monkeypatch)
 
 
 def ids(rows: list[dict[str, Any]]) -> Counter[str]:
@@ -126,32 +126,34 @@ def headers(record: Any) -> dict[str, str]:
     return {name: value.decode() for name, value in record.headers}
 
 
-def test_etl_writes_every_good_row_once_by_date_and_goes_on_where_it_ended(bed: Bed) -> None:
-    output = bed.folder / "output"
-    bed.run("spark_etl_parquet.py", output, bed.checkpoint())
-    assert ids(parquet(output)) == ids(bed.values(LATE_OR_AHEAD, NEGATIVE))
+def test_etl_writes_every_good_row_once_by_date_and_goes_on_where_it_ended(harness: OrdersHarness) -> None:
+    output = harness.folder / "output"
+    harness.run("spark_etl_parquet.py", output, harness.checkpoint())
+    assert ids(parquet(output)) == ids(harness.values(LATE_OR_AHEAD, NEGATIVE))
     for row in parquet(output):
         assert str(row["date"]) == row["time"].strftime("%Y-%m-%d")
     assert len(list(output.glob("date=*"))) == 2
 
-    trial.send(bed.sent[:10], bed.options)
-    bed.run("spark_etl_parquet.py", output, bed.checkpoint())
-    assert ids(parquet(output)) == ids(bed.values(LATE_OR_AHEAD, NEGATIVE)) + ids(
-        [json.loads(each.value or b"") for each in bed.sent[:10]]
+    trial.send(harness.sent[:10], harness.options)
+    harness.run("spark_etl_parquet.py", output, harness.checkpoint())
+    assert ids(parquet(output)) == ids(harness.values(LATE_OR_AHEAD, NEGATIVE)) + ids(
+        [json.loads(each.value or b"") for each in harness.sent[:10]]
     )
 
 
-def test_windows_are_written_whenever_they_have_changed_and_the_newest_record_holds(bed: Bed) -> None:
-    topic = bed.new_topic("windows")
-    bed.run("spark_windowed_agg.py", topic, bed.checkpoint())
+def test_windows_are_written_whenever_they_have_changed_and_the_newest_record_holds(
+    harness: OrdersHarness,
+) -> None:
+    topic = harness.new_topic("windows")
+    harness.run("spark_windowed_agg.py", topic, harness.checkpoint())
     newest = {
         record.key: json.loads(record.value or b"", parse_float=Decimal)
-        for record in trial.read_topic(bed.servers, topic)
+        for record in trial.read_topic(harness.servers, topic)
     }
 
     counts: Counter[tuple[int, str]] = Counter()
     sums: Counter[tuple[int, str]] = Counter()
-    for row in bed.values(LATE_OR_AHEAD, NEGATIVE):
+    for row in harness.values(LATE_OR_AHEAD, NEGATIVE):
         place = trial.milliseconds(row["time"]) // WINDOW_MS * WINDOW_MS, row["product"]
         counts[place] += 1
         sums[place] += row["amount"]
@@ -162,15 +164,15 @@ def test_windows_are_written_whenever_they_have_changed_and_the_newest_record_ho
         assert json.loads(key or b"") == {"window_start": row["window_start"], "product": row["product"]}
 
 
-def test_orders_get_the_columns_of_the_table_and_keep_key_time_and_source(bed: Bed) -> None:
-    topic = bed.new_topic("enriched")
-    table = bed.folder / "products.csv"
+def test_orders_get_the_columns_of_the_table_and_keep_key_time_and_source(harness: OrdersHarness) -> None:
+    topic = harness.new_topic("enriched")
+    table = harness.folder / "products.csv"
     table.write_text("product,origin,organic\nbread,Lyon,true\ncheese,Gouda,false\n")
-    bed.run("spark_enrich_writeback.py", topic, table, bed.checkpoint())
+    harness.run("spark_enrich_writeback.py", topic, table, harness.checkpoint())
 
     origins = {"bread": ("Lyon", True), "cheese": ("Gouda", False)}
-    expected = {row["order_id"]: row for row in bed.values(LATE_OR_AHEAD, NEGATIVE)}
-    records = trial.read_topic(bed.servers, topic)
+    expected = {row["order_id"]: row for row in harness.values(LATE_OR_AHEAD, NEGATIVE)}
+    records = trial.read_topic(harness.servers, topic)
     sources = set()
     for record in records:
         row = json.loads(record.value or b"", parse_float=Decimal)
@@ -182,25 +184,29 @@ def test_orders_get_the_columns_of_the_table_and_keep_key_time_and_source(bed: B
         sources.add((of["kclient.source.topic"], of["kclient.source.partition"], of["kclient.source.offset"]))
     assert expected == {}
     assert len(sources) == len(records)
-    assert {record.timestamp_ms for record in records} <= {each.timestamp_ms for each in bed.sent}
+    assert {record.timestamp_ms for record in records} <= {each.timestamp_ms for each in harness.sent}
 
 
-def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(bed: Bed) -> None:
+def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(
+    harness: OrdersHarness,
+) -> None:
     from kclient.spark.pipelines.backfill import run_backfill
 
-    output = bed.folder / "output"
-    start_ms, end_ms = bed.sent[100].timestamp_ms, bed.sent[400].timestamp_ms
-    within = [each for each in bed.good(LATE_OR_AHEAD, NEGATIVE) if start_ms <= each.timestamp_ms < end_ms]
+    output = harness.folder / "output"
+    start_ms, end_ms = harness.sent[100].timestamp_ms, harness.sent[400].timestamp_ms
+    within = [
+        each for each in harness.good(LATE_OR_AHEAD, NEGATIVE) if start_ms <= each.timestamp_ms < end_ms
+    ]
     wanted = ids([json.loads(each.value or b"") for each in within])
     iso = [datetime.fromtimestamp(each / 1000, UTC).isoformat() for each in (start_ms, end_ms)]
-    bed.run("spark_backfill.py", output, *iso)
+    harness.run("spark_backfill.py", output, *iso)
     assert ids(parquet(output)) == wanted
     with pytest.raises(ConfigError, match=r"output is .* which is there already; overwrite replaces it"):
-        bed.run("spark_backfill.py", output, *iso)
+        harness.run("spark_backfill.py", output, *iso)
 
     options = BackfillOptions(
-        bootstrap_servers=bed.servers,
-        topic=bed.topic,
+        bootstrap_servers=harness.servers,
+        topic=harness.topic,
         schema=orders.SCHEMA,
         time_column="time",
         required=("order_id", "amount"),
@@ -209,22 +215,23 @@ def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(b
         output=str(output),
         overwrite=True,
     )
-    done = run_backfill(bed.spark, options)
+    done = run_backfill(harness.spark, options)
     assert (done.records, done.records - done.bad) == (300, len(within))
     assert ids(parquet(output)) == wanted
     future = attrs.evolve(options, start_ms=end_ms + 86_400_000, end_ms=end_ms + 90_000_000)
-    assert run_backfill(bed.spark, future).records == 0
+    assert run_backfill(harness.spark, future).records == 0
 
 
-def test_bad_rows_go_with_their_reason_and_good_ones_as_they_are(bed: Bed) -> None:
-    output, dead = bed.new_topic("good"), bed.new_topic("dead")
-    bed.run("spark_dlq.py", output, dead, bed.checkpoint())
+def test_bad_rows_go_with_their_reason_and_good_ones_as_they_are(harness: OrdersHarness) -> None:
+    output, dead = harness.new_topic("good"), harness.new_topic("dead")
+    harness.run("spark_dlq.py", output, dead, harness.checkpoint())
     good = Counter(
-        (record.key, record.value, record.timestamp_ms) for record in trial.read_topic(bed.servers, output)
+        (record.key, record.value, record.timestamp_ms)
+        for record in trial.read_topic(harness.servers, output)
     )
-    assert good == Counter((each.key, each.value, each.timestamp_ms) for each in bed.good(LATE_OR_AHEAD))
+    assert good == Counter((each.key, each.value, each.timestamp_ms) for each in harness.good(LATE_OR_AHEAD))
 
-    letters = trial.read_topic(bed.servers, dead)
+    letters = trial.read_topic(harness.servers, dead)
     places = {
         (
             headers(each)["kclient.source.partition"],
@@ -236,17 +243,17 @@ def test_bad_rows_go_with_their_reason_and_good_ones_as_they_are(bed: Bed) -> No
     }
     assert places == {
         (str(each.partition), str(each.offset), each.value, each.error)
-        for each in bed.expected.letters
+        for each in harness.expected.letters
         if each.error not in LATE_OR_AHEAD
     }
     assert len(places) == len(letters)
 
 
 def test_the_whole_way_comes_to_what_plain_python_computes(
-    bed: Bed, capfd: pytest.CaptureFixture[str]
+    harness: OrdersHarness, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    bed.new_topic("dead")
-    bed.new_topic("windows")
-    bed.run("spark_pipeline.py", bed.folder / "output", bed.checkpoint())
-    assert trial.differences(trial.outcome(bed.options), bed.expected) == []
+    harness.new_topic("dead")
+    harness.new_topic("windows")
+    harness.run("spark_pipeline.py", harness.folder / "output", harness.checkpoint())
+    assert trial.differences(trial.outcome(harness.options), harness.expected) == []
     assert "events: 0 behind" in capfd.readouterr().out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.groups import RANGE, REBALANCE_MS, SESSION_MS, GroupBed
+from harness.broker.groups import RANGE, REBALANCE_MS, SESSION_MS, GroupHarness
 from kclient.broker.group.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kclient.errors import (
     Errors,
@@ -20,94 +20,94 @@ from kclient.errors import (
 
 
 @pytest.fixture
-def bed() -> GroupBed:
-    return GroupBed()
+def harness() -> GroupHarness:
+    return GroupHarness()
 
 
-def test_a_lone_member_leads_the_first_generation_and_gets_its_own_assignment(bed: GroupBed) -> None:
-    joined = bed.join().result
+def test_a_lone_member_leads_the_first_generation_and_gets_its_own_assignment(harness: GroupHarness) -> None:
+    joined = harness.join().result
     assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
     assert joined.leader_id == joined.member_id
     assert [(m.member_id, m.metadata) for m in joined.members] == [(joined.member_id, b"topics")]
-    assert bed.state == "CompletingRebalance"
-    assert bed.sync(joined, {joined.member_id: b"all"}).result.assignment == b"all"  # type: ignore[attr-defined]
-    assert bed.state == "Stable"
+    assert harness.state == "CompletingRebalance"
+    assert harness.sync(joined, {joined.member_id: b"all"}).result.assignment == b"all"  # type: ignore[attr-defined]
+    assert harness.state == "Stable"
 
 
-def test_only_the_leader_is_told_the_members(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
+def test_only_the_leader_is_told_the_members(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
     assert len(leader.members) == 2
     assert follower.members == ()
     assert follower.leader_id == leader.member_id
 
 
-def test_an_assignment_is_stored_before_anyone_gets_it(bed: GroupBed) -> None:
-    joined = bed.join().result
-    bed.store.fail_with = NotCoordinatorError()
-    assert bed.sync(joined, {joined.member_id: b"all"}).error == Errors.NOT_COORDINATOR
-    assert bed.state == "PreparingRebalance"
+def test_an_assignment_is_stored_before_anyone_gets_it(harness: GroupHarness) -> None:
+    joined = harness.join().result
+    harness.store.fail_with = NotCoordinatorError()
+    assert harness.sync(joined, {joined.member_id: b"all"}).error == Errors.NOT_COORDINATOR
+    assert harness.state == "PreparingRebalance"
 
 
-def test_followers_wait_for_the_leaders_assignment(bed: GroupBed) -> None:
-    first = bed.join().result
-    second = bed.join()
-    rejoined = bed.join(first.member_id).result
-    waiting = bed.sync(second.result)
+def test_followers_wait_for_the_leaders_assignment(harness: GroupHarness) -> None:
+    first = harness.join().result
+    second = harness.join()
+    rejoined = harness.join(first.member_id).result
+    waiting = harness.sync(second.result)
     assert waiting.waiting
-    bed.sync(rejoined, {second.result.member_id: b"yours"})
+    harness.sync(rejoined, {second.result.member_id: b"yours"})
     assert waiting.result.assignment == b"yours"  # type: ignore[attr-defined]
 
 
-def test_a_member_must_come_back_with_the_id_it_is_given(bed: GroupBed) -> None:
-    refused = bed.join(known_id=True).result
+def test_a_member_must_come_back_with_the_id_it_is_given(harness: GroupHarness) -> None:
+    refused = harness.join(known_id=True).result
     assert refused.error_code == Errors.MEMBER_ID_REQUIRED
     assert refused.member_id.startswith("client-")
-    assert bed.group.members == {}
-    assert bed.join(refused.member_id, known_id=True).result.generation_id == 1
+    assert harness.group.members == {}
+    assert harness.join(refused.member_id, known_id=True).result.generation_id == 1
 
 
-def test_a_rebalance_does_not_wait_for_ever_for_an_id_that_nobody_uses(bed: GroupBed) -> None:
-    (leader,) = bed.stable(1)
-    bed.join(known_id=True)
-    rejoined = bed.join(leader.member_id)
+def test_a_rebalance_does_not_wait_for_ever_for_an_id_that_nobody_uses(harness: GroupHarness) -> None:
+    (leader,) = harness.stable(1)
+    harness.join(known_id=True)
+    rejoined = harness.join(leader.member_id)
     assert rejoined.waiting
-    bed.pass_time(SESSION_MS)
+    harness.pass_time(SESSION_MS)
     assert rejoined.result.generation_id == 2
 
 
-def test_an_unknown_member_id_is_refused(bed: GroupBed) -> None:
-    assert bed.join("ghost").error == Errors.UNKNOWN_MEMBER_ID
-    bed.stable(1)
-    assert bed.join("ghost").error == Errors.UNKNOWN_MEMBER_ID
+def test_an_unknown_member_id_is_refused(harness: GroupHarness) -> None:
+    assert harness.join("ghost").error == Errors.UNKNOWN_MEMBER_ID
+    harness.stable(1)
+    assert harness.join("ghost").error == Errors.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("session_ms", [999, 60_001])
-def test_a_session_timeout_out_of_range_is_refused(bed: GroupBed, session_ms: int) -> None:
-    assert bed.join(session_ms=session_ms).error == Errors.INVALID_SESSION_TIMEOUT
+def test_a_session_timeout_out_of_range_is_refused(harness: GroupHarness, session_ms: int) -> None:
+    assert harness.join(session_ms=session_ms).error == Errors.INVALID_SESSION_TIMEOUT
 
 
-def test_an_empty_group_id_is_refused(bed: GroupBed) -> None:
-    assert bed.join(group="").error == Errors.INVALID_GROUP_ID
+def test_an_empty_group_id_is_refused(harness: GroupHarness) -> None:
+    assert harness.join(group="").error == Errors.INVALID_GROUP_ID
     with pytest.raises(InvalidGroupIdError):
-        bed.coordinator.heartbeat("", 1, "m", None)
+        harness.coordinator.heartbeat("", 1, "m", None)
 
 
-def test_members_without_a_common_protocol_do_not_join(bed: GroupBed) -> None:
-    bed.stable(1)
-    assert bed.join(protocols=[("roundrobin", b"")]).error == Errors.INCONSISTENT_GROUP_PROTOCOL
-    assert bed.join(protocol_type="connect").error == Errors.INCONSISTENT_GROUP_PROTOCOL
-    assert bed.join(protocols=[]).error == Errors.INCONSISTENT_GROUP_PROTOCOL
+def test_members_without_a_common_protocol_do_not_join(harness: GroupHarness) -> None:
+    harness.stable(1)
+    assert harness.join(protocols=[("roundrobin", b"")]).error == Errors.INCONSISTENT_GROUP_PROTOCOL
+    assert harness.join(protocol_type="connect").error == Errors.INCONSISTENT_GROUP_PROTOCOL
+    assert harness.join(protocols=[]).error == Errors.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_full_group_takes_nobody_in(bed: GroupBed) -> None:
-    full = GroupBed(max_size=2)
+def test_a_full_group_takes_nobody_in(harness: GroupHarness) -> None:
+    full = GroupHarness(max_size=2)
     full.stable(2)
     assert full.join().error == Errors.GROUP_MAX_SIZE_REACHED
     assert len(full.group.members) == 2
 
 
-def test_the_first_delay_collects_members_and_each_newcomer_prolongs_it(bed: GroupBed) -> None:
-    slow = GroupBed(initial_delay_ms=3000)
+def test_the_first_delay_collects_members_and_each_newcomer_prolongs_it(harness: GroupHarness) -> None:
+    slow = GroupHarness(initial_delay_ms=3000)
     first = slow.join()
     slow.pass_time(2000)
     second = slow.join()
@@ -118,51 +118,51 @@ def test_the_first_delay_collects_members_and_each_newcomer_prolongs_it(bed: Gro
     assert len(slow.group.members) == 2
 
 
-def test_heartbeats_keep_a_session_and_their_lack_ends_it(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
+def test_heartbeats_keep_a_session_and_their_lack_ends_it(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
     for _ in range(3):
-        bed.pass_time(SESSION_MS - 1)
-        bed.heartbeat(leader)
-        bed.heartbeat(follower)
-    bed.pass_time(SESSION_MS - 1)
-    bed.heartbeat(leader)
-    bed.pass_time(1)
-    assert set(bed.group.members) == {leader.member_id}
+        harness.pass_time(SESSION_MS - 1)
+        harness.heartbeat(leader)
+        harness.heartbeat(follower)
+    harness.pass_time(SESSION_MS - 1)
+    harness.heartbeat(leader)
+    harness.pass_time(1)
+    assert set(harness.group.members) == {leader.member_id}
     with pytest.raises(RebalanceInProgressError):
-        bed.heartbeat(leader)
+        harness.heartbeat(leader)
     with pytest.raises(UnknownMemberIdError):
-        bed.heartbeat(follower)
+        harness.heartbeat(follower)
 
 
-def test_heartbeats_are_welcome_while_the_assignment_is_awaited(bed: GroupBed) -> None:
-    joined = bed.join().result
-    assert bed.state == "CompletingRebalance"
-    bed.heartbeat(joined)
+def test_heartbeats_are_welcome_while_the_assignment_is_awaited(harness: GroupHarness) -> None:
+    joined = harness.join().result
+    assert harness.state == "CompletingRebalance"
+    harness.heartbeat(joined)
 
 
-def test_a_heartbeat_of_another_generation_or_group_is_refused(bed: GroupBed) -> None:
-    (leader,) = bed.stable(1)
+def test_a_heartbeat_of_another_generation_or_group_is_refused(harness: GroupHarness) -> None:
+    (leader,) = harness.stable(1)
     with pytest.raises(IllegalGenerationError):
-        bed.heartbeat(leader, generation_id=leader.generation_id - 1)
+        harness.heartbeat(leader, generation_id=leader.generation_id - 1)
     with pytest.raises(UnknownMemberIdError):
-        bed.coordinator.heartbeat("none", 1, leader.member_id, None)
+        harness.coordinator.heartbeat("none", 1, leader.member_id, None)
 
 
-def test_a_rebalance_ends_without_those_who_do_not_rejoin_in_time(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
-    newcomer = bed.join()
-    again = bed.join(leader.member_id)
+def test_a_rebalance_ends_without_those_who_do_not_rejoin_in_time(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
+    newcomer = harness.join()
+    again = harness.join(leader.member_id)
     for _ in range(4):
-        bed.pass_time(REBALANCE_MS // 4)
-        if follower.member_id in bed.group.members:
+        harness.pass_time(REBALANCE_MS // 4)
+        if follower.member_id in harness.group.members:
             with pytest.raises(RebalanceInProgressError):
-                bed.heartbeat(follower)  # alive, but busy
+                harness.heartbeat(follower)  # alive, but busy
     assert again.result.generation_id == newcomer.result.generation_id
-    assert follower.member_id not in bed.group.members
+    assert follower.member_id not in harness.group.members
 
 
-def test_a_new_member_whose_connection_broke_is_not_waited_for_for_ever(bed: GroupBed) -> None:
-    slow = GroupBed(initial_delay_ms=0)
+def test_a_new_member_whose_connection_broke_is_not_waited_for_for_ever(harness: GroupHarness) -> None:
+    slow = GroupHarness(initial_delay_ms=0)
     (leader,) = slow.stable(1)
     slow.join(rebalance_ms=2 * NEW_MEMBER_JOIN_TIMEOUT_MS)  # and is never heard of again
     waited = 0
@@ -175,153 +175,157 @@ def test_a_new_member_whose_connection_broke_is_not_waited_for_for_ever(bed: Gro
     assert set(slow.group.members) == {leader.member_id}
 
 
-def test_a_follower_that_asks_again_gets_the_generation_there_is(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
-    again = bed.join(follower.member_id).result
+def test_a_follower_that_asks_again_gets_the_generation_there_is(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
+    again = harness.join(follower.member_id).result
     assert (again.generation_id, again.leader_id, again.members) == (
         follower.generation_id,
         leader.member_id,
         (),
     )
-    assert bed.state == "Stable"
+    assert harness.state == "Stable"
 
 
-def test_a_leader_that_asks_again_rebalances(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
-    again = bed.join(leader.member_id)
-    assert bed.state == "PreparingRebalance"
-    bed.join(follower.member_id)
+def test_a_leader_that_asks_again_rebalances(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
+    again = harness.join(leader.member_id)
+    assert harness.state == "PreparingRebalance"
+    harness.join(follower.member_id)
     assert again.result.generation_id == leader.generation_id + 1
 
 
-def test_a_follower_with_other_metadata_rebalances(bed: GroupBed) -> None:
-    _, follower = bed.stable(2)
-    assert bed.join(follower.member_id, protocols=[("range", b"other topics")]).waiting
-    assert bed.state == "PreparingRebalance"
+def test_a_follower_with_other_metadata_rebalances(harness: GroupHarness) -> None:
+    _, follower = harness.stable(2)
+    assert harness.join(follower.member_id, protocols=[("range", b"other topics")]).waiting
+    assert harness.state == "PreparingRebalance"
 
 
-def test_joining_twice_answers_both_requests_once(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
-    abandoned = bed.join(leader.member_id)
-    again = bed.join(leader.member_id)
+def test_joining_twice_answers_both_requests_once(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
+    abandoned = harness.join(leader.member_id)
+    again = harness.join(leader.member_id)
     assert abandoned.error == Errors.REBALANCE_IN_PROGRESS
-    bed.join(follower.member_id)
+    harness.join(follower.member_id)
     assert again.error == 0
 
 
-def test_a_rebalance_that_begins_while_followers_wait_for_an_assignment_tells_them(bed: GroupBed) -> None:
-    first = bed.join().result
-    second = bed.join()
-    bed.join(first.member_id)
-    waiting = bed.sync(second.result)
-    bed.join()
+def test_a_rebalance_that_begins_while_followers_wait_for_an_assignment_tells_them(
+    harness: GroupHarness,
+) -> None:
+    first = harness.join().result
+    second = harness.join()
+    harness.join(first.member_id)
+    waiting = harness.sync(second.result)
+    harness.join()
     assert waiting.error == Errors.REBALANCE_IN_PROGRESS
 
 
-def test_members_that_never_ask_for_their_assignment_are_removed(bed: GroupBed) -> None:
-    leader = bed.join().result
-    silent = bed.join()
-    rejoined = bed.join(leader.member_id).result
-    bed.sync(rejoined, {})
+def test_members_that_never_ask_for_their_assignment_are_removed(harness: GroupHarness) -> None:
+    leader = harness.join().result
+    silent = harness.join()
+    rejoined = harness.join(leader.member_id).result
+    harness.sync(rejoined, {})
     for _ in range(4):
-        bed.pass_time(REBALANCE_MS // 4)
+        harness.pass_time(REBALANCE_MS // 4)
         for one in (rejoined, silent.result):
-            if one.member_id in bed.group.members and bed.state == "Stable":
-                bed.heartbeat(one)
-    assert set(bed.group.members) == {rejoined.member_id}
+            if one.member_id in harness.group.members and harness.state == "Stable":
+                harness.heartbeat(one)
+    assert set(harness.group.members) == {rejoined.member_id}
 
 
-def test_sync_of_an_unchanged_group_returns_what_was_assigned(bed: GroupBed) -> None:
-    _, follower = bed.stable(2)
-    assert bed.sync(follower).result.assignment == b"part of " + follower.member_id.encode()  # type: ignore[attr-defined]
+def test_sync_of_an_unchanged_group_returns_what_was_assigned(harness: GroupHarness) -> None:
+    _, follower = harness.stable(2)
+    assert harness.sync(follower).result.assignment == b"part of " + follower.member_id.encode()  # type: ignore[attr-defined]
 
 
-def test_sync_is_refused_with_another_generation_or_protocol_and_during_a_rebalance(bed: GroupBed) -> None:
-    leader, _ = bed.stable(2)
-    assert bed.sync(leader, generation_id=9).error == Errors.ILLEGAL_GENERATION
-    assert bed.sync(leader, protocol_name="sticky").error == Errors.INCONSISTENT_GROUP_PROTOCOL
-    assert bed.sync(leader, protocol_type="connect").error == Errors.INCONSISTENT_GROUP_PROTOCOL
-    assert bed.sync(leader, group_id="none").error == Errors.UNKNOWN_MEMBER_ID
-    bed.join()
-    assert bed.sync(leader).error == Errors.REBALANCE_IN_PROGRESS
+def test_sync_is_refused_with_another_generation_or_protocol_and_during_a_rebalance(
+    harness: GroupHarness,
+) -> None:
+    leader, _ = harness.stable(2)
+    assert harness.sync(leader, generation_id=9).error == Errors.ILLEGAL_GENERATION
+    assert harness.sync(leader, protocol_name="sticky").error == Errors.INCONSISTENT_GROUP_PROTOCOL
+    assert harness.sync(leader, protocol_type="connect").error == Errors.INCONSISTENT_GROUP_PROTOCOL
+    assert harness.sync(leader, group_id="none").error == Errors.UNKNOWN_MEMBER_ID
+    harness.join()
+    assert harness.sync(leader).error == Errors.REBALANCE_IN_PROGRESS
 
 
-def test_leaving_rebalances_the_rest_and_empties_the_group_in_the_end(bed: GroupBed) -> None:
-    leader, follower = bed.stable(2)
-    assert bed.coordinator.leave("g", [(leader.member_id, None)]) == [0]
-    assert bed.state == "PreparingRebalance"
-    again = bed.join(follower.member_id).result
+def test_leaving_rebalances_the_rest_and_empties_the_group_in_the_end(harness: GroupHarness) -> None:
+    leader, follower = harness.stable(2)
+    assert harness.coordinator.leave("g", [(leader.member_id, None)]) == [0]
+    assert harness.state == "PreparingRebalance"
+    again = harness.join(follower.member_id).result
     assert again.leader_id == follower.member_id
-    assert bed.coordinator.leave("g", [(follower.member_id, None)]) == [0]
-    assert bed.state == "Empty"
-    assert bed.coordinator.leave("g", [(follower.member_id, None)]) == [int(Errors.UNKNOWN_MEMBER_ID)]
+    assert harness.coordinator.leave("g", [(follower.member_id, None)]) == [0]
+    assert harness.state == "Empty"
+    assert harness.coordinator.leave("g", [(follower.member_id, None)]) == [int(Errors.UNKNOWN_MEMBER_ID)]
     with pytest.raises(UnknownMemberIdError):
-        bed.coordinator.leave("none", [])
+        harness.coordinator.leave("none", [])
 
 
-def test_a_member_that_was_only_expected_can_leave(bed: GroupBed) -> None:
-    (leader,) = bed.stable(1)
-    pending = bed.join(known_id=True).result.member_id
-    again = bed.join(leader.member_id)
+def test_a_member_that_was_only_expected_can_leave(harness: GroupHarness) -> None:
+    (leader,) = harness.stable(1)
+    pending = harness.join(known_id=True).result.member_id
+    again = harness.join(leader.member_id)
     assert again.waiting
-    assert bed.coordinator.leave("g", [(pending, None)]) == [0]
+    assert harness.coordinator.leave("g", [(pending, None)]) == [0]
     assert again.error == 0
 
 
-def test_a_static_member_that_restarts_goes_on_without_a_rebalance(bed: GroupBed) -> None:
-    old = bed.join(instance="i").result
-    bed.sync(old, {old.member_id: b"mine"}, instance_id="i")
-    new = bed.join(instance="i", skip=True).result
+def test_a_static_member_that_restarts_goes_on_without_a_rebalance(harness: GroupHarness) -> None:
+    old = harness.join(instance="i").result
+    harness.sync(old, {old.member_id: b"mine"}, instance_id="i")
+    new = harness.join(instance="i", skip=True).result
     assert new.member_id != old.member_id
     assert (new.generation_id, new.skip_assignment, new.leader_id) == (old.generation_id, True, new.member_id)
-    assert bed.state == "Stable"
-    assert bed.sync(new, instance_id="i").result.assignment == b"mine"  # type: ignore[attr-defined]
+    assert harness.state == "Stable"
+    assert harness.sync(new, instance_id="i").result.assignment == b"mine"  # type: ignore[attr-defined]
     with pytest.raises(FencedInstanceIdError):
-        bed.heartbeat(old, instance_id="i")
+        harness.heartbeat(old, instance_id="i")
 
 
 def test_a_restarted_static_leader_that_cannot_skip_the_assignment_takes_itself_for_a_follower(
-    bed: GroupBed,
+    harness: GroupHarness,
 ) -> None:
-    old = bed.join(instance="i").result
-    bed.sync(old, {old.member_id: b"mine"}, instance_id="i")
-    new = bed.join(instance="i").result
+    old = harness.join(instance="i").result
+    harness.sync(old, {old.member_id: b"mine"}, instance_id="i")
+    new = harness.join(instance="i").result
     assert (new.leader_id, new.members, new.skip_assignment) == (old.member_id, (), False)
 
 
-def test_a_static_members_new_id_is_durable_or_not_there(bed: GroupBed) -> None:
-    old = bed.join(instance="i").result
-    bed.sync(old, {old.member_id: b"mine"}, instance_id="i")
-    bed.store.fail_with = NotCoordinatorError()
-    assert bed.join(instance="i").error == Errors.NOT_COORDINATOR
-    bed.store.fail_with = None
-    bed.heartbeat(old, instance_id="i")
+def test_a_static_members_new_id_is_durable_or_not_there(harness: GroupHarness) -> None:
+    old = harness.join(instance="i").result
+    harness.sync(old, {old.member_id: b"mine"}, instance_id="i")
+    harness.store.fail_with = NotCoordinatorError()
+    assert harness.join(instance="i").error == Errors.NOT_COORDINATOR
+    harness.store.fail_with = None
+    harness.heartbeat(old, instance_id="i")
 
 
-def test_a_static_member_that_wants_another_protocol_rebalances(bed: GroupBed) -> None:
-    old = bed.join(instance="i").result
-    bed.sync(old, {}, instance_id="i")
+def test_a_static_member_that_wants_another_protocol_rebalances(harness: GroupHarness) -> None:
+    old = harness.join(instance="i").result
+    harness.sync(old, {}, instance_id="i")
     prefers_sticky = [("sticky", b""), *RANGE]
-    assert bed.join(instance="i", protocols=prefers_sticky).result.generation_id == old.generation_id + 1
+    assert harness.join(instance="i", protocols=prefers_sticky).result.generation_id == old.generation_id + 1
 
 
-def test_a_static_member_leaves_by_its_name_alone(bed: GroupBed) -> None:
-    bed.join(instance="i")
-    assert bed.coordinator.leave("g", [("", "other"), ("", "i")]) == [int(Errors.UNKNOWN_MEMBER_ID), 0]
-    assert bed.state == "Empty"
+def test_a_static_member_leaves_by_its_name_alone(harness: GroupHarness) -> None:
+    harness.join(instance="i")
+    assert harness.coordinator.leave("g", [("", "other"), ("", "i")]) == [int(Errors.UNKNOWN_MEMBER_ID), 0]
+    assert harness.state == "Empty"
 
 
-def test_a_static_member_that_is_away_is_kept_over_a_rebalance(bed: GroupBed) -> None:
-    away = bed.join(instance="i", session_ms=60_000).result
-    joining = bed.join()
-    bed.pass_time(REBALANCE_MS)
+def test_a_static_member_that_is_away_is_kept_over_a_rebalance(harness: GroupHarness) -> None:
+    away = harness.join(instance="i", session_ms=60_000).result
+    joining = harness.join()
+    harness.pass_time(REBALANCE_MS)
     assert joining.result.leader_id == joining.result.member_id
-    assert away.member_id in bed.group.members
+    assert away.member_id in harness.group.members
 
 
-def test_groups_are_listed_and_described(bed: GroupBed) -> None:
-    leader, _ = bed.stable(2)
-    described = bed.coordinator.describe("g")
+def test_groups_are_listed_and_described(harness: GroupHarness) -> None:
+    leader, _ = harness.stable(2)
+    described = harness.coordinator.describe("g")
     assert described is not None
     assert (described.state, described.protocol_type, described.protocol_name) == (
         "Stable",
@@ -331,17 +335,17 @@ def test_groups_are_listed_and_described(bed: GroupBed) -> None:
     by_id = {member.member_id: member for member in described.members}
     assert by_id[leader.member_id].client_host == "/127.0.0.1"
     assert by_id[leader.member_id].metadata == RANGE[0][1]
-    assert [(group.group_id, group.state) for group in bed.coordinator.list()] == [("g", "Stable")]
-    assert bed.coordinator.describe("none") is None
+    assert [(group.group_id, group.state) for group in harness.coordinator.list()] == [("g", "Stable")]
+    assert harness.coordinator.describe("none") is None
 
 
-def test_only_groups_without_members_can_be_deleted(bed: GroupBed) -> None:
-    (leader,) = bed.stable(1)
+def test_only_groups_without_members_can_be_deleted(harness: GroupHarness) -> None:
+    (leader,) = harness.stable(1)
     with pytest.raises(GroupNotEmptyError):
-        bed.coordinator.delete("g")
-    bed.coordinator.leave("g", [(leader.member_id, None)])
-    bed.coordinator.delete("g")
-    assert bed.store.batches[-1][1][-1][1] is None, "no tombstone"
+        harness.coordinator.delete("g")
+    harness.coordinator.leave("g", [(leader.member_id, None)])
+    harness.coordinator.delete("g")
+    assert harness.store.batches[-1][1][-1][1] is None, "no tombstone"
     with pytest.raises(GroupIdNotFoundError):
-        bed.coordinator.delete("g")
-    assert bed.join().result.generation_id == 1, "the id cannot be used again"
+        harness.coordinator.delete("g")
+    assert harness.join().result.generation_id == 1, "the id cannot be used again"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.logs import LogBed
+from harness.broker.logs import LogHarness
 
 
 @pytest.fixture
-def bed(tmp_path: Path) -> Iterator[LogBed]:
+def harness(tmp_path: Path) -> Iterator[LogHarness]:
     root = tmp_path / "data"
     root.mkdir()
-    made = LogBed(root)
+    made = LogHarness(root)
     yield made
     made.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.logs import LogBed, read_all
+from harness.broker.logs import LogHarness, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.timer import Scheduler
@@ -71,21 +71,21 @@ def managers(tmp_path: Path) -> Iterator[Managers]:
 
 
 @pytest.fixture
-def batch(bed: LogBed) -> object:
-    return bed.batch
+def batch(harness: LogHarness) -> object:
+    return harness.batch
 
 
-def append(manager: LogManager, tp: TopicPartition, bed: LogBed, **fields: object) -> int:
+def append(manager: LogManager, tp: TopicPartition, harness: LogHarness, **fields: object) -> int:
     log = manager.get_or_create_log(tp)
-    return log.append_as_leader(bed.batch(**fields), 0).first_offset
+    return log.append_as_leader(harness.batch(**fields), 0).first_offset
 
 
-def test_logs_survive_a_clean_restart(managers: Managers, bed: LogBed) -> None:
+def test_logs_survive_a_clean_restart(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     topic_id = Uuid.random()
     manager.get_or_create_log(A0, topic_id)
     for tp in (A0, A1, A0, B0):
-        append(manager, tp, bed)
+        append(manager, tp, harness)
     manager.shutdown()
     manager.shutdown()
     marker = managers.root / "d" / ".kafka_cleanshutdown"
@@ -101,10 +101,10 @@ def test_logs_survive_a_clean_restart(managers: Managers, bed: LogBed) -> None:
     assert manager.get_log(TopicPartition("c", 0)) is None
 
 
-def test_an_unclean_stop_recovers_from_the_recovery_point_on(managers: Managers, bed: LogBed) -> None:
+def test_an_unclean_stop_recovers_from_the_recovery_point_on(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     for _ in range(3):
-        append(manager, A0, bed)
+        append(manager, A0, harness)
     managers.kill(manager)
     path = managers.root / "d" / "a-0" / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-1])
@@ -113,10 +113,10 @@ def test_an_unclean_stop_recovers_from_the_recovery_point_on(managers: Managers,
     assert log.log_end_offset == 2
 
 
-def test_a_retry_after_a_restart_gets_its_first_offset(managers: Managers, bed: LogBed) -> None:
-    sent = bed.batch([b"a", b"b"], pid=1)
+def test_a_retry_after_a_restart_gets_its_first_offset(managers: Managers, harness: LogHarness) -> None:
+    sent = harness.batch([b"a", b"b"], pid=1)
     manager = managers.start()
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     assert manager.get_or_create_log(A0).append_as_leader(sent, 0).first_offset == 1
     manager.shutdown()
     manager = managers.start()
@@ -127,10 +127,10 @@ def test_a_retry_after_a_restart_gets_its_first_offset(managers: Managers, bed: 
     assert (info.first_offset, info.is_duplicate) == (1, True)
 
 
-def test_each_topic_gets_its_settings_at_startup(managers: Managers, bed: LogBed) -> None:
+def test_each_topic_gets_its_settings_at_startup(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
-    append(manager, A0, bed)
-    append(manager, B0, bed)
+    append(manager, A0, harness)
+    append(manager, B0, harness)
     manager.shutdown()
     special = LogConfig(retention_ms=5)
     manager = managers.start(configs=lambda topic: special if topic == "b" else LogConfig())
@@ -208,17 +208,17 @@ def test_a_log_of_an_earlier_topic_of_the_same_name_is_refused(managers: Manager
         manager.get_or_create_log(A0, Uuid.random())
 
 
-def test_a_deleted_log_is_gone_at_once_and_its_files_later(managers: Managers, bed: LogBed) -> None:
+def test_a_deleted_log_is_gone_at_once_and_its_files_later(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     old = manager.get_or_create_log(A0, Uuid.random(), LogConfig(file_delete_delay_ms=1000))
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     manager.delete_log(A0)
     manager.delete_log(A0)
     assert manager.get_log(A0) is None
     with pytest.raises(KafkaStorageError):
         old.read(0, 10)
     (renamed,) = (managers.root / "d").glob("*-delete")
-    assert append(manager, A0, bed) == 0
+    assert append(manager, A0, harness) == 0
     managers.run_due(999)
     assert renamed.exists()
     managers.run_due(1)
@@ -226,9 +226,9 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later(managers: Managers, b
     assert manager.get_or_create_log(A0).log_end_offset == 1
 
 
-def test_what_is_left_of_deleted_logs_goes_at_the_next_start(managers: Managers, bed: LogBed) -> None:
+def test_what_is_left_of_deleted_logs_goes_at_the_next_start(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     manager.delete_log(A0)
     manager.shutdown()
     assert list((managers.root / "d").glob("*-delete"))
@@ -245,10 +245,10 @@ def test_a_long_topic_name_can_be_deleted(managers: Managers) -> None:
     assert len(list((managers.root / "d").glob("*-delete"))) == 1
 
 
-def test_the_work_behind_the_logs_is_done_in_time(managers: Managers, bed: LogBed) -> None:
+def test_the_work_behind_the_logs_is_done_in_time(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     manager.get_or_create_log(A0, None, LogConfig(retention_ms=1000, flush_ms=2000))
-    append(manager, A0, bed, timestamp_ms=managers.time.wall_ms())
+    append(manager, A0, harness, timestamp_ms=managers.time.wall_ms())
     managers.run_due(3000)
     log = manager.get_log(A0)
     assert log is not None
@@ -260,10 +260,10 @@ def test_the_work_behind_the_logs_is_done_in_time(managers: Managers, bed: LogBe
     assert log.log_start_offset == 1
 
 
-def test_a_start_offset_within_a_segment_is_kept(managers: Managers, bed: LogBed) -> None:
+def test_a_start_offset_within_a_segment_is_kept(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     for _ in range(4):
-        append(manager, A0, bed)
+        append(manager, A0, harness)
     manager.get_or_create_log(A0).delete_records_before(3)
     managers.run_due(60_000)
     assert (managers.root / "d" / "log-start-offset-checkpoint").read_text() == "0\n1\na 0 3\n"
@@ -276,10 +276,12 @@ def test_a_start_offset_within_a_segment_is_kept(managers: Managers, bed: LogBed
 @pytest.mark.parametrize(
     "damage", [b"", b"garbage", b"\xff\xfe\x00", b"0\n7\na 0 3\n", b"0\n1\na zero three\n", b"1\n0\n"]
 )
-def test_damaged_checkpoints_cost_work_and_no_records(managers: Managers, bed: LogBed, damage: bytes) -> None:
+def test_damaged_checkpoints_cost_work_and_no_records(
+    managers: Managers, harness: LogHarness, damage: bytes
+) -> None:
     manager = managers.start()
     for _ in range(4):
-        append(manager, A0, bed)
+        append(manager, A0, harness)
     manager.shutdown()
     for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
         (managers.root / "d" / name).write_bytes(damage)
@@ -289,18 +291,18 @@ def test_damaged_checkpoints_cost_work_and_no_records(managers: Managers, bed: L
     assert (log.log_start_offset, log.log_end_offset) == (0, 4)
 
 
-def test_a_checkpoint_ahead_of_the_log_is_clamped(managers: Managers, bed: LogBed) -> None:
+def test_a_checkpoint_ahead_of_the_log_is_clamped(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     managers.kill(manager)
     (managers.root / "d" / "recovery-point-offset-checkpoint").write_text("0\n1\na 0 1000\n")
     log = managers.start().get_or_create_log(A0)
     assert (log.log_end_offset, log.recovery_point) == (1, 1)
 
 
-def test_foreign_files_and_directories_are_left_alone(managers: Managers, bed: LogBed) -> None:
+def test_foreign_files_and_directories_are_left_alone(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     manager.shutdown()
     for name in ("lost+found", "a-0-future", "b-0.x-stray"):
         (managers.root / "d" / name).mkdir()
@@ -320,11 +322,11 @@ def test_the_same_partition_in_two_directories_is_refused(managers: Managers) ->
 
 
 def test_one_failed_directory_leaves_the_others_at_work(
-    managers: Managers, bed: LogBed, monkeypatch: pytest.MonkeyPatch
+    managers: Managers, harness: LogHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = managers.start("d", "e")
     for tp in (A0, B0):
-        append(manager, tp, bed)
+        append(manager, tp, harness)
     one, two = manager.get_or_create_log(A0), manager.get_or_create_log(B0)
     assert one.log_dir is not two.log_dir
     with monkeypatch.context() as broken:
@@ -334,9 +336,9 @@ def test_one_failed_directory_leaves_the_others_at_work(
 
         broken.setattr(os, "pwritev", full)
         with pytest.raises(KafkaStorageError):
-            one.append_as_leader(bed.batch(), 0)
+            one.append_as_leader(harness.batch(), 0)
     assert manager.live_log_dirs == [two.log_dir]
-    assert append(manager, B0, bed) == 1
+    assert append(manager, B0, harness) == 1
     assert manager.get_or_create_log(TopicPartition("new", 0)).log_dir is two.log_dir
     assert manager.delete_old_segments() == 0
     manager.shutdown()
@@ -347,10 +349,10 @@ def test_one_failed_directory_leaves_the_others_at_work(
 
 
 def test_a_checkpoint_that_cannot_be_written_takes_its_directory_offline(
-    managers: Managers, bed: LogBed, monkeypatch: pytest.MonkeyPatch
+    managers: Managers, harness: LogHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = managers.start("d")
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     with monkeypatch.context() as broken:
 
         def full(*_: object) -> int:
@@ -360,7 +362,7 @@ def test_a_checkpoint_that_cannot_be_written_takes_its_directory_offline(
         manager.checkpoint_recovery_points()
     assert manager.live_log_dirs == []
     with pytest.raises(KafkaStorageError):
-        append(manager, A0, bed)
+        append(manager, A0, harness)
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create_log(B0)
 
@@ -389,11 +391,11 @@ def test_a_manager_needs_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_log_deleted_during_its_flush_does_not_take_the_directory_offline(
-    managers: Managers, bed: LogBed, monkeypatch: pytest.MonkeyPatch
+    managers: Managers, harness: LogHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = managers.start()
     log = manager.get_or_create_log(A0)
-    append(manager, A0, bed)
+    append(manager, A0, harness)
     real = os.fdatasync
 
     def delete_meanwhile(fd: int) -> None:
@@ -406,10 +408,10 @@ def test_a_log_deleted_during_its_flush_does_not_take_the_directory_offline(
     assert [log_dir.offline_error for log_dir in manager.log_dirs] == [None]
 
 
-def test_background_work_after_a_shutdown_changes_nothing(managers: Managers, bed: LogBed) -> None:
+def test_background_work_after_a_shutdown_changes_nothing(managers: Managers, harness: LogHarness) -> None:
     manager = managers.start()
     for _ in range(3):
-        append(manager, A0, bed)
+        append(manager, A0, harness)
     manager.get_or_create_log(A0).delete_records_before(2)
     manager.shutdown()
     managers.run_due(10_000_000)

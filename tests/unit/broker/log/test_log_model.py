@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from harness.broker.logs import LogBed, read_all
+from harness.broker.logs import LogHarness, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.compress import CompressionType
@@ -23,7 +23,7 @@ class LogMachine(RuleBasedStateMachine):
     """
 
     log: UnifiedLog
-    bed: LogBed
+    harness: LogHarness
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,14 +36,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @initialize(interval=st.sampled_from([0, 100, 4096]), segment_bytes=st.integers(300, 3000))
     def open(self, interval: int, segment_bytes: int) -> None:
-        self.bed = LogBed(self.root)
+        self.harness = LogHarness(self.root)
         self.config = LogConfig(
             index_interval_bytes=interval,
             segment_bytes=segment_bytes,
             retention_bytes=2000,
             file_delete_delay_ms=0,
         )
-        self.log = self.bed.open(self.config, clean=True)
+        self.log = self.harness.open(self.config, clean=True)
 
     @rule(
         sizes=st.lists(st.integers(0, 40), min_size=1, max_size=5),
@@ -51,10 +51,10 @@ class LogMachine(RuleBasedStateMachine):
         codec=st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
     )
     def append(self, sizes: list[int], step_ms: int, codec: CompressionType) -> None:
-        self.bed.time.advance(step_ms)
-        now = self.bed.time.wall_ms()
+        self.harness.time.advance(step_ms)
+        now = self.harness.time.wall_ms()
         values = [b"%d." % (self.end + i) + b"x" * size for i, size in enumerate(sizes)]
-        sent = self.bed.batch(values, pid=1, seq=self.sequence, compression=codec)
+        sent = self.harness.batch(values, pid=1, seq=self.sequence, compression=codec)
         info = self.log.append_as_leader(sent, 0)
         assert (info.first_offset, info.last_offset) == (self.end, self.end + len(values) - 1)
         self.last_sent = (sent, self.end)
@@ -86,9 +86,9 @@ class LogMachine(RuleBasedStateMachine):
         if clean:
             self.log.close()
         else:
-            self.bed.crash(self.log)
-        self.bed.run_due()
-        self.log = self.bed.open(
+            self.harness.crash(self.log)
+        self.harness.run_due()
+        self.log = self.harness.open(
             self.config, clean=clean, log_start_offset=self.start, recovery_point=recovery_point
         )
 
@@ -122,7 +122,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def retain(self) -> None:
         self.log.delete_old_segments()
-        self.bed.run_due()
+        self.harness.run_due()
         start = self.log.log_start_offset
         assert start >= self.start
         self.start = start
@@ -141,7 +141,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), back_ms=st.integers(-3, 30))
     def look_up_a_time(self, data: st.DataObject, back_ms: int) -> None:
-        asked = self.bed.time.wall_ms() - back_ms
+        asked = self.harness.time.wall_ms() - back_ms
         alive = [record for record in self.records if record[0] >= self.start]
         expected = next(((ts, offset, 0) for offset, _, ts in alive if ts >= asked), None)
         assert self.log.offset_for_timestamp(asked) == expected
@@ -156,8 +156,8 @@ class LogMachine(RuleBasedStateMachine):
         assert found == self.records
 
     def teardown(self) -> None:
-        if hasattr(self, "bed"):
-            self.bed.close()
+        if hasattr(self, "harness"):
+            self.harness.close()
         shutil.rmtree(self.root)
 
 

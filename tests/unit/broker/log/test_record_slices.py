@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.logs import LogBed
+from harness.broker.logs import LogHarness
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.unified_log import UnifiedLog
@@ -25,10 +25,10 @@ def descriptors_below(directory: Path) -> int:
     return count
 
 
-def filled(bed: LogBed, **config: object) -> UnifiedLog:
-    log = bed.open(LogConfig(segment_bytes=10_000, file_delete_delay_ms=0, **config))
+def filled(harness: LogHarness, **config: object) -> UnifiedLog:
+    log = harness.open(LogConfig(segment_bytes=10_000, file_delete_delay_ms=0, **config))
     for number in range(40):
-        log.append_as_leader(bed.batch([bytes([number]) * 900]), 0)
+        log.append_as_leader(harness.batch([bytes([number]) * 900]), 0)
     assert len(log.segment_base_offsets) > 2
     return log
 
@@ -40,8 +40,8 @@ def sliced(log: UnifiedLog, offset: int = 0, max_bytes: int = 1 << 20) -> Record
 
 
 @pytest.mark.parametrize("interval", [0, 1000, 4096, 100_000])
-def test_a_slice_holds_what_a_read_gives(bed: LogBed, interval: int) -> None:
-    log = filled(bed, index_interval_bytes=interval)
+def test_a_slice_holds_what_a_read_gives(harness: LogHarness, interval: int) -> None:
+    log = filled(harness, index_interval_bytes=interval)
     for offset in range(40):
         for max_bytes in (0, 500, 999, 1001, 2500, 1 << 20):
             for one in (True, False):
@@ -51,43 +51,43 @@ def test_a_slice_holds_what_a_read_gives(bed: LogBed, interval: int) -> None:
                 assert isinstance(later.records, RecordSlice) == (len(read.records) > 700)
 
 
-def test_without_records_being_read_they_cost_no_descriptor(bed: LogBed) -> None:
-    log = filled(bed)
+def test_without_records_being_read_they_cost_no_descriptor(harness: LogHarness) -> None:
+    log = filled(harness)
     slices = [sliced(log, offset) for offset in range(39)]
-    before = descriptors_below(bed.root)
+    before = descriptors_below(harness.root)
     log.close()
     assert before > 0
-    assert descriptors_below(bed.root) == 0
+    assert descriptors_below(harness.root) == 0
     assert slices[0].read()[:8] == bytes(8), "they can be read still"
 
 
-def expire(bed: LogBed, log: UnifiedLog) -> None:
+def expire(harness: LogHarness, log: UnifiedLog) -> None:
     log.update_config(LogConfig(retention_ms=0, file_delete_delay_ms=0))
-    bed.time.advance(1000)
+    harness.time.advance(1000)
     assert log.delete_old_segments() > 2
-    bed.run_due()
-    assert not list(bed.directory.glob("*.deleted"))
+    harness.run_due()
+    assert not list(harness.directory.glob("*.deleted"))
 
 
-def remove(bed: LogBed, log: UnifiedLog) -> None:
+def remove(harness: LogHarness, log: UnifiedLog) -> None:
     log.close_for_deletion()
-    bed.directory.rename(bed.root / "t-0.gone-delete")
-    for path in (bed.root / "t-0.gone-delete").iterdir():
+    harness.directory.rename(harness.root / "t-0.gone-delete")
+    for path in (harness.root / "t-0.gone-delete").iterdir():
         path.unlink()
 
 
 @pytest.mark.parametrize("end", [expire, remove])
 def test_a_slice_can_be_read_when_its_segment_was_deleted(
-    bed: LogBed, end: Callable[[LogBed, UnifiedLog], None]
+    harness: LogHarness, end: Callable[[LogHarness, UnifiedLog], None]
 ) -> None:
-    log = filled(bed)
+    log = filled(harness)
     kept, expected = sliced(log), bytes(log.read(0, 1 << 20).records)
-    end(bed, log)
+    end(harness, log)
     assert kept.read() == expected
     # And then the disk space comes back.
     log.close_for_deletion()
-    bed.run_due()
-    bed.logs.clear()
+    harness.run_due()
+    harness.logs.clear()
     del kept, log
     gc.collect()
-    assert descriptors_below(bed.root) == 0
+    assert descriptors_below(harness.root) == 0

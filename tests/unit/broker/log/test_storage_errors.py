@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from harness.broker.logs import TP, LogBed, read_all
+from harness.broker.logs import TP, LogHarness, read_all
 from harness.programs import environment
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy, DirectoryCommit, GroupCommit
@@ -60,134 +60,143 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-def test_a_full_disk_cuts_the_partial_write_back_and_goes_offline(bed: LogBed, disk: Disk) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"before"], pid=1), 0)
+def test_a_full_disk_cuts_the_partial_write_back_and_goes_offline(harness: LogHarness, disk: Disk) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"before"], pid=1), 0)
     size = log.size
     failed = disk.fail("pwritev", errno.ENOSPC, partial=True)
     with pytest.raises(KafkaStorageError, match="No space left") as caught:
-        log.append_as_leader(bed.batch([b"lost" * 100], pid=1, seq=1), 0)
+        log.append_as_leader(harness.batch([b"lost" * 100], pid=1, seq=1), 0)
     assert Errors.code_for(caught.value) == 56
     assert len(failed) == 2  # half was written, the other half not
-    assert os.stat(bed.directory / f"{0:020d}.log").st_size == size
+    assert os.stat(harness.directory / f"{0:020d}.log").st_size == size
     assert log.log_end_offset == 1
-    assert bed.log_dir.offline_error is not None
+    assert harness.log_dir.offline_error is not None
     disk.heal()
-    for use in (lambda: log.append_as_leader(bed.batch(), 0), lambda: log.read(0, 10), log.flush, log.roll):
+    for use in (
+        lambda: log.append_as_leader(harness.batch(), 0),
+        lambda: log.read(0, 10),
+        log.flush,
+        log.roll,
+    ):
         with pytest.raises(KafkaStorageError, match="offline"):
             use()
 
 
-def test_after_a_restart_the_producer_retries_what_was_refused(bed: LogBed, disk: Disk) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"a"], pid=1), 0)
+def test_after_a_restart_the_producer_retries_what_was_refused(harness: LogHarness, disk: Disk) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"a"], pid=1), 0)
     disk.fail("pwritev", errno.ENOSPC, partial=True)
-    retried = bed.batch([b"b"], pid=1, seq=1)
+    retried = harness.batch([b"b"], pid=1, seq=1)
     with pytest.raises(KafkaStorageError):
         log.append_as_leader(retried, 0)
     disk.heal()
     log.close()
-    bed.log_dir._error = None
-    log = bed.open()
+    harness.log_dir._error = None
+    log = harness.open()
     info = log.append_as_leader(retried, 0)
     assert (info.is_duplicate, info.first_offset) == (False, 1)
     assert [record.value for record in read_all(log)] == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("call", ["pwrite", "open"])
-def test_a_disk_that_fails_while_rolling_refuses_the_append(bed: LogBed, disk: Disk, call: str) -> None:
-    log = bed.open(LogConfig(segment_bytes=300, index_interval_bytes=0))
+def test_a_disk_that_fails_while_rolling_refuses_the_append(
+    harness: LogHarness, disk: Disk, call: str
+) -> None:
+    log = harness.open(LogConfig(segment_bytes=300, index_interval_bytes=0))
     for i in range(3):
-        log.append_as_leader(bed.batch([b"x"], pid=1, seq=i), 0)
+        log.append_as_leader(harness.batch([b"x"], pid=1, seq=i), 0)
     disk.fail(call, errno.ENOSPC)
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(bed.batch([b"x" * 100], pid=1, seq=3), 0)
+        log.append_as_leader(harness.batch([b"x" * 100], pid=1, seq=3), 0)
     disk.heal()
     log.close()
-    bed.log_dir._error = None
-    log = bed.open(LogConfig(segment_bytes=300, index_interval_bytes=0))
+    harness.log_dir._error = None
+    log = harness.open(LogConfig(segment_bytes=300, index_interval_bytes=0))
     assert log.log_end_offset == 3
-    assert log.append_as_leader(bed.batch([b"x" * 100], pid=1, seq=3), 0).first_offset == 3
+    assert log.append_as_leader(harness.batch([b"x" * 100], pid=1, seq=3), 0).first_offset == 3
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
 @pytest.mark.parametrize("after", range(4))
 def test_without_descriptors_a_roll_is_refused_and_works_when_there_are_some(
-    bed: LogBed, disk: Disk, code: int, after: int
+    harness: LogHarness, disk: Disk, code: int, after: int
 ) -> None:
     config = LogConfig(segment_bytes=300, index_interval_bytes=0)
-    log = bed.open(config)
+    log = harness.open(config)
     for i in range(3):
-        log.append_as_leader(bed.batch([b"x"], pid=1, seq=i), 0)
+        log.append_as_leader(harness.batch([b"x"], pid=1, seq=i), 0)
     failed = disk.fail("open", code, after=after)
     for _ in range(2):
         with pytest.raises(KafkaStorageError, match=os.strerror(code)):
-            log.append_as_leader(bed.batch([b"y" * 100], pid=1, seq=3), 0)
+            log.append_as_leader(harness.batch([b"y" * 100], pid=1, seq=3), 0)
     assert failed
     disk.heal()
-    assert log.append_as_leader(bed.batch([b"y" * 100], pid=1, seq=3), 0).first_offset == 3
+    assert log.append_as_leader(harness.batch([b"y" * 100], pid=1, seq=3), 0).first_offset == 3
     assert len(log.segment_base_offsets) == 2
     log.flush()
-    bed.crash(log)
-    log = bed.open(config)
+    harness.crash(log)
+    log = harness.open(config)
     assert [record.value for record in read_all(log)] == [b"x", b"x", b"x", b"y" * 100]
 
 
-def test_without_descriptors_nothing_is_taken_for_durable(bed: LogBed, disk: Disk) -> None:
-    log = bed.open(ack_policy=AckPolicy.BATCH)
+def test_without_descriptors_nothing_is_taken_for_durable(harness: LogHarness, disk: Disk) -> None:
+    log = harness.open(ack_policy=AckPolicy.BATCH)
     failed = disk.fail("fdatasync", errno.EMFILE)
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(bed.batch([b"a"], pid=1), 0)
+        log.append_as_leader(harness.batch([b"a"], pid=1), 0)
     disk.heal()
     assert failed
-    assert log.append_as_leader(bed.batch([b"a"], pid=1), 0).is_duplicate
+    assert log.append_as_leader(harness.batch([b"a"], pid=1), 0).is_duplicate
     assert log.log_dir.offline_error is None
 
 
-def test_old_segments_are_deleted_without_descriptors_or_later(bed: LogBed, disk: Disk) -> None:
+def test_old_segments_are_deleted_without_descriptors_or_later(harness: LogHarness, disk: Disk) -> None:
     config = LogConfig(segment_bytes=300, index_interval_bytes=0, retention_bytes=0, file_delete_delay_ms=0)
-    log = bed.open(config)
+    log = harness.open(config)
     for _ in range(9):
-        log.append_as_leader(bed.batch([b"x" * 100]), 0)
+        log.append_as_leader(harness.batch([b"x" * 100]), 0)
     log.close()
-    log = bed.open(config, clean=True)
+    log = harness.open(config, clean=True)
     disk.fail("open", errno.EMFILE, after=3)
     with pytest.raises(KafkaStorageError):
         log.delete_old_segments()
     disk.heal()
     log.delete_old_segments()
     assert log.log_start_offset == log.segment_base_offsets[0]
-    log.append_as_leader(bed.batch([b"last"]), 0)
+    log.append_as_leader(harness.batch([b"last"]), 0)
     assert read_all(log)[-1].value == b"last"
 
 
-def test_an_index_that_cannot_be_written_fails_the_flush_and_not_the_append(bed: LogBed, disk: Disk) -> None:
-    log = bed.open(LogConfig(index_interval_bytes=0))
-    log.append_as_leader(bed.batch(), 0)
+def test_an_index_that_cannot_be_written_fails_the_flush_and_not_the_append(
+    harness: LogHarness, disk: Disk
+) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0))
+    log.append_as_leader(harness.batch(), 0)
     disk.fail("pwrite", errno.ENOSPC)
-    log.append_as_leader(bed.batch(), 0)
+    log.append_as_leader(harness.batch(), 0)
     with pytest.raises(KafkaStorageError):
         log.flush()
     assert log.recovery_point == 0
 
 
 @pytest.mark.parametrize("policy", [AckPolicy.BATCH, AckPolicy.ALWAYS])
-def test_a_failed_fdatasync_is_never_tried_again(bed: LogBed, disk: Disk, policy: AckPolicy) -> None:
-    log = bed.open(ack_policy=policy)
-    log.append_as_leader(bed.batch(), 0)
+def test_a_failed_fdatasync_is_never_tried_again(harness: LogHarness, disk: Disk, policy: AckPolicy) -> None:
+    log = harness.open(ack_policy=policy)
+    log.append_as_leader(harness.batch(), 0)
     failed = disk.fail("fdatasync", errno.EIO)
     with pytest.raises(KafkaStorageError, match="Input/output"):
-        log.append_as_leader(bed.batch(), 0)
+        log.append_as_leader(harness.batch(), 0)
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(bed.batch(), 0)
+        log.append_as_leader(harness.batch(), 0)
     with pytest.raises(KafkaStorageError):
         log.flush()
     assert len(failed) == 1
 
 
-def test_a_failed_flush_does_not_move_the_recovery_point(bed: LogBed, disk: Disk) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch(), 0)
+def test_a_failed_flush_does_not_move_the_recovery_point(harness: LogHarness, disk: Disk) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch(), 0)
     disk.fail("fdatasync", errno.EIO)
     with pytest.raises(KafkaStorageError):
         log.flush()
@@ -196,9 +205,9 @@ def test_a_failed_flush_does_not_move_the_recovery_point(bed: LogBed, disk: Disk
 
 @pytest.mark.parametrize("policy", [AckPolicy.BATCH, AckPolicy.ALWAYS])
 def test_a_durable_append_returns_after_the_fdatasync_of_its_segment(
-    bed: LogBed, monkeypatch: pytest.MonkeyPatch, policy: AckPolicy
+    harness: LogHarness, monkeypatch: pytest.MonkeyPatch, policy: AckPolicy
 ) -> None:
-    log = bed.open(LogConfig(segment_bytes=300), ack_policy=policy)
+    log = harness.open(LogConfig(segment_bytes=300), ack_policy=policy)
     synced: set[str] = set()
     real = os.fdatasync
 
@@ -208,7 +217,7 @@ def test_a_durable_append_returns_after_the_fdatasync_of_its_segment(
 
     monkeypatch.setattr(os, "fdatasync", note)
     for _ in range(6):
-        log.append_as_leader(bed.batch([b"x" * 50]), 0)
+        log.append_as_leader(harness.batch([b"x" * 50]), 0)
         active = log._local.segments.active
         assert f"{active.path}:{active.size}" in synced
     assert len(log.segment_base_offsets) > 1
@@ -276,18 +285,18 @@ def test_everyone_who_waits_for_a_failed_fdatasync_is_told() -> None:
 LIMITED = """
 import signal
 from pathlib import Path
-from harness.broker.logs import LogBed
+from harness.broker.logs import LogHarness
 from kclient.errors import KafkaStorageError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-bed = LogBed(Path({root!r}))
-log = bed.open()
+harness = LogHarness(Path({root!r}))
+log = harness.open()
 acked = 0
 try:
     while True:
-        acked = log.append_as_leader(bed.batch([b"x" * 1000]), 0).last_offset + 1
+        acked = log.append_as_leader(harness.batch([b"x" * 1000]), 0).last_offset + 1
 except KafkaStorageError as error:
     print(acked, log.log_end_offset, type(error.__cause__).__name__)
-bed.close()
+harness.close()
 """
 
 
@@ -310,13 +319,13 @@ def test_a_real_limit_of_the_file_size_leaves_whole_batches_only(tmp_path: Path)
     size = (root / "t-0" / f"{0:020d}.log").stat().st_size
     assert 0 < size <= limit
     (root / "t-0").rename(root / "kept")
-    bed = LogBed(root)
+    harness = LogHarness(root)
     (root / "t-0").rmdir()
     (root / "kept").rename(root / "t-0")
-    log = bed.open()
+    log = harness.open()
     assert (log.log_end_offset, log.size) == (int(acked), size)
     assert log.topic_partition == TP
-    bed.close()
+    harness.close()
 
 
 APPENDING = """

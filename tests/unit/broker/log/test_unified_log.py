@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from harness.broker.logs import TP, LogBed, read_all
+from harness.broker.logs import TP, LogHarness, read_all
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_types import FetchIsolation
 from kclient.broker.log.producer_state import AppendOrigin
@@ -37,18 +37,20 @@ from kclient.record import (
 )
 
 
-def marker(bed: LogBed, pid: int, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 1) -> bytes:
+def marker(
+    harness: LogHarness, pid: int, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 1
+) -> bytes:
     kind = ControlRecordType.ABORT if abort else ControlRecordType.COMMIT
-    return EndTransactionMarker(kind, coordinator_epoch).batch(0, bed.time.wall_ms(), 0, pid, epoch)
+    return EndTransactionMarker(kind, coordinator_epoch).batch(0, harness.time.wall_ms(), 0, pid, epoch)
 
 
-def test_a_batch_gets_the_next_offsets_and_the_leaders_epoch(bed: LogBed) -> None:
-    log = bed.open()
-    first = log.append_as_leader(bed.batch([b"a", b"b"]), 3)
-    second = log.append_as_leader(bed.batch([b"c"]), 3)
+def test_a_batch_gets_the_next_offsets_and_the_leaders_epoch(harness: LogHarness) -> None:
+    log = harness.open()
+    first = log.append_as_leader(harness.batch([b"a", b"b"]), 3)
+    second = log.append_as_leader(harness.batch([b"c"]), 3)
     assert (first.first_offset, first.last_offset, first.record_count) == (0, 1, 2)
     assert (second.first_offset, second.last_offset, second.is_duplicate) == (2, 2, False)
-    assert second.max_timestamp_ms == bed.time.wall_ms()
+    assert second.max_timestamp_ms == harness.time.wall_ms()
     assert second.log_append_time_ms == -1
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark, log.last_stable_offset) == (
         0,
@@ -62,59 +64,59 @@ def test_a_batch_gets_the_next_offsets_and_the_leaders_epoch(bed: LogBed) -> Non
     assert log.latest_epoch == 3
 
 
-def test_a_writable_buffer_is_changed_in_place_and_a_read_only_one_is_not(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch(), 0)
-    writable = bytearray(bed.batch([b"w"]))
+def test_a_writable_buffer_is_changed_in_place_and_a_read_only_one_is_not(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch(), 0)
+    writable = bytearray(harness.batch([b"w"]))
     log.append_as_leader(writable, 0)
     assert RecordBatch(memoryview(writable)).base_offset == 1
-    readonly = bed.batch([b"r"])
+    readonly = harness.batch([b"r"])
     log.append_as_leader(readonly, 0)
     assert RecordBatch(memoryview(readonly)).base_offset == 0
     assert [record.value for record in read_all(log)] == [b"v", b"w", b"r"]
 
 
-def test_a_coordinator_may_append_several_batches_at_once(bed: LogBed) -> None:
-    log = bed.open()
+def test_a_coordinator_may_append_several_batches_at_once(harness: LogHarness) -> None:
+    log = harness.open()
     info = log.append_as_leader(
-        bed.batch([b"a"]) + bed.batch([b"b", b"c"]), 0, origin=AppendOrigin.COORDINATOR
+        harness.batch([b"a"]) + harness.batch([b"b", b"c"]), 0, origin=AppendOrigin.COORDINATOR
     )
     assert (info.first_offset, info.last_offset, info.record_count) == (0, 2, 3)
     with pytest.raises(InvalidRecordError, match="one batch"):
-        log.append_as_leader(bed.batch() + bed.batch(), 0)
+        log.append_as_leader(harness.batch() + harness.batch(), 0)
 
 
 @pytest.mark.parametrize("codec", list(CompressionType))
-def test_batches_of_every_codec_are_kept_as_they_are(bed: LogBed, codec: CompressionType) -> None:
-    log = bed.open()
-    sent = bed.batch([b"x" * 100] * 50, compression=codec)
+def test_batches_of_every_codec_are_kept_as_they_are(harness: LogHarness, codec: CompressionType) -> None:
+    log = harness.open()
+    sent = harness.batch([b"x" * 100] * 50, compression=codec)
     log.append_as_leader(sent, 0)
     assert bytes(log.read(0, 1 << 20).records)[17:] == sent[17:]
 
 
-def test_a_batch_whose_bytes_changed_on_the_way_is_refused(bed: LogBed) -> None:
-    log = bed.open()
-    damaged = bytearray(bed.batch([b"value"]))
+def test_a_batch_whose_bytes_changed_on_the_way_is_refused(harness: LogHarness) -> None:
+    log = harness.open()
+    damaged = bytearray(harness.batch([b"value"]))
     damaged[-2] ^= 1
     with pytest.raises(CorruptRecordError, match="checksum"):
         log.append_as_leader(damaged, 0)
     with pytest.raises(CorruptRecordError, match="whole"):
-        log.append_as_leader(bed.batch()[:-1], 0)
+        log.append_as_leader(harness.batch()[:-1], 0)
     with pytest.raises(CorruptRecordError, match="whole"):
         log.append_as_leader(b"", 0)
     assert log.log_end_offset == 0
 
 
-def test_a_batch_above_max_message_bytes_is_refused(bed: LogBed) -> None:
-    log = bed.open(LogConfig(max_message_bytes=200))
+def test_a_batch_above_max_message_bytes_is_refused(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(max_message_bytes=200))
     with pytest.raises(RecordTooLargeError, match=r"max\.message\.bytes"):
-        log.append_as_leader(bed.batch([b"x" * 200]), 0)
+        log.append_as_leader(harness.batch([b"x" * 200]), 0)
 
 
-def test_a_batch_above_segment_bytes_is_refused(bed: LogBed) -> None:
-    log = bed.open(LogConfig(segment_bytes=200))
+def test_a_batch_above_segment_bytes_is_refused(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(segment_bytes=200))
     with pytest.raises(RecordBatchTooLargeError, match=r"segment\.bytes"):
-        log.append_as_leader(bed.batch([b"x" * 200]), 0)
+        log.append_as_leader(harness.batch([b"x" * 200]), 0)
 
 
 def change(batch: bytes, at: int, layout: str, value: int) -> bytearray:
@@ -124,9 +126,9 @@ def change(batch: bytes, at: int, layout: str, value: int) -> bytearray:
     return changed
 
 
-def test_headers_that_contradict_the_records_are_refused(bed: LogBed) -> None:
-    log = bed.open()
-    sent = bed.batch([b"a", b"b"])
+def test_headers_that_contradict_the_records_are_refused(harness: LogHarness) -> None:
+    log = harness.open()
+    sent = harness.batch([b"a", b"b"])
     for at, layout, value in (
         (57, ">i", 3),  # count alone
         (57, ">i", 0),
@@ -140,24 +142,26 @@ def test_headers_that_contradict_the_records_are_refused(bed: LogBed) -> None:
     with pytest.raises(InvalidTimestampError):
         log.append_as_leader(change(sent, 21, ">h", 8), 0)
     with pytest.raises(InvalidRecordError, match="sequence"):
-        log.append_as_leader(bed.batch(pid=5, seq=-2), 0)
+        log.append_as_leader(harness.batch(pid=5, seq=-2), 0)
     assert log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
-def test_records_that_do_not_fill_their_batch_are_refused(bed: LogBed, codec: CompressionType) -> None:
-    log = bed.open()
-    sent = change(bed.batch([b"a", b"b", b"c"], compression=codec), 57, ">i", 2)
+def test_records_that_do_not_fill_their_batch_are_refused(
+    harness: LogHarness, codec: CompressionType
+) -> None:
+    log = harness.open()
+    sent = change(harness.batch([b"a", b"b", b"c"], compression=codec), 57, ">i", 2)
     with pytest.raises(InvalidRecordError, match="bytes follow the last record"):
         log.append_as_leader(change(bytes(sent), 23, ">i", 1), 0)
-    sent = change(bed.batch([b"a", b"b"], compression=codec), 57, ">i", 3)
+    sent = change(harness.batch([b"a", b"b"], compression=codec), 57, ">i", 3)
     with pytest.raises(InvalidRecordError, match="record 2 is cut off"):
         log.append_as_leader(change(bytes(sent), 23, ">i", 2), 0)
 
 
-def test_a_record_that_readers_could_not_take_apart_is_refused(bed: LogBed) -> None:
-    log = bed.open()
-    sent = bed.batch([b"value"])
+def test_a_record_that_readers_could_not_take_apart_is_refused(harness: LogHarness) -> None:
+    log = harness.open()
+    sent = harness.batch([b"value"])
     with pytest.raises(InvalidRecordError, match="t-0: the records of a batch are malformed"):
         log.append_as_leader(change(sent, sent.index(b"value") - 1, ">B", 90), 0)
     assert log.log_end_offset == 0
@@ -166,10 +170,10 @@ def test_a_record_that_readers_could_not_take_apart_is_refused(bed: LogBed) -> N
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
 @pytest.mark.parametrize("claimed_ms", [-1, 0, 5, 2**63 - 1])
 def test_the_largest_timestamp_is_that_of_the_records_whatever_the_batch_says(
-    bed: LogBed, claimed_ms: int, codec: CompressionType
+    harness: LogHarness, claimed_ms: int, codec: CompressionType
 ) -> None:
-    log = bed.open()
-    sent = bed.batch([b"a", b"b", b"c"], timestamps_ms=[1000, 3000, 2000], compression=codec)
+    log = harness.open()
+    sent = harness.batch([b"a", b"b", b"c"], timestamps_ms=[1000, 3000, 2000], compression=codec)
     info = log.append_as_leader(change(sent, 35, ">q", claimed_ms), 0)
     assert info.max_timestamp_ms == 3000
     (written,) = iter_batches(log.read(0, 1 << 20).records)
@@ -178,70 +182,70 @@ def test_the_largest_timestamp_is_that_of_the_records_whatever_the_batch_says(
     assert log.offset_for_timestamp(3001) is None
 
 
-def test_a_small_largest_timestamp_does_not_hide_a_record_of_the_future(bed: LogBed) -> None:
-    log = bed.open()
-    sent = bed.batch([b"a", b"b"], timestamps_ms=[0, bed.time.wall_ms() + 3_600_001])
+def test_a_small_largest_timestamp_does_not_hide_a_record_of_the_future(harness: LogHarness) -> None:
+    log = harness.open()
+    sent = harness.batch([b"a", b"b"], timestamps_ms=[0, harness.time.wall_ms() + 3_600_001])
     with pytest.raises(InvalidTimestampError) as caught:
         log.append_as_leader(change(sent, 35, ">q", 0), 0)
     assert [index for index, _ in caught.value.record_errors] == [1]
 
 
-def test_a_compacted_topic_names_the_records_without_keys(bed: LogBed) -> None:
-    log = bed.open(LogConfig(cleanup_policy=("compact",)))
+def test_a_compacted_topic_names_the_records_without_keys(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(cleanup_policy=("compact",)))
     with pytest.raises(InvalidRecordError) as caught:
-        log.append_as_leader(bed.batch([b"a", b"b", b"c"], keys=[None, b"k", None]), 0)
+        log.append_as_leader(harness.batch([b"a", b"b", b"c"], keys=[None, b"k", None]), 0)
     assert [index for index, _ in caught.value.record_errors] == [0, 2]
-    log.append_as_leader(bed.batch([b"a", None], keys=[b"k", b"k"]), 0)
+    log.append_as_leader(harness.batch([b"a", None], keys=[b"k", b"k"]), 0)
 
 
-def test_timestamps_outside_the_limits_are_refused_and_named(bed: LogBed) -> None:
-    log = bed.open(LogConfig(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=500))
-    now = bed.time.wall_ms()
+def test_timestamps_outside_the_limits_are_refused_and_named(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=500))
+    now = harness.time.wall_ms()
     with pytest.raises(InvalidTimestampError) as caught:
-        log.append_as_leader(bed.batch([b"a"] * 4, timestamps_ms=[now, now - 1001, now + 501, -1]), 0)
+        log.append_as_leader(harness.batch([b"a"] * 4, timestamps_ms=[now, now - 1001, now + 501, -1]), 0)
     assert [index for index, _ in caught.value.record_errors] == [1, 2]
-    log.append_as_leader(bed.batch([b"a"] * 2, timestamps_ms=[now - 1000, now + 500]), 0)
+    log.append_as_leader(harness.batch([b"a"] * 2, timestamps_ms=[now - 1000, now + 500]), 0)
 
 
-def test_the_future_is_limited_to_an_hour_by_default(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch(timestamp_ms=bed.time.wall_ms() + 3_600_000), 0)
-    log.append_as_leader(bed.batch(timestamp_ms=1), 0)
+def test_the_future_is_limited_to_an_hour_by_default(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch(timestamp_ms=harness.time.wall_ms() + 3_600_000), 0)
+    log.append_as_leader(harness.batch(timestamp_ms=1), 0)
     with pytest.raises(InvalidTimestampError):
-        log.append_as_leader(bed.batch(timestamp_ms=bed.time.wall_ms() + 3_600_001), 0)
+        log.append_as_leader(harness.batch(timestamp_ms=harness.time.wall_ms() + 3_600_001), 0)
 
 
-def test_log_append_time_is_the_brokers_clock(bed: LogBed) -> None:
-    log = bed.open(LogConfig(message_timestamp_type="LogAppendTime"))
-    bed.time.advance(12345)
-    info = log.append_as_leader(bed.batch([b"a", b"b"], timestamp_ms=17, pid=1), 0)
-    assert info.log_append_time_ms == info.max_timestamp_ms == bed.time.wall_ms()
+def test_log_append_time_is_the_brokers_clock(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(message_timestamp_type="LogAppendTime"))
+    harness.time.advance(12345)
+    info = log.append_as_leader(harness.batch([b"a", b"b"], timestamp_ms=17, pid=1), 0)
+    assert info.log_append_time_ms == info.max_timestamp_ms == harness.time.wall_ms()
     records = read_all(log)
-    assert [record.timestamp_ms for record in records] == [bed.time.wall_ms()] * 2
+    assert [record.timestamp_ms for record in records] == [harness.time.wall_ms()] * 2
     assert records[0].timestamp_type is TimestampType.LOG_APPEND_TIME
-    bed.time.advance(1000)
-    again = log.append_as_leader(bed.batch([b"a", b"b"], timestamp_ms=17, pid=1), 0)
+    harness.time.advance(1000)
+    again = log.append_as_leader(harness.batch([b"a", b"b"], timestamp_ms=17, pid=1), 0)
     assert (again.is_duplicate, again.log_append_time_ms) == (True, info.log_append_time_ms)
 
 
-def test_a_topic_with_a_codec_of_its_own_recompresses(bed: LogBed) -> None:
-    log = bed.open(LogConfig(compression_type="zstd", compression_zstd_level=5))
+def test_a_topic_with_a_codec_of_its_own_recompresses(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(compression_type="zstd", compression_zstd_level=5))
     values = [b"value %d" % i for i in range(100)]
-    log.append_as_leader(bed.batch(values, compression=CompressionType.GZIP, pid=3, seq=9), 0)
+    log.append_as_leader(harness.batch(values, compression=CompressionType.GZIP, pid=3, seq=9), 0)
     (batch,) = iter_batches(log.read(0, 1 << 20).records)
     assert batch.is_valid
     assert (batch.compression_type, batch.producer_id, batch.base_sequence) == (CompressionType.ZSTD, 3, 9)
     assert [record.value for record in batch.records()] == values
     log.update_config(LogConfig(compression_type="uncompressed"))
-    log.append_as_leader(bed.batch(values, compression=CompressionType.LZ4), 0)
+    log.append_as_leader(harness.batch(values, compression=CompressionType.LZ4), 0)
     (batch,) = iter_batches(log.read(100, 1 << 20).records)
     assert batch.compression_type is CompressionType.NONE
     assert [record.value for record in batch.records()] == values
 
 
-def test_a_retried_batch_gets_its_first_offset_and_is_not_written_again(bed: LogBed) -> None:
-    log = bed.open()
-    sent = [bed.batch([b"a", b"b"], pid=1, seq=2 * i) for i in range(6)]
+def test_a_retried_batch_gets_its_first_offset_and_is_not_written_again(harness: LogHarness) -> None:
+    log = harness.open()
+    sent = [harness.batch([b"a", b"b"], pid=1, seq=2 * i) for i in range(6)]
     for batch in sent:
         log.append_as_leader(batch, 0)
     size = log.size
@@ -253,46 +257,46 @@ def test_a_retried_batch_gets_its_first_offset_and_is_not_written_again(bed: Log
         log.append_as_leader(sent[0], 0)
 
 
-def test_sequences_follow_each_other_and_new_epochs_begin_at_zero(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"a"], pid=1, seq=41), 0)  # unknown producer: any sequence
+def test_sequences_follow_each_other_and_new_epochs_begin_at_zero(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"a"], pid=1, seq=41), 0)  # unknown producer: any sequence
     with pytest.raises(OutOfOrderSequenceError):
-        log.append_as_leader(bed.batch([b"a"], pid=1, seq=43), 0)
-    log.append_as_leader(bed.batch([b"a"], pid=1, seq=42), 0)
+        log.append_as_leader(harness.batch([b"a"], pid=1, seq=43), 0)
+    log.append_as_leader(harness.batch([b"a"], pid=1, seq=42), 0)
     with pytest.raises(OutOfOrderSequenceError):
-        log.append_as_leader(bed.batch([b"a"], pid=1, epoch=1, seq=43), 0)
-    log.append_as_leader(bed.batch([b"a"], pid=1, epoch=1, seq=0), 0)
+        log.append_as_leader(harness.batch([b"a"], pid=1, epoch=1, seq=43), 0)
+    log.append_as_leader(harness.batch([b"a"], pid=1, epoch=1, seq=0), 0)
     with pytest.raises(InvalidProducerEpochError):
-        log.append_as_leader(bed.batch([b"a"], pid=1, epoch=0, seq=43), 0)
+        log.append_as_leader(harness.batch([b"a"], pid=1, epoch=0, seq=43), 0)
     assert log.log_end_offset == 3
     (state,) = log.producer_states()
     assert (state.producer_id, state.producer_epoch, state.last_sequence, state.last_offset) == (1, 1, 0, 2)
 
 
-def test_sequences_wrap_around(bed: LogBed) -> None:
-    log = bed.open()
+def test_sequences_wrap_around(harness: LogHarness) -> None:
+    log = harness.open()
     last = 2**31 - 1
-    log.append_as_leader(bed.batch([b"a", b"b", b"c"], pid=1, seq=last - 1), 0)
-    log.append_as_leader(bed.batch([b"a"], pid=1, seq=1), 0)
-    log.append_as_leader(bed.batch([b"a"], pid=2, seq=last), 0)
-    log.append_as_leader(bed.batch([b"a"], pid=2, seq=0), 0)
-    assert log.append_as_leader(bed.batch([b"a", b"b", b"c"], pid=1, seq=last - 1), 0).is_duplicate
+    log.append_as_leader(harness.batch([b"a", b"b", b"c"], pid=1, seq=last - 1), 0)
+    log.append_as_leader(harness.batch([b"a"], pid=1, seq=1), 0)
+    log.append_as_leader(harness.batch([b"a"], pid=2, seq=last), 0)
+    log.append_as_leader(harness.batch([b"a"], pid=2, seq=0), 0)
+    assert log.append_as_leader(harness.batch([b"a", b"b", b"c"], pid=1, seq=last - 1), 0).is_duplicate
 
 
-def test_an_open_transaction_holds_the_last_stable_offset(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"plain"]), 0)
-    log.append_as_leader(bed.batch([b"t1", b"t1"], pid=1, transactional=True), 0)
-    log.append_as_leader(bed.batch([b"t2"], pid=2, transactional=True), 0)
+def test_an_open_transaction_holds_the_last_stable_offset(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"plain"]), 0)
+    log.append_as_leader(harness.batch([b"t1", b"t1"], pid=1, transactional=True), 0)
+    log.append_as_leader(harness.batch([b"t2"], pid=2, transactional=True), 0)
     assert (log.last_stable_offset, log.high_watermark) == (1, 4)
     committed = FetchIsolation.TXN_COMMITTED
     found = log.read(0, 1 << 20, isolation=committed)
     assert [batch.last_offset for batch in iter_batches(found.records)] == [0]
     assert found.aborted == []
     assert len(log.read(1, 1 << 20, isolation=committed).records) == 0
-    log.append_as_leader(marker(bed, 1, abort=True), 0, origin=AppendOrigin.COORDINATOR)
+    log.append_as_leader(marker(harness, 1, abort=True), 0, origin=AppendOrigin.COORDINATOR)
     assert log.last_stable_offset == 3
-    log.append_as_leader(marker(bed, 2, abort=False), 0, origin=AppendOrigin.COORDINATOR)
+    log.append_as_leader(marker(harness, 2, abort=False), 0, origin=AppendOrigin.COORDINATOR)
     assert log.last_stable_offset == log.log_end_offset == 6
     found = log.read(0, 1 << 20, isolation=committed)
     assert found.aborted == [(1, 1)]
@@ -300,37 +304,43 @@ def test_an_open_transaction_holds_the_last_stable_offset(bed: LogBed) -> None:
     assert log.read(5, 1 << 20, isolation=committed).aborted == []
 
 
-def test_an_abort_is_told_to_readers_of_earlier_segments(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"t"], pid=1, transactional=True), 0)
+def test_an_abort_is_told_to_readers_of_earlier_segments(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"t"], pid=1, transactional=True), 0)
     log.roll()
-    log.append_as_leader(bed.batch([b"plain"]), 0)
+    log.append_as_leader(harness.batch([b"plain"]), 0)
     log.roll()
-    log.append_as_leader(marker(bed, 1, abort=True), 0, origin=AppendOrigin.COORDINATOR)
+    log.append_as_leader(marker(harness, 1, abort=True), 0, origin=AppendOrigin.COORDINATOR)
     assert log.read(0, 1 << 20, isolation=FetchIsolation.TXN_COMMITTED).aborted == [(1, 0)]
     # A reader who begins in the middle of a transaction has to know of it too.
     assert log.read(1, 1 << 20, isolation=FetchIsolation.TXN_COMMITTED).aborted == [(1, 0)]
     assert log.read(2, 1 << 20, isolation=FetchIsolation.TXN_COMMITTED).aborted == [(1, 0)]
-    log.append_as_leader(bed.batch([b"plain"]), 0)
+    log.append_as_leader(harness.batch([b"plain"]), 0)
     assert log.read(3, 1 << 20, isolation=FetchIsolation.TXN_COMMITTED).aborted == []
 
 
-def test_a_producer_may_not_leave_its_transaction_and_old_coordinators_are_fenced(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"t"], pid=1, transactional=True), 0)
+def test_a_producer_may_not_leave_its_transaction_and_old_coordinators_are_fenced(
+    harness: LogHarness,
+) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"t"], pid=1, transactional=True), 0)
     with pytest.raises(InvalidTxnStateError):
-        log.append_as_leader(bed.batch([b"x"], pid=1, seq=1), 0)
-    log.append_as_leader(marker(bed, 1, abort=False, coordinator_epoch=5), 0, origin=AppendOrigin.COORDINATOR)
+        log.append_as_leader(harness.batch([b"x"], pid=1, seq=1), 0)
+    log.append_as_leader(
+        marker(harness, 1, abort=False, coordinator_epoch=5), 0, origin=AppendOrigin.COORDINATOR
+    )
     with pytest.raises(TransactionCoordinatorFencedError):
         log.append_as_leader(
-            marker(bed, 1, abort=False, coordinator_epoch=4), 0, origin=AppendOrigin.COORDINATOR
+            marker(harness, 1, abort=False, coordinator_epoch=4), 0, origin=AppendOrigin.COORDINATOR
         )
     assert log.log_end_offset == 2
 
 
-def test_a_read_gives_at_most_max_bytes_but_the_first_batch_whole(bed: LogBed) -> None:
-    log = bed.open()
-    sizes = [log.append_as_leader(bed.batch([b"x" * size]), 0).size_bytes for size in (10, 5000, 20_000, 30)]
+def test_a_read_gives_at_most_max_bytes_but_the_first_batch_whole(harness: LogHarness) -> None:
+    log = harness.open()
+    sizes = [
+        log.append_as_leader(harness.batch([b"x" * size]), 0).size_bytes for size in (10, 5000, 20_000, 30)
+    ]
     assert len(log.read(0, sizes[0] + 7).records) == sizes[0] + 7
     assert len(log.read(0, 1).records) == sizes[0]
     assert len(log.read(2, 1).records) == sizes[2]
@@ -339,29 +349,29 @@ def test_a_read_gives_at_most_max_bytes_but_the_first_batch_whole(bed: LogBed) -
     assert len(log.read(0, 1 << 20).records) == sum(sizes)
 
 
-def test_a_read_within_a_batch_begins_with_that_batch(bed: LogBed) -> None:
-    log = bed.open(LogConfig(index_interval_bytes=0))
+def test_a_read_within_a_batch_begins_with_that_batch(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0))
     for _ in range(20):
-        log.append_as_leader(bed.batch([b"a", b"b", b"c"]), 0)
+        log.append_as_leader(harness.batch([b"a", b"b", b"c"]), 0)
     for offset in range(60):
         batch = next(iter(iter_batches(log.read(offset, 1).records)))
         assert batch.base_offset == offset // 3 * 3
 
 
-def test_a_batch_far_behind_the_last_index_entry_is_found(bed: LogBed) -> None:
-    log = bed.open(LogConfig(index_interval_bytes=10_000_000))
+def test_a_batch_far_behind_the_last_index_entry_is_found(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=10_000_000))
     for _ in range(30):
-        log.append_as_leader(bed.batch([b"x" * 3000]), 0)
+        log.append_as_leader(harness.batch([b"x" * 3000]), 0)
     log.update_config(LogConfig())
     for offset in (0, 1, 15, 29):
         batch = next(iter(iter_batches(log.read(offset, 100).records)))
         assert batch.base_offset == offset
 
 
-def test_reading_outside_the_log_is_out_of_range_and_at_its_end_empty(bed: LogBed) -> None:
-    log = bed.open()
+def test_reading_outside_the_log_is_out_of_range_and_at_its_end_empty(harness: LogHarness) -> None:
+    log = harness.open()
     for _ in range(3):
-        log.append_as_leader(bed.batch(), 0)
+        log.append_as_leader(harness.batch(), 0)
     log.delete_records_before(1)
     found = log.read(3, 100)
     assert (len(found.records), found.offset, found.high_watermark, found.log_start_offset) == (0, 3, 3, 1)
@@ -370,22 +380,22 @@ def test_reading_outside_the_log_is_out_of_range_and_at_its_end_empty(bed: LogBe
             log.read(offset, 100)
 
 
-def test_a_read_passes_over_segments_that_hold_nothing_from_its_offset_on(bed: LogBed) -> None:
+def test_a_read_passes_over_segments_that_hold_nothing_from_its_offset_on(harness: LogHarness) -> None:
     builder = MemoryRecordsBuilder(base_offset=0)
-    builder.append(bed.time.wall_ms(), b"k", b"kept")
-    (bed.directory / ("0" * 20 + ".log")).write_bytes(builder.close())
+    builder.append(harness.time.wall_ms(), b"k", b"kept")
+    (harness.directory / ("0" * 20 + ".log")).write_bytes(builder.close())
     builder = MemoryRecordsBuilder(base_offset=10)
-    builder.append(bed.time.wall_ms(), b"k", b"later")
-    (bed.directory / (f"{10:020d}" + ".log")).write_bytes(builder.close())
-    log = bed.open()
+    builder.append(harness.time.wall_ms(), b"k", b"later")
+    (harness.directory / (f"{10:020d}" + ".log")).write_bytes(builder.close())
+    log = harness.open()
     (batch,) = iter_batches(log.read(5, 1000).records)
     assert batch.base_offset == 10
 
 
-def test_records_are_deleted_up_to_the_high_watermark_only(bed: LogBed) -> None:
-    log = bed.open()
+def test_records_are_deleted_up_to_the_high_watermark_only(harness: LogHarness) -> None:
+    log = harness.open()
     for _ in range(4):
-        log.append_as_leader(bed.batch(), 0)
+        log.append_as_leader(harness.batch(), 0)
     assert log.delete_records_before(2) == 2
     assert log.delete_records_before(1) == 2
     for offset in (5, -1):
@@ -394,10 +404,10 @@ def test_records_are_deleted_up_to_the_high_watermark_only(bed: LogBed) -> None:
     assert [record.offset for record in read_all(log)] == [2, 3]
 
 
-def test_the_epochs_say_where_each_ended(bed: LogBed) -> None:
-    log = bed.open()
+def test_the_epochs_say_where_each_ended(harness: LogHarness) -> None:
+    log = harness.open()
     for epoch in (0, 0, 2, 5):
-        log.append_as_leader(bed.batch(), epoch)
+        log.append_as_leader(harness.batch(), epoch)
     assert [log.end_offset_for_epoch(epoch) for epoch in (0, 1, 2, 4, 5)] == [
         (0, 2),
         (0, 2),
@@ -408,11 +418,13 @@ def test_the_epochs_say_where_each_ended(bed: LogBed) -> None:
     assert log.end_offset_for_epoch(6) == log.end_offset_for_epoch(-1) == (-1, -1)
 
 
-def test_times_are_looked_up_across_segments(bed: LogBed) -> None:
-    log = bed.open(LogConfig(index_interval_bytes=0))
+def test_times_are_looked_up_across_segments(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0))
     for start in (1000, 2000, 3000):
         for step in range(0, 100, 10):
-            log.append_as_leader(bed.batch([b"a", b"b"], timestamps_ms=[start + step, start + step + 5]), 1)
+            log.append_as_leader(
+                harness.batch([b"a", b"b"], timestamps_ms=[start + step, start + step + 5]), 1
+            )
         log.roll()
     assert log.offset_for_timestamp(0) == (1000, 0, 1)
     assert log.offset_for_timestamp(1005) == (1005, 1, 1)
@@ -430,35 +442,35 @@ def test_times_are_looked_up_across_segments(bed: LogBed) -> None:
     assert log.offset_for_timestamp(0) == (1020, 4, 1)
 
 
-def test_a_time_is_found_though_the_records_are_not_in_order_of_time(bed: LogBed) -> None:
-    log = bed.open()
-    log.append_as_leader(bed.batch([b"a", b"b", b"c"], timestamps_ms=[300, 900, 100]), 0)
-    log.append_as_leader(bed.batch([b"d"], timestamps_ms=[200]), 0)
+def test_a_time_is_found_though_the_records_are_not_in_order_of_time(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"a", b"b", b"c"], timestamps_ms=[300, 900, 100]), 0)
+    log.append_as_leader(harness.batch([b"d"], timestamps_ms=[200]), 0)
     assert log.offset_for_timestamp(301) == (900, 1, 0)
     assert log.offset_for_timestamp(-3) == (900, 1, 0)
     assert log.offset_for_timestamp(150) == (300, 0, 0)
 
 
-def test_an_empty_log_has_no_greatest_timestamp(bed: LogBed) -> None:
-    log = bed.open()
+def test_an_empty_log_has_no_greatest_timestamp(harness: LogHarness) -> None:
+    log = harness.open()
     assert log.offset_for_timestamp(-3) is None
     assert log.offset_for_timestamp(0) is None
     assert log.offset_for_timestamp(-1) == (-1, 0, None)
 
 
-def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(bed: LogBed) -> None:
-    log = bed.open(LogConfig(index_interval_bytes=0))
+def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0))
     for i in range(6):
         if i in (2, 4):
             log.roll()
-        log.append_as_leader(bed.batch([b"%d" % i], pid=1, seq=i, timestamp_ms=1000 + i), i)
+        log.append_as_leader(harness.batch([b"%d" % i], pid=1, seq=i, timestamp_ms=1000 + i), i)
     assert not log.truncate_to(6)
     assert log.truncate_to(3)
     assert (log.log_end_offset, log.segment_base_offsets, log.latest_epoch) == (3, [0, 2], 2)
     assert [record.value for record in read_all(log)] == [b"0", b"1", b"2"]
     assert log.offset_for_timestamp(-3) == (1002, 2, 2)
     # The producer's sequences of what was cut are free again.
-    assert log.append_as_leader(bed.batch([b"new"], pid=1, seq=3), 7).first_offset == 3
+    assert log.append_as_leader(harness.batch([b"new"], pid=1, seq=3), 7).first_offset == 3
     assert log.read(3, 100).records
     log.delete_records_before(2)
     assert log.truncate_to(0)
@@ -467,24 +479,24 @@ def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(bed: LogBed) -> N
         log.truncate_to(-1)
 
 
-def test_truncating_before_the_first_segment_begins_the_log_anew(bed: LogBed) -> None:
-    log = bed.open(LogConfig(retention_bytes=0, file_delete_delay_ms=0))
+def test_truncating_before_the_first_segment_begins_the_log_anew(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(retention_bytes=0, file_delete_delay_ms=0))
     for _ in range(3):
-        log.append_as_leader(bed.batch(), 0)
+        log.append_as_leader(harness.batch(), 0)
     log.delete_old_segments()
-    log.append_as_leader(bed.batch(), 0)
+    log.append_as_leader(harness.batch(), 0)
     assert log.segment_base_offsets == [3]
     log.truncate_to(1)
     assert (log.log_start_offset, log.log_end_offset, log.segment_base_offsets) == (1, 1, [1])
-    assert log.append_as_leader(bed.batch(), 0).first_offset == 1
+    assert log.append_as_leader(harness.batch(), 0).first_offset == 1
 
 
-def test_a_closed_log_refuses_to_work(bed: LogBed) -> None:
-    log = bed.open()
+def test_a_closed_log_refuses_to_work(harness: LogHarness) -> None:
+    log = harness.open()
     log.close()
     log.close()
     for use in (
-        lambda: log.append_as_leader(bed.batch(), 0),
+        lambda: log.append_as_leader(harness.batch(), 0),
         lambda: log.read(0, 100),
         lambda: log.offset_for_timestamp(0),
         log.roll,
@@ -494,8 +506,8 @@ def test_a_closed_log_refuses_to_work(bed: LogBed) -> None:
             use()
 
 
-def test_the_topic_id_is_kept_with_the_log(bed: LogBed) -> None:
-    log = bed.open()
+def test_the_topic_id_is_kept_with_the_log(harness: LogHarness) -> None:
+    log = harness.open()
     topic_id = Uuid.random()
     assert log.topic_id is None
     log.assign_topic_id(topic_id)
@@ -503,6 +515,6 @@ def test_the_topic_id_is_kept_with_the_log(bed: LogBed) -> None:
     with pytest.raises(InconsistentTopicIdError, match=str(TP)):
         log.assign_topic_id(Uuid.random())
     log.close()
-    assert bed.open().topic_id == topic_id
-    text = (bed.directory / "partition.metadata").read_text()
+    assert harness.open().topic_id == topic_id
+    text = (harness.directory / "partition.metadata").read_text()
     assert text == f"version: 0\ntopic_id: {topic_id}\n"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.broker.servers import ServerBed
+from harness.broker.servers import ServerHarness
 
 
 @pytest.fixture
-def bed() -> Iterator[ServerBed]:
-    made = ServerBed()
+def harness() -> Iterator[ServerHarness]:
+    made = ServerHarness()
     yield made
     made.close()

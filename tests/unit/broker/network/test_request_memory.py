@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from harness.broker.servers import ServerBed, echo, ended, frame, read_frame
+from harness.broker.servers import ServerHarness, echo, ended, frame, read_frame
 from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request
 from kclient.broker.network.request_memory import NEWCOMER_BYTES, ConnectionMemory, RequestMemory
@@ -102,15 +102,17 @@ def test_newcomers_hold_little_each_and_an_eighth_together() -> None:
 
 
 @pytest.fixture
-def server(bed: ServerBed) -> SocketServer:
-    return bed.serve(queued_max_request_bytes=LIMIT, max_request_bytes=100 * MIB)
+def server(harness: ServerHarness) -> SocketServer:
+    return harness.serve(queued_max_request_bytes=LIMIT, max_request_bytes=100 * MIB)
 
 
-def half_sent(bed: ServerBed, server: SocketServer, count: int, *, proven: bool) -> list[socket.socket]:
+def half_sent(
+    harness: ServerHarness, server: SocketServer, count: int, *, proven: bool
+) -> list[socket.socket]:
     """Connections that have announced 100 MiB each and sent as much as is taken from them, up to 2 MiB."""
     made = []
     for _ in range(count):
-        sock = bed.connect(server)
+        sock = harness.connect(server)
         if proven:
             sock.sendall(frame(b"known"))
             assert read_frame(sock) == b"known"
@@ -128,30 +130,30 @@ def half_sent(bed: ServerBed, server: SocketServer, count: int, *, proven: bool)
 
 @pytest.mark.parametrize("proven", [True, False])
 def test_requests_sent_in_part_have_a_bound_and_small_ones_are_served_beside_them(
-    bed: ServerBed, server: SocketServer, proven: bool
+    harness: ServerHarness, server: SocketServer, proven: bool
 ) -> None:
-    half_sent(bed, server, 30, proven=proven)
+    half_sent(harness, server, 30, proven=proven)
     wait_until(lambda: server.request_memory.exhausted)
     assert MIB < server.request_memory.held <= LIMIT + 4 * MIB
-    good = bed.connect(server)
+    good = harness.connect(server)
     for _ in range(3):
         good.sendall(frame(b"ping"))
         assert read_frame(good) == b"ping"
 
 
-def test_a_first_request_of_a_mebibyte_is_served_while_strangers_send_in_part(bed: ServerBed) -> None:
-    server = bed.serve(queued_max_request_bytes=64 * MIB, max_request_bytes=100 * MIB)
-    half_sent(bed, server, 10, proven=False)
+def test_a_first_request_of_a_mebibyte_is_served_while_strangers_send_in_part(harness: ServerHarness) -> None:
+    server = harness.serve(queued_max_request_bytes=64 * MIB, max_request_bytes=100 * MIB)
+    half_sent(harness, server, 10, proven=False)
     wait_until(lambda: server.request_memory.exhausted)
-    good = bed.connect(server)
+    good = harness.connect(server)
     good.sendall(frame(b"p" * MIB))
     assert read_frame(good) == b"p" * MIB
 
 
-def test_a_request_larger_than_the_limit_arrives_whole(bed: ServerBed) -> None:
-    server = bed.serve(queued_max_request_bytes=1000, max_request_bytes=100 * MIB)
+def test_a_request_larger_than_the_limit_arrives_whole(harness: ServerHarness) -> None:
+    server = harness.serve(queued_max_request_bytes=1000, max_request_bytes=100 * MIB)
     for size in (3 * MIB, 3 * MIB + 100_000, 70_000, 5, 0):
-        sock = bed.connect(server)
+        sock = harness.connect(server)
         for _ in range(2):
             body = bytes(range(251)) * (size // 251)
             sock.sendall(frame(body))
@@ -159,10 +161,10 @@ def test_a_request_larger_than_the_limit_arrives_whole(bed: ServerBed) -> None:
     wait_until(lambda: server.request_memory.held == 0)
 
 
-def test_what_waits_for_memory_is_read_when_others_were_answered(bed: ServerBed) -> None:
+def test_what_waits_for_memory_is_read_when_others_were_answered(harness: ServerHarness) -> None:
     parked: list[Request] = []
-    server = bed.serve(parked.append, queued_max_request_bytes=4 * MIB, max_request_bytes=100 * MIB)
-    socks = [bed.connect(server) for _ in range(6)]
+    server = harness.serve(parked.append, queued_max_request_bytes=4 * MIB, max_request_bytes=100 * MIB)
+    socks = [harness.connect(server) for _ in range(6)]
     for sock in socks:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MIB)
         sock.setblocking(False)
@@ -190,11 +192,11 @@ def test_what_waits_for_memory_is_read_when_others_were_answered(bed: ServerBed)
 
 @pytest.mark.parametrize("part", [b"\0\0", struct.pack(">i", 1000), frame(b"x" * 1000)[:-1]])
 def test_a_request_that_does_not_grow_for_half_a_minute_ends_its_connection(
-    bed: ServerBed, part: bytes
+    harness: ServerHarness, part: bytes
 ) -> None:
     time = MockTime()
-    server = bed.serve(time=time)
-    other, growing, stalled = (bed.connect(server) for _ in range(3))
+    server = harness.serve(time=time)
+    other, growing, stalled = (harness.connect(server) for _ in range(3))
     growing.sendall(struct.pack(">i", 1000))
     stalled.sendall(part)
     for seconds in range(0, 70, 9):
@@ -207,10 +209,10 @@ def test_a_request_that_does_not_grow_for_half_a_minute_ends_its_connection(
     assert server.quotas.total == 2
 
 
-def test_a_broker_that_stood_still_itself_ends_no_connection(bed: ServerBed) -> None:
+def test_a_broker_that_stood_still_itself_ends_no_connection(harness: ServerHarness) -> None:
     time = MockTime()
-    server = bed.serve(time=time)
-    other, slow = bed.connect(server), bed.connect(server)
+    server = harness.serve(time=time)
+    other, slow = harness.connect(server), harness.connect(server)
     slow.sendall(struct.pack(">i", 1000))
     for _ in range(3):
         other.sendall(frame(b"x"))

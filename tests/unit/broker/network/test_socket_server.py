@@ -8,7 +8,7 @@ import struct
 import psutil
 import pytest
 
-from harness.broker.servers import MAX_REQUEST, ServerBed, echo, ended, frame, read_frame
+from harness.broker.servers import MAX_REQUEST, ServerHarness, echo, ended, frame, read_frame
 from harness.leaks import nothing_left_behind
 from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
@@ -18,26 +18,26 @@ from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
 
 
-def test_a_request_is_answered(bed: ServerBed) -> None:
-    sock = bed.connect(bed.serve())
+def test_a_request_is_answered(harness: ServerHarness) -> None:
+    sock = harness.connect(harness.serve())
     sock.sendall(frame(b"hello"))
     assert read_frame(sock) == b"hello"
 
 
 @pytest.mark.parametrize("size", [MAX_REQUEST + 1, 2**31 - 1, -1, -(2**31)])
-def test_a_frame_of_an_impossible_size_closes_its_connection(bed: ServerBed, size: int) -> None:
-    sock = bed.connect(bed.serve())
+def test_a_frame_of_an_impossible_size_closes_its_connection(harness: ServerHarness, size: int) -> None:
+    sock = harness.connect(harness.serve())
     sock.sendall(struct.pack(">i", size))
     assert ended(sock)
 
 
-def test_requests_of_a_connection_are_handled_one_at_a_time(bed: ServerBed) -> None:
+def test_requests_of_a_connection_are_handled_one_at_a_time(harness: ServerHarness) -> None:
     parked: list[Request] = []
-    server = bed.serve(parked.append)
-    sock = bed.connect(server)
+    server = harness.serve(parked.append)
+    sock = harness.connect(server)
     sock.sendall(frame(b"one") + frame(b"two"))
     wait_until(lambda: parked)
-    other = bed.connect(server)
+    other = harness.connect(server)
     other.sendall(frame(b"other"))
     wait_until(lambda: len(parked) == 2)
     assert [bytes(request.frame) for request in parked] == [b"one", b"other"], (
@@ -48,29 +48,29 @@ def test_requests_of_a_connection_are_handled_one_at_a_time(bed: ServerBed) -> N
     assert bytes(parked[2].frame) == b"two"
 
 
-def test_a_request_without_response_lets_the_next_one_in(bed: ServerBed) -> None:
+def test_a_request_without_response_lets_the_next_one_in(harness: ServerHarness) -> None:
     def answer(request: Request) -> Response:
         if bytes(request.frame) == b"silent":
             return Response(request.connection_id, ResponseAction.NOTHING)
         return echo(request)
 
-    sock = bed.connect(bed.serve(answer))
+    sock = harness.connect(harness.serve(answer))
     sock.sendall(frame(b"silent") + frame(b"loud"))
     assert read_frame(sock) == b"loud"
 
 
-def test_a_handler_can_close_the_connection(bed: ServerBed) -> None:
-    server = bed.serve(lambda request: Response(request.connection_id, ResponseAction.CLOSE))
-    sock = bed.connect(server)
+def test_a_handler_can_close_the_connection(harness: ServerHarness) -> None:
+    server = harness.serve(lambda request: Response(request.connection_id, ResponseAction.CLOSE))
+    sock = harness.connect(server)
     sock.sendall(frame(b"x"))
     assert ended(sock)
     wait_until(lambda: server.quotas.total == 0)
 
 
-def test_an_answer_to_a_connection_that_is_gone_is_dropped(bed: ServerBed) -> None:
+def test_an_answer_to_a_connection_that_is_gone_is_dropped(harness: ServerHarness) -> None:
     parked: list[Request] = []
-    server = bed.serve(parked.append)
-    sock = bed.connect(server)
+    server = harness.serve(parked.append)
+    sock = harness.connect(server)
     sock.sendall(frame(b"x"))
     wait_until(lambda: parked)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -80,34 +80,38 @@ def test_an_answer_to_a_connection_that_is_gone_is_dropped(bed: ServerBed) -> No
 
 
 @pytest.mark.parametrize("setting", ["max_connections", "max_connections_per_ip"])
-def test_connections_above_the_limit_are_refused_until_one_is_closed(bed: ServerBed, setting: str) -> None:
-    server = bed.serve(**{setting: 2})
-    first, second = bed.connect(server), bed.connect(server)
+def test_connections_above_the_limit_are_refused_until_one_is_closed(
+    harness: ServerHarness, setting: str
+) -> None:
+    server = harness.serve(**{setting: 2})
+    first, second = harness.connect(server), harness.connect(server)
     for sock in (first, second):
         sock.sendall(frame(b"in"))
         assert read_frame(sock) == b"in"
-    assert ended(bed.connect(server))
+    assert ended(harness.connect(server))
     first.close()
     wait_until(lambda: server.quotas.total == 1)
-    third = bed.connect(server)
+    third = harness.connect(server)
     third.sendall(frame(b"in"))
     assert read_frame(third) == b"in"
 
 
-def test_an_idle_connection_is_closed(bed: ServerBed) -> None:
-    server = bed.serve(connections_max_idle_ms=50)
-    assert ended(bed.connect(server))
+def test_an_idle_connection_is_closed(harness: ServerHarness) -> None:
+    server = harness.serve(connections_max_idle_ms=50)
+    assert ended(harness.connect(server))
     wait_until(lambda: server.quotas.total == 0)
 
 
-def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(bed: ServerBed) -> None:
-    server = bed.serve(max_request_bytes=100 << 20)
+def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(
+    harness: ServerHarness,
+) -> None:
+    server = harness.serve(max_request_bytes=100 << 20)
     before = psutil.Process().memory_info().rss
-    hostile = [bed.connect(server) for _ in range(200)]
+    hostile = [harness.connect(server) for _ in range(200)]
     for number, sock in enumerate(hostile):
         # Announce 100 MiB and send a little; or drip the length itself.
         sock.sendall(struct.pack(">i", 100 << 20) + b"x" * 100 if number % 2 else b"\0\0")
-    good = bed.connect(server)
+    good = harness.connect(server)
     good.sendall(frame(b"still there?"))
     assert read_frame(good) == b"still there?"
     wait_until(lambda: server.quotas.total == 201)
@@ -115,7 +119,7 @@ def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(b
     assert grown < 64 << 20, f"{grown >> 20} MiB for connections that have sent 20 KiB"
 
 
-def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(bed: ServerBed) -> None:
+def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(harness: ServerHarness) -> None:
     answers = 0
 
     def answer(request: Request) -> Response:
@@ -125,21 +129,23 @@ def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(bed: ServerB
         answers += 1
         return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(32 << 20))])
 
-    server = bed.serve(answer)
-    deaf = bed.connect(server)
+    server = harness.serve(answer)
+    deaf = harness.connect(server)
     deaf.sendall(frame(b"big") * 20)
     wait_until(lambda: answers == 1)
-    good = bed.connect(server)
+    good = harness.connect(server)
     for _ in range(20):
         good.sendall(frame(b"ping"))
         assert read_frame(good) == b"ping"
     assert answers == 1, "requests were handled whose answers nobody takes"
 
 
-def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_read(bed: ServerBed) -> None:
+def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_read(
+    harness: ServerHarness,
+) -> None:
     parked: list[Request] = []
-    server = bed.serve(parked.append, queued_max_request_bytes=2000, queued_max_requests=100)
-    big, newcomer, small = bed.connect(server), bed.connect(server), bed.connect(server)
+    server = harness.serve(parked.append, queued_max_request_bytes=2000, queued_max_requests=100)
+    big, newcomer, small = harness.connect(server), harness.connect(server), harness.connect(server)
     big.sendall(frame(bytes(2000)))
     wait_until(lambda: parked)
     newcomer.sendall(frame(b"the one"))
@@ -153,16 +159,16 @@ def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_rea
     assert [bytes(request.frame) for request in parked[1:]] == [b"the one", b"later"]
 
 
-def test_a_port_that_is_taken_is_said_with_the_setting(bed: ServerBed) -> None:
-    port = bed.serve().endpoints[0].port
+def test_a_port_that_is_taken_is_said_with_the_setting(harness: ServerHarness) -> None:
+    port = harness.serve().endpoints[0].port
     with pytest.raises(ConfigError, match=f"listeners: 127.0.0.1:{port} cannot be bound"):
-        bed.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", port)])
+        harness.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", port)])
     with pytest.raises(ConfigError, match="listeners"):
-        bed.serve(listeners=[Endpoint("no such host.invalid", 0)])
+        harness.serve(listeners=[Endpoint("no such host.invalid", 0)])
 
 
-def test_a_server_listens_on_all_its_addresses(bed: ServerBed) -> None:
-    server = bed.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", 0)], processors=3)
+def test_a_server_listens_on_all_its_addresses(harness: ServerHarness) -> None:
+    server = harness.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", 0)], processors=3)
     for endpoint in server.endpoints:
         with socket.create_connection((endpoint.host, endpoint.port), 10) as sock:
             sock.sendall(frame(b"x"))
@@ -171,13 +177,13 @@ def test_a_server_listens_on_all_its_addresses(bed: ServerBed) -> None:
 
 def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
     with nothing_left_behind():
-        bed = ServerBed()
-        server = bed.serve(processors=3)
+        harness = ServerHarness()
+        server = harness.serve(processors=3)
         for _ in range(5):
-            bed.connect(server).sendall(frame(b"x"))
-        bed.connect(server).sendall(b"\0\0")
+            harness.connect(server).sendall(frame(b"x"))
+        harness.connect(server).sendall(b"\0\0")
         wait_until(lambda: server.quotas.total == 6)
-        bed.close()
+        harness.close()
         assert server.quotas.total == 0
 
 
@@ -188,16 +194,16 @@ def test_a_server_that_was_never_started_can_be_shut_down() -> None:
     server.shutdown()
 
 
-def test_a_connection_that_is_answered_twice_is_closed_and_others_are_served(bed: ServerBed) -> None:
+def test_a_connection_that_is_answered_twice_is_closed_and_others_are_served(harness: ServerHarness) -> None:
     def answer(request: Request) -> Response:
         if bytes(request.frame) == b"twice":
             request.reply(Response(request.connection_id, ResponseAction.SEND, [frame(bytes(32 << 20))]))
         return echo(request)
 
-    server = bed.serve(answer)
-    deaf = bed.connect(server)
+    server = harness.serve(answer)
+    deaf = harness.connect(server)
     deaf.sendall(frame(b"twice"))
     wait_until(lambda: server.quotas.total == 0)
-    good = bed.connect(server)
+    good = harness.connect(server)
     good.sendall(frame(b"x"))
     assert read_frame(good) == b"x"
