@@ -32,7 +32,7 @@ def asking(source: str) -> list[tuple[int, str]]:
     return [(line, text) for line, text in docstrings(ast.parse(source)) if first_word(text) in REFUSED]
 
 
-@pytest.mark.parametrize("package", ["kclient", "benchmarks"])
+@pytest.mark.parametrize("package", ["kclient", "benchmarks", "tests/harness"])
 def test_docstrings_begin_with_a_verb_or_a_noun(package):
     paths = sorted((ROOT / package).rglob("*.py"))
     assert paths, f"{package} has no modules"

@@ -14,7 +14,7 @@ SCHEMAS = _GOLDEN / "schemas"
 
 
 def golden_dir() -> Path:
-    """Where the golden vectors are: `KCLIENT_GOLDEN`, or the copy in tests/golden/data."""
+    """The folder of the golden vectors: `KCLIENT_GOLDEN`, or the copy in tests/golden/data."""
     return Path(os.environ.get("KCLIENT_GOLDEN") or _GOLDEN / "data")
 
 

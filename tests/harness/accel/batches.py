@@ -121,7 +121,7 @@ _KNOWN_WORDS = ("must be", "records", "lie outside", "interpreted as an integer"
 
 
 def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call returned, or what it raised: its type, and for errors of ours its words."""
+    """The result of a call, or what it raised: its type, and for errors of ours its words."""
     try:
         return call(*arguments)
     except (TypeError, ValueError, OverflowError, KafkaError) as error:

@@ -42,7 +42,7 @@ def tcp() -> Ends:
 
 
 def elapsed_ms(call: Callable[[], object]) -> float:
-    """How long it takes."""
+    """The time that `call` takes."""
     started = time.monotonic()
     call()
     return (time.monotonic() - started) * 1000

@@ -148,7 +148,7 @@ def both(
     aborted: Sequence[tuple[int, int]] | None = None,
     decompress_max: int = 1 << 20,
 ) -> list[Any]:
-    """What both readers tell, which is the same."""
+    """The story of both readers, which is the same."""
     stories = [
         story(
             body.RecordReader(

@@ -19,7 +19,7 @@ RANGE = [("range", b"topics")]
 
 
 class MemoryStore:
-    """What a coordinator writes, as a list of batches; `fail_with` refuses the next ones."""
+    """Batches that a coordinator writes, as a list; `fail_with` refuses the next ones."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[str, list[tuple[bytes, bytes | None]]]] = []
@@ -41,7 +41,7 @@ class MemoryStore:
 
 
 class Answer:
-    """Where an answer goes that comes later."""
+    """An answer that comes later."""
 
     def __init__(self) -> None:
         self.results: list[JoinResult | SyncResult] = []

@@ -31,5 +31,5 @@ def transactional(producer_id: int, base_offset: int, count: int) -> bytes:
 
 
 def marker(producer_id: int, offset: int, kind: ControlRecordType) -> bytes:
-    """What ends that producer's transaction."""
+    """The end of that producer's transaction."""
     return EndTransactionMarker(kind, 0).batch(offset, TIME_MS, _EPOCH, producer_id, 0)

@@ -32,7 +32,7 @@ from kclient.testing.mock_client import MockClient, SentRequest
 from kclient.testing.mock_time import MockTime
 
 NO_ANSWER = None
-"""What a handler returns to leave a request waiting."""
+"""Returned by a handler to leave a request waiting."""
 
 
 class PumpTime(MockTime):

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 JOIN_S = 10.0
-"""How long threads are waited for."""
+"""The time for which threads are waited for."""
 
 
 def read_exactly(sock: socket.socket, count: int) -> bytes:

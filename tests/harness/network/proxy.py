@@ -18,7 +18,7 @@ from kclient.protocol.header import parse_request, response_buffers
 
 
 class Fault(enum.Enum):
-    """What a rule does to a frame, and to its connection."""
+    """The harm that a rule does to a frame, and to its connection."""
 
     DELAY = enum.auto()
     DRIP = enum.auto()

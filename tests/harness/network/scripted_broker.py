@@ -26,7 +26,7 @@ from kclient.protocol.messages.metadata import (
 
 
 class Reply(enum.Enum):
-    """What a handler may return instead of a message."""
+    """Answers that a handler may return instead of a message."""
 
     NOTHING = enum.auto()
     """No answer; the connection stays open."""

@@ -32,7 +32,7 @@ from kclient.utils.steps import run
 
 
 class PartitionLog:
-    """What a broker keeps of one partition: the values, and per producer id the last five batches."""
+    """One partition as a broker keeps it: the values, and per producer id the last five batches."""
 
     def __init__(self) -> None:
         self.values: list[bytes | None] = []

@@ -22,7 +22,7 @@ CACHE = HERE / ".cache"
 
 
 def missing() -> str | None:
-    """Why a real Kafka cannot run here, None if it can."""
+    """The reason why a real Kafka cannot run here, None if it can."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             return f"{program} is not installed (a real Apache Kafka needs Java 17 and Maven)"

@@ -40,7 +40,7 @@ class Clients:
         self.admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
 
     def sent(self) -> list[ApiKeys | int]:
-        """What was asked of the broker for an application."""
+        """Requests that were made for an application."""
         keys = [header.api_key for header, _ in list(self.broker.requests)]
         return [key for key in keys if key not in _HOUSEKEEPING]
 

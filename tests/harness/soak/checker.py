@@ -1,4 +1,4 @@
-"""What must hold of a topic after faults, in the words of Jepsen's checker for Kafka.
+"""Rules that hold for a topic after faults, in the words of Jepsen's checker for Kafka.
 
 Every function returns what is wrong, as sentences; an empty list is a pass.
 """
@@ -83,7 +83,7 @@ def _check_load(
 
 
 def check_reader(name: str, records: Records) -> list[str]:
-    """What one consumer was handed, in the order of its polls, while it owned its partitions without a break.
+    """Check what one consumer was handed, in the order of its polls, while it owned its partitions without a break.
 
     - poll skip and nonmonotonic poll: the offsets of a partition follow each other.
     """

@@ -35,7 +35,7 @@ class MemberProcess:
     ) -> None:
         self.name = name
         self.ended_at: float | None = None
-        """When it was surely no longer running."""
+        """The time at which it was surely no longer running."""
         self._journal = directory / f"{name}.jsonl"
         self._journal.touch()
         self._log = directory / f"{name}.log"
@@ -83,7 +83,7 @@ class Ownership:
 
 
 def ownerships(members: Sequence[MemberProcess]) -> list[Ownership]:
-    """Who had what when. What is still owned ends with the process, or never."""
+    """Every ownership of every member. What is still owned ends with the process, or never."""
     found: list[Ownership] = []
     for member in members:
         since: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""What tests of pipelines share: a broker of their own, and pipelines as programs that can be killed."""
+"""Pipelines as programs that can be killed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PipelineProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended by itself."""
+        """True once it has ended by itself."""
         assert self._process is not None
         return self._process.poll() is not None
 

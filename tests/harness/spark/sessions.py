@@ -1,4 +1,4 @@
-"""What tests with Spark share: whether it can run here, sessions, and rows to compare."""
+"""Spark for tests: whether it can run here, sessions, and rows to compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.requirements import skip_if
 _SPARK = importlib.util.find_spec("pyspark")
 _SQL = None if _SPARK is None else Path(_SPARK.origin or "").parent / "sql"
 HAS_LIMITS = _SQL is not None and (_SQL / "streaming" / "datasource.py").exists()
-"""Whether AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
+"""AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
 
 needs_limits = pytest.mark.skipif(
     not HAS_LIMITS, reason="needs PySpark 4.2 or newer, whose AvailableNow is more than one batch"
@@ -30,7 +30,7 @@ needs_filters = pytest.mark.skipif(not _HAS_FILTERS, reason="filters came with P
 
 
 def missing() -> str | None:
-    """Why Spark cannot run here, None if it can."""
+    """The reason why Spark cannot run here, None if it can."""
     for module in ("pyspark", "pyarrow"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed (pip install '.[spark]')"
