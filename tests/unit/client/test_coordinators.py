@@ -1,3 +1,5 @@
+"""Lookups of many coordinators at once: the requests, what is remembered, retries, failures, the log."""
+
 from __future__ import annotations
 
 import logging
@@ -5,15 +7,19 @@ from typing import Any
 
 import pytest
 
-from kclient.client.api_versions import NodeApiVersions
-from kclient.client.coordinators import (
-    CoordinatorFinder,
-    CoordinatorKey,
-    CoordinatorLookup,
-    CoordinatorType,
+from harness.network.find_coordinator import (
+    BACKOFF_MS,
+    MANY_KEYS,
+    ONE_KEY,
+    Broker,
+    at,
+    failed,
+    group,
+    node,
+    transaction,
 )
-from kclient.client.metadata import Metadata
-from kclient.client.request_sender import NEVER, RequestSender
+from kclient.client.coordinators import CoordinatorKey, CoordinatorLookup, CoordinatorType
+from kclient.client.request_sender import NEVER
 from kclient.common.node import Node
 from kclient.errors import (
     CoordinatorNotAvailableError,
@@ -26,95 +32,9 @@ from kclient.errors import (
     UnknownServerError,
     UnsupportedVersionError,
 )
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from kclient.testing.mock_client import MockClient
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
-
-BACKOFF_MS = 100
-ONE_KEY, MANY_KEYS = 3, 6
-"""The last version with one key in the message, and the newest."""
-
-
-def group(name: str) -> CoordinatorKey:
-    return CoordinatorKey(CoordinatorType.GROUP, name)
-
-
-def transaction(name: str) -> CoordinatorKey:
-    return CoordinatorKey(CoordinatorType.TRANSACTION, name)
-
-
-def at(node_id: int) -> Coordinator:
-    return Coordinator(node_id=node_id, host=f"broker-{node_id}", port=9092)
-
-
-def node(node_id: int) -> Node:
-    return Node(node_id, f"broker-{node_id}", 9092)
-
-
-def failed(code: int, message: str | None = None) -> Coordinator:
-    return Coordinator(node_id=-1, host="", port=-1, error_code=code, error_message=message)
-
-
-class Broker:
-    """One broker that answers FindCoordinator from `entries`, in one version, when it is told to."""
-
-    def __init__(self, version: int = MANY_KEYS) -> None:
-        self.time = MockTime()
-        metadata = Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=300_000)
-        metadata.bootstrap([("mock", 9092)])
-        self.client = MockClient(self.time, metadata)
-        self.sender = RequestSender(self.client, 30_000)
-        self.entries: dict[CoordinatorKey, Coordinator] = {}
-        self.speaks(version)
-
-    def speaks(self, version: int) -> None:
-        self.client.set_api_versions(NodeApiVersions({ApiKeys.FIND_COORDINATOR: (0, version)}))
-
-    @property
-    def asked(self) -> list[list[CoordinatorKey]]:
-        """The keys of every request so far."""
-        return [
-            [
-                CoordinatorKey(CoordinatorType(sent.message.key_type), name)
-                for name in (sent.message.coordinator_keys or [sent.message.key])
-            ]
-            for sent in self.client.sent
-        ]
-
-    def answer(self) -> None:
-        """Answer everything that waits."""
-        for sent in list(self.client.requests):
-            kind = CoordinatorType(sent.message.key_type)
-            if sent.version <= ONE_KEY:
-                entry = self.entries[CoordinatorKey(kind, sent.message.key)]
-                response = FindCoordinatorResponse(
-                    error_code=entry.error_code,
-                    error_message=entry.error_message,
-                    node_id=entry.node_id,
-                    host=entry.host,
-                    port=entry.port,
-                )
-            else:
-                response = FindCoordinatorResponse(coordinators=[])
-                for name in reversed(sent.message.coordinator_keys):
-                    entry = self.entries[CoordinatorKey(kind, name)]
-                    response.coordinators.append(
-                        Coordinator(
-                            key=name,
-                            node_id=entry.node_id,
-                            host=entry.host,
-                            port=entry.port,
-                            error_code=entry.error_code,
-                            error_message=entry.error_message,
-                        )
-                    )
-            self.client.respond(response)
-
-    def poll(self) -> None:
-        self.sender.poll(0, self.time.monotonic_ms())
 
 
 class Searcher:
@@ -447,86 +367,3 @@ class TestLog:
         broker.entries = dict.fromkeys(keys, failed(Errors.NOT_COORDINATOR))
         searcher.round()
         assert len(warnings(caplog)) == 3  # it had been found, so this is news
-
-
-class TestFinder:
-    """The coordinator of one key, of either type: as consumer and transactions use it."""
-
-    @pytest.fixture(params=[group("k"), transaction("k")])
-    def key(self, request: pytest.FixtureRequest) -> CoordinatorKey:
-        key: CoordinatorKey = request.param
-        return key
-
-    @pytest.fixture
-    def broker(self) -> Broker:
-        return Broker()
-
-    @pytest.fixture
-    def errors(self) -> list[KafkaError]:
-        return []
-
-    @pytest.fixture
-    def finder(self, broker: Broker, key: CoordinatorKey, errors: list[KafkaError]) -> CoordinatorFinder:
-        backoff = ExponentialBackoff(BACKOFF_MS, 1000, jitter=0)
-        return CoordinatorFinder(key, broker.sender, backoff, errors.append, LogContext(""))
-
-    def round(self, broker: Broker, finder: CoordinatorFinder) -> int:
-        wait_ms = finder.poll(broker.time.monotonic_ms())
-        broker.poll()
-        broker.answer()
-        broker.poll()
-        return wait_ms
-
-    def test_nothing_is_asked_before_somebody_wants_to_know(
-        self, broker: Broker, finder: CoordinatorFinder, key: CoordinatorKey
-    ) -> None:
-        broker.entries[key] = at(1)
-        assert not finder.known
-        assert self.round(broker, finder) == NEVER
-        assert broker.asked == []
-        assert finder.coordinator is None
-        self.round(broker, finder)
-        assert broker.asked == [[key]]
-        assert finder.coordinator == node(1)
-        assert finder.known
-
-    def test_a_coordinator_that_is_unknown_again_is_looked_for_at_once(
-        self, broker: Broker, finder: CoordinatorFinder, key: CoordinatorKey
-    ) -> None:
-        broker.entries[key] = at(1)
-        assert finder.coordinator is None
-        self.round(broker, finder)
-        assert self.round(broker, finder) == NEVER
-        assert len(broker.asked) == 1
-        broker.entries[key] = at(2)
-        finder.mark_unknown("it moved")
-        assert not finder.known
-        self.round(broker, finder)
-        assert finder.coordinator == node(2)
-
-    def test_what_does_not_pass_is_told_once_and_not_asked_again_before_somebody_wants_to_know(
-        self, broker: Broker, finder: CoordinatorFinder, key: CoordinatorKey, errors: list[KafkaError]
-    ) -> None:
-        broker.entries[key] = failed(32000)
-        assert finder.coordinator is None
-        for _ in range(5):
-            self.round(broker, finder)
-            broker.time.advance(1000)
-        assert [error.code for error in errors] == [32000]
-        assert len(broker.asked) == 1
-        broker.entries[key] = at(1)
-        assert finder.coordinator is None
-        self.round(broker, finder)
-        assert finder.coordinator == node(1)
-
-    def test_who_asks_again_at_once_after_that_waits_for_the_backoff(
-        self, broker: Broker, finder: CoordinatorFinder, key: CoordinatorKey
-    ) -> None:
-        broker.entries[key] = failed(32000)
-        for backoff_ms in (BACKOFF_MS, 2 * BACKOFF_MS):
-            assert finder.coordinator is None
-            self.round(broker, finder)
-            assert finder.coordinator is None
-            assert self.round(broker, finder) == backoff_ms
-            broker.time.advance(backoff_ms)
-        assert len(broker.asked) == 2

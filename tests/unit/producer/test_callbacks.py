@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from harness.network.scripted_broker import ScriptedBroker
 from harness.producer.model import Server
 from kclient.errors import ClientClosedError, IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.producer import ProducerRecord, RecordMetadata
@@ -16,12 +14,6 @@ from kclient.producer import ProducerRecord, RecordMetadata
 # What ends a program where it is raised by the main thread.
 ENDS = [SystemExit("mine"), KeyboardInterrupt("mine"), pytest.fail.Exception("mine")]
 ENDS_IDS = ["exit", "interrupt", "fail"]
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with ScriptedBroker(topics={"t": 3}) as broker:
-        yield Server(broker)
 
 
 class Raising:
