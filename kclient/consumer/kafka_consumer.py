@@ -28,10 +28,9 @@ from kclient.consumer.internals.arguments import (
 )
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
-from kclient.consumer.internals.blocking_calls import BlockingCalls
+from kclient.consumer.internals.blocking_calls import BlockingCalls, RecordPortion
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.events import RejoinEvent
-from kclient.consumer.internals.fetch_collector import Portion
 from kclient.consumer.internals.lookups import Lookups
 from kclient.consumer.internals.mailbox import OnCommit
 from kclient.consumer.internals.partition_state import RESET_TO_EARLIEST, RESET_TO_LATEST
@@ -132,7 +131,7 @@ class KafkaConsumer(Generic[K, V]):
         self._use = SingleUser("This KafkaConsumer", core.take_back)
         self._calls = BlockingCalls(core)
         self._lookups = Lookups(core, self._calls)
-        self._current: Portion | None = None
+        self._current: RecordPortion | None = None
 
     # Subscribing and assigning.
 
@@ -218,8 +217,8 @@ class KafkaConsumer(Generic[K, V]):
         most = checked_max_records(max_records)
 
         def wait(timer: Timer) -> dict[TopicPartition, RecordColumns]:
-            portions = self._calls.wait_for_columns(timer, most)
-            return {each.tp: RecordColumns.of(each.tp, each.columns, each.end) for each in portions}
+            found = self._calls.wait_for_columns(timer, most)
+            return {tp: RecordColumns.of(tp, columns, end) for tp, (columns, end) in found.items()}
 
         return self._poll(timeout_ms, wait)
 
@@ -239,8 +238,10 @@ class KafkaConsumer(Generic[K, V]):
         batches = ArrowBatches(binary)
 
         def wait(timer: Timer) -> Any:
-            portions = self._calls.wait_for_columns(timer, most, view=binary == "view", partitions=1)
-            return batches.batch(portions[0].tp, portions[0].columns) if portions else batches.empty()
+            found = self._calls.wait_for_columns(timer, most, view=binary == "view", partitions=1)
+            for tp, (columns, _) in found.items():
+                return batches.batch(tp, columns)
+            return batches.empty()
 
         return self._poll(timeout_ms, wait)
 
@@ -288,7 +289,7 @@ class KafkaConsumer(Generic[K, V]):
                 core.begin_poll(now_ms)
                 begun = True
                 if self._current is not None and not core.busy and not core.wakeup.pending:
-                    record = core.hand_out_one(self._current)
+                    record = core.next_record(self._current)
                 if record is None:
                     self._current = None
                     self._current, record = self._calls.wait_for_one(now_ms)

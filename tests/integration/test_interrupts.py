@@ -20,7 +20,6 @@ from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.fetch_collector import Portion
 from kclient.errors import (
     ConcurrentModificationError,
     IllegalStateError,
@@ -98,8 +97,8 @@ def test_a_second_interrupt_while_what_the_first_kept_from_the_caller_is_taken_b
     moment = 0
     due: dict[str, bool] = {}
 
-    def hand_out_interrupted(core: ConsumerCore, portions: list[Portion]) -> Any:
-        records = hand_out(core, portions)
+    def hand_out_interrupted(core: ConsumerCore, *arguments: Any) -> Any:
+        records = hand_out(core, *arguments)
         if due.pop("hand out", False):
             raise KeyboardInterrupt
         return records

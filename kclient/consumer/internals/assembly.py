@@ -9,6 +9,7 @@ from kclient.client.request_sender import RequestSender
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.coordinator.commits import CommitManager
@@ -74,8 +75,9 @@ def build_consumer(
     metrics = ConsumerMetrics(
         time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
     )
-    buffer = FetchBuffer(time, config.fetch_max_bytes)
-    mailbox = Mailbox(buffer)
+    changes = Changes()
+    buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)
+    mailbox = Mailbox(changes.notify)
     sender = RequestSender(client, config.request_timeout_ms)
     managers: list[RequestManager] = []
     membership: Membership | None = None
@@ -105,7 +107,7 @@ def build_consumer(
         time=time,
         read_committed=decode.read_committed,
         timeout_ms=config.default_api_timeout_ms,
-        on_change=buffer.wakeup,
+        on_change=changes.notify,
         log_context=log_context,
     )
     topics = TopicMetadataManager(sender, backoff, allow_auto_topic_creation=config.allow_auto_create_topics)
@@ -123,6 +125,7 @@ def build_consumer(
         metadata=metadata,
         subscriptions=subscriptions,
         buffer=buffer,
+        on_change=changes.notify,
         backoff=backoff,
         metrics=metrics,
         log_context=log_context,
@@ -162,6 +165,7 @@ def build_consumer(
         client_id=config.client_id,
         subscriptions=subscriptions,
         metadata=metadata,
+        changes=changes,
         buffer=buffer,
         mailbox=mailbox,
         membership=membership,

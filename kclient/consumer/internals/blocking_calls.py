@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
+from kclient._accel import Columns
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.arguments import checked_timeout
+from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS, Portion
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.events import (
     AnyEvent,
@@ -17,11 +20,14 @@ from kclient.consumer.internals.events import (
     RebalanceCallback,
     RebalanceKind,
 )
-from kclient.consumer.internals.fetch_collector import ColumnPortion, Portion
 from kclient.consumer.internals.mailbox import OnCommit
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.time import Timer
+
+T = TypeVar("T")
+
+RecordPortion: TypeAlias = Portion[list[ConsumerRecord[Any, Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -58,24 +64,13 @@ class BlockingCalls:
 
     def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
         """The records that can be handed out, as soon as there are any; no records when `timer` has expired."""
-        core = self._core
-        core.metrics.polled(timer.started_ms)
-        while True:
-            seen = core.buffer.signals
-            self._do_what_is_due()
-            portions = core.collect()
-            if portions:
-                records = core.hand_out(portions)
-                if records is not None:
-                    return records
-            if timer.is_expired():
-                return ConsumerRecords({})
-            core.buffer.wait(seen, timer)
+        self._core.metrics.polled(timer.started_ms)
+        return self._look(timer, self._core.next_records) or ConsumerRecords({})
 
     def wait_for_columns(
         self, timer: Timer, max_records: int | None, *, view: bool = False, partitions: int | None = None
-    ) -> list[ColumnPortion]:
-        """As `wait_for_records`, as columns of at most so many partitions."""
+    ) -> dict[TopicPartition, tuple[Columns, int]]:
+        """As `wait_for_records`, as columns of at most so many partitions, and where each is read on."""
         core = self._core
         if core.intercepts:
             raise IllegalStateError(
@@ -83,32 +78,53 @@ class BlockingCalls:
                 "none: use poll(), or no interceptors"
             )
         core.metrics.polled(timer.started_ms)
-        while True:
-            seen = core.buffer.signals
-            self._do_what_is_due()
-            portions = core.hand_out_columns(core.collect_columns(max_records, view, partitions))
-            if portions or timer.is_expired():
-                return portions
-            core.buffer.wait(seen, timer)
+        form = COLUMN_VIEWS if view else COLUMNS
+        found = self._look(timer, lambda: core.next_columns(form, max_records, partitions))
+        return {tp: (columns, end) for tp, (columns, end) in found.items() if columns is not None}
 
-    def wait_for_one(self, now_ms: int) -> tuple[Portion, ConsumerRecord[Any, Any]]:
+    def _look(self, timer: Timer, look: Callable[[], T]) -> T:
+        """What `look` finds, as soon as it finds anything or `timer` has expired."""
+        while True:
+            seen = self._core.changes.count
+            self._do_what_is_due()
+            found = look()
+            if found or timer.is_expired():
+                return found
+            self.wait_for_change(seen, timer)
+
+    def wait_for_one(self, now_ms: int) -> tuple[RecordPortion, ConsumerRecord[Any, Any]]:
         """The next record, and the portion whose others come after it; waits as long as it takes."""
         self.check_can_poll()
         core = self._core
         timer = core.time.timer(_FOR_EVER_MS)
         core.metrics.polled(now_ms)
         while True:
-            seen = core.buffer.signals
+            seen = core.changes.count
             self._do_what_is_due()
-            for portion in core.collect():
-                record = core.hand_out_one(portion)
+            for portion in core.collect(RECORDS, core.config.max_poll_records):
+                count = portion.left
+                record = core.next_record(portion)
                 if record is not None:
-                    core.metrics.consumed(len(portion.records))
+                    core.metrics.consumed(count)
                     return portion, record
             # A thread that waits inside poll() is alive, however long there is nothing to read.
             timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
-            core.buffer.wait(seen, timer)
+            self.wait_for_change(seen, timer)
             core.begin_poll(core.time.monotonic_ms())
+
+    def wait_for_change(self, seen: int, timer: Timer) -> None:
+        """Wait until something has changed since `seen`, or the timer expires.
+
+        Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
+        """
+        core = self._core
+        # It knows of the room in the buffer, unless a Ctrl-C came between.
+        core.buffer.ask_for_more()
+        # A lock costs both threads far less than a Condition.
+        waiter = threading.Lock()
+        waiter.acquire()
+        if core.changes.call_at_next(seen, waiter.release):
+            core.time.wait_for_lock(waiter, timer.remaining_ms())
 
     # Committing and leaving.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -15,8 +15,9 @@ from kclient.record import RecordReader, end_of_batches
 
 Deserialize = Callable[[str, "tuple[tuple[str, bytes | None], ...]", "bytes | None"], Any]
 AbortedTransactions = Sequence[tuple[int, int]]
-P = ParamSpec("P")
 T = TypeVar("T")
+
+_NOTHING: Final = memoryview(b"")
 
 
 @attrs.frozen
@@ -30,97 +31,69 @@ class DecodeSettings:
     decompress_max_bytes: int = 64 * 1024 * 1024
 
 
-class Chunk:
-    """Decoded records that were not handed out yet. Used by the application's thread.
+def _count(columns: Columns | None) -> int:
+    return 0 if columns is None else columns.count
 
-    `position` is where the next hand-out starts, `end` where the partition goes on after all of it, which may be
-    beyond the last record's successor: batches can end with records that were compacted away, aborted or markers.
+
+@attrs.frozen(eq=False)
+class Form(Generic[T]):
+    """The form in which records are decoded and handed out. Immutable."""
+
+    read: Callable[[RecordReader, Any], T]
+    """Reads what comes next, up to a number of records."""
+    count: Callable[[T], int]
+    divisible: bool
+    """True if a part of what was decoded can be handed out."""
+
+
+RECORDS: Final[Form[list[ConsumerRecord[Any, Any]]]] = Form(RecordReader.read, len, divisible=True)
+COLUMNS: Final[Form[Columns | None]] = Form(
+    lambda reader, most: reader.read_columns(most, False), _count, divisible=False
+)
+COLUMN_VIEWS: Final[Form[Columns | None]] = Form(
+    lambda reader, most: reader.read_columns(most, True), _count, divisible=False
+)
+
+
+@attrs.define(eq=False)
+class Portion(Generic[T]):
+    """Records of one partition that were decoded, and where its position goes with them. For the application's thread.
+
+    `position` is where the partition has to stand for what is left to come next, `end` where it goes on after all of
+    it, which may be beyond the last record's successor: batches can end with records that were compacted away,
+    aborted or markers.
     """
 
-    __slots__ = ("_end_epoch", "_index", "_records", "end", "fetch", "left", "position")
+    fetch: CompletedFetch
+    form: Form[T]
+    data: T
+    position: int
+    end: int
+    end_epoch: int | None
+    left: int
+    """The number of records that were not handed out."""
+    taken: int = 0
+    """The number of those that were."""
 
-    def __init__(
-        self,
-        fetch: CompletedFetch,
-        records: list[ConsumerRecord[Any, Any]],
-        position: int,
-        end: int,
-        end_epoch: int | None,
-    ) -> None:
-        self.fetch = fetch
-        self.position = position
-        self.end = end
-        self._records = records
-        self._end_epoch = end_epoch
-        self._index = 0
-        self.left = len(records)
-        """The number of records that were not handed out."""
+    def position_after(self, count: int) -> tuple[int, int | None]:
+        """Offset and leader epoch of the position after `count` more records."""
+        if count >= self.left:
+            return self.end, self.end_epoch
+        data: Any = self.data  # it is divisible
+        last = data[self.taken + count - 1]
+        return last.offset + 1, last.leader_epoch
 
-    def peek(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], int, int | None]:
-        """Up to `count` records, and offset and leader epoch of the position after them; nothing moves."""
-        stop = self._index + count
-        if stop >= len(self._records):
-            records = self._records[self._index :] if self._index else self._records
-            return records, self.end, self._end_epoch
-        last = self._records[stop - 1]
-        return self._records[self._index : stop], last.offset + 1, last.leader_epoch
+    def first(self, count: int) -> T:
+        """The next `count` records."""
+        if count == self.left and not self.taken:
+            return self.data
+        data: Any = self.data  # it is divisible
+        part: T = data[self.taken : self.taken + count]
+        return part
 
-    def take_one(self) -> tuple[ConsumerRecord[Any, Any], int, int | None]:
-        """Like `peek(1)`, of which there is one at least; nothing moves."""
-        index = self._index
-        record = self._records[index]
-        if index + 1 == len(self._records):
-            return record, self.end, self._end_epoch
-        return record, record.offset + 1, record.leader_epoch
-
-    def skip(self, count: int, position: int) -> None:
-        """`count` records were handed out; the position is now `position`."""
-        self._index += count
-        self.left -= count
-        self.position = position
-
-
-class ColumnChunk:
-    """Records as columns that were not handed out yet; they are handed out all at once. Otherwise like `Chunk`.
-
-    `columns` is None if the position only passes what holds no records for the application.
-    """
-
-    __slots__ = ("_end_epoch", "columns", "end", "fetch", "left", "position", "view")
-
-    def __init__(
-        self,
-        fetch: CompletedFetch,
-        columns: Columns | None,
-        view: bool,
-        position: int,
-        end: int,
-        end_epoch: int | None,
-    ) -> None:
-        self.fetch = fetch
-        self.columns = columns
-        self.view = view
-        self.position = position
-        self.end = end
-        self._end_epoch = end_epoch
-        self.left = 0 if columns is None else columns.count
-        """The number of records that were not handed out."""
-
-    def peek(self, count: int) -> tuple[Columns | None, int, int | None]:  # noqa: ARG002 - as for records
-        """The columns, and offset and leader epoch of the position after them; nothing moves."""
-        return self.columns, self.end, self._end_epoch
-
-    def skip(self, count: int, position: int) -> None:
-        """`count` records were handed out; the position is now `position`."""
-        self.left -= count
-        self.position = position
-
-    def suits(self, max_records: int | None, view: bool) -> bool:
+    def suits(self, form: Form[Any], max_records: int | None) -> bool:
         """Return True if a call that asks for this gets it from here."""
-        return self.view == view and (max_records is None or self.left <= max_records)
-
-
-AnyChunk = Chunk | ColumnChunk
+        return self.form is form and (form.divisible or max_records is None or self.left <= max_records)
 
 
 class CompletedFetch:
@@ -132,9 +105,9 @@ class CompletedFetch:
     """
 
     __slots__ = (
-        "_chunk",
         "_data",
         "_detached",
+        "_portion",
         "_reader",
         "_settings",
         "aborted",
@@ -142,7 +115,10 @@ class CompletedFetch:
         "end_offset",
         "error",
         "fetch_offset",
+        "over",
+        "size",
         "tp",
+        "turn",
     )
 
     def __init__(
@@ -160,11 +136,17 @@ class CompletedFetch:
         self.error: KafkaError | None = None
         self.discarded = False
         """True if nothing of it may be handed out any more, even by who holds it still."""
+        self.over = False
+        """True if nothing of it is read any more; set by the application's thread, once."""
+        self.turn = 0
+        """Its place among the fetches of other partitions that are to be read."""
+        self.size = len(data)
+        """Bytes of the fetched batches."""
         self._data = data
         self._detached = False
         self._settings = settings
         self._reader: RecordReader | None = None
-        self._chunk: AnyChunk | None = None
+        self._portion: Portion[Any] | None = None
 
     @classmethod
     def failed(cls, tp: TopicPartition, fetch_offset: int, error: KafkaError) -> CompletedFetch:
@@ -176,62 +158,38 @@ class CompletedFetch:
     @property
     def position(self) -> int:
         """The offset at which the partition has to stand for the rest of this fetch to be what comes next."""
-        if self._chunk is not None:
-            return self._chunk.position
+        if self._portion is not None:
+            return self._portion.position
         return self.fetch_offset if self._reader is None else self._reader.next_offset
 
-    @property
-    def size(self) -> int:
-        """Bytes of the fetched batches."""
-        return len(self._data)
-
-    def chunk(self, max_records: int) -> Chunk | None:
+    def portion(self, form: Form[T], max_records: int | None) -> Portion[T] | None:
         """The records that come next, at most `max_records` unless decoded before; None at the end.
 
-        Nothing counts as handed out until `Chunk.skip`; until then every call gives the same. Raises what is wrong
-        with the next record, again at every call: a `KafkaError` whose message names partition and offset.
+        Nothing counts as handed out until the portion is told so; until then every call gives the same. Raises what
+        is wrong with the next record, again at every call: a `KafkaError` whose message names partition and offset.
         """
-        if isinstance(self._chunk, Chunk):
-            return self._chunk
-        if self._chunk is not None:
+        portion = self._portion
+        if portion is not None and portion.suits(form, max_records):
+            return portion
+        # Raw bytes need no deserializer, so what one failed for can be read as columns.
+        if portion is not None or (
+            form is not RECORDS and isinstance(self.error, RecordDeserializationError)
+        ):
             self._reopen()
-        found = self._read(RecordReader.read, max_records)
-        if found is None:
-            return None
-        self._chunk = chunk = Chunk(self, *found)
-        return chunk
-
-    def columns(self, max_records: int | None, view: bool) -> ColumnChunk | None:
-        """The records that come next, at most `max_records`, as columns of raw bytes; otherwise like `chunk`."""
-        chunk = self._chunk
-        if isinstance(chunk, ColumnChunk) and chunk.suits(max_records, view):
-            return chunk
-        # Raw bytes need no deserializer, so what one failed for can be read here.
-        if chunk is not None or isinstance(self.error, RecordDeserializationError):
-            self._reopen()
-        found = self._read(RecordReader.read_columns, max_records, view)
-        if found is None:
-            return None
-        columns, start, end, epoch = found
-        self._chunk = chunk = ColumnChunk(self, columns, view, start, end, epoch)
-        return chunk
-
-    def _read(
-        self, read: Callable[Concatenate[RecordReader, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> tuple[T, int, int, int | None] | None:
-        """The data read next, offsets of the position before and after, and the leader epoch; None at the end."""
         if self.error is not None:
             raise self.error
         if self._reader is None:
             self._reader = self._open(self.fetch_offset)
-        start = self._reader.next_offset
+        reader = self._reader
+        start = reader.next_offset
         try:
-            found = read(self._reader, *args, **kwargs)
+            data = form.read(reader, max_records)
         except KafkaError as error:
             self.error = error
             raise
-        end = self._reader.next_offset
-        if not found and end == start:
+        end = reader.next_offset
+        count = form.count(data)
+        if not count and end == start:
             if start == self.fetch_offset:
                 self.error = KafkaError(
                     f"{self.tp}: the broker answered the fetch at offset {start} with {self.size} bytes that hold "
@@ -239,14 +197,25 @@ class CompletedFetch:
                 )
                 raise self.error
             return None
-        return found, start, end, self._reader.leader_epoch
+        self._portion = portion = Portion(self, form, data, start, end, reader.leader_epoch, count)
+        return portion
 
     def _reopen(self) -> None:
         """Read once more, in another form, what was decoded and not handed out."""
         reader = self._open(self.position)
-        self._chunk = None
+        self._portion = None
         self.error = None
         self._reader = reader
+
+    def handed_out(self, portion: Portion[Any], count: int, position: int) -> bool:
+        """`count` more records of `portion` were handed out; returns whether that was the last of the fetch."""
+        portion.taken += count
+        portion.left -= count
+        portion.position = position
+        if portion.left:
+            return False
+        self._portion = None
+        return self.end_offset is not None and portion.end >= self.end_offset and self.error is None
 
     def detach(self) -> None:
         """Let go of the answer's buffer, by a copy of what is this partition's; what was decoded is decoded again."""
@@ -257,9 +226,11 @@ class CompletedFetch:
             self._reopen()
         self._detached = True
 
-    def finish_chunk(self) -> None:
-        """The chunk was handed out to its end."""
-        self._chunk = None
+    def end(self) -> None:
+        """Nothing of it is read any more."""
+        self.over = True
+        self._data = _NOTHING
+        self._portion = self._reader = None
 
     def _open(self, offset: int) -> RecordReader:
         settings = self._settings

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from kclient._accel import yield_gil
+from kclient._accel import Columns, yield_gil
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.committer import Committer
+from kclient.consumer.internals.completed_fetch import RECORDS, Form, Portion
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.events import (
     AnyEvent,
@@ -23,7 +25,7 @@ from kclient.consumer.internals.events import (
     WakeupEvent,
 )
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
-from kclient.consumer.internals.fetch_collector import ColumnPortion, FetchCollector, Portion
+from kclient.consumer.internals.fetch_collector import FetchCollector
 from kclient.consumer.internals.mailbox import Mailbox
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
@@ -36,6 +38,8 @@ from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import InvalidGroupIdError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+T = TypeVar("T")
 
 
 class ConsumerCore:
@@ -53,6 +57,7 @@ class ConsumerCore:
         client_id: str,
         subscriptions: SubscriptionState,
         metadata: ConsumerMetadata,
+        changes: Changes,
         buffer: FetchBuffer,
         mailbox: Mailbox,
         membership: Membership | None,
@@ -66,6 +71,7 @@ class ConsumerCore:
         self.client_id = client_id
         self.subscriptions = subscriptions
         self.metadata = metadata
+        self.changes = changes
         self.buffer = buffer
         self.mailbox = mailbox
         self.membership = membership
@@ -73,7 +79,7 @@ class ConsumerCore:
         self.metrics = metrics
         self.time = time
         self.collector = FetchCollector(buffer, subscriptions, log_context)
-        self.wakeup = WakeupTrigger(buffer, lambda deliver: network.submit(WakeupEvent(0, deliver)))
+        self.wakeup = WakeupTrigger(changes.notify, lambda deliver: network.submit(WakeupEvent(0, deliver)))
         self.listener: ConsumerRebalanceListener | None = None
         self.commits = Committer(
             config=config,
@@ -166,85 +172,72 @@ class ConsumerCore:
             if now_ms >= self.commits.next_auto_ms:
                 self.commits.auto_commit(now_ms)
 
-    def collect(self) -> list[Portion]:
-        """Decode what can be handed out; nothing while partitions are being revoked."""
-        if self._revoking is not None:
-            return []
-        try:
-            return self.collector.collect(self.config.max_poll_records)
-        finally:
-            if self.buffer.room_made:
-                self._refill()
-
-    def collect_columns(
-        self, max_records: int | None, view: bool, partitions: int | None
-    ) -> list[ColumnPortion]:
-        """The same as columns; max.poll.records does not apply to them."""
-        if self._revoking is not None:
-            return []
-        try:
-            return self.collector.collect_columns(max_records, view, partitions)
-        finally:
-            if self.buffer.room_made:
-                self._refill()
-
     @property
     def intercepts(self) -> bool:
         """True if there are interceptors."""
         return bool(self._interceptors)
 
-    def hand_out(self, portions: list[Portion]) -> ConsumerRecords[Any, Any] | None:
-        """The records of `portions`, with the positions moved past them; `take_back` undoes it.
+    def collect(
+        self, form: Form[T], max_records: int | None, partitions: int | None = None
+    ) -> list[Portion[T]]:
+        """Decode what can be handed out; nothing while partitions are being revoked."""
+        return [] if self._revoking is not None else self.collector.collect(form, max_records, partitions)
 
-        Without those that must not be handed out any more, because the I/O thread began to validate their position;
-        None if that leaves nothing.
+    def hand_out(
+        self, portions: list[Portion[T]], max_records: int | None
+    ) -> dict[TopicPartition, tuple[T, int]]:
+        """What is in `portions`, by partition, and where the positions go with it; `take_back` undoes that.
+
+        Without what must not be handed out any more, because the I/O thread began to validate its position.
         """
-        undo = self._before_last_poll
-        by_partition: dict[TopicPartition, list[ConsumerRecord[Any, Any]]] = {}
-        ends: dict[TopicPartition, int] = {}
+        handed_out: dict[TopicPartition, tuple[T, int]] = {}
         for portion in portions:
-            if self.collector.hand_out(portion, undo):
-                tp = portion.chunk.fetch.tp
-                by_partition[tp] = portion.records
-                ends[tp] = portion.end
-        if not by_partition:
+            count = portion.left if max_records is None else min(portion.left, max_records)
+            records = portion.first(count)
+            if self.collector.hand_out(portion, count, self._before_last_poll):
+                handed_out[portion.fetch.tp] = records, portion.position
+                if max_records is not None:
+                    max_records -= count
+        return handed_out
+
+    def next_records(self) -> ConsumerRecords[Any, Any] | None:
+        """Up to max.poll.records records, as interceptors return them; None if there are none now."""
+        most = self.config.max_poll_records
+        portions = self.collect(RECORDS, most)
+        if not portions or not (handed_out := self.hand_out(portions, most)):
             return None
-        records: ConsumerRecords[Any, Any] = ConsumerRecords(by_partition, ends)
+        records: ConsumerRecords[Any, Any] = ConsumerRecords(
+            {tp: found for tp, (found, _) in handed_out.items()},
+            {tp: end for tp, (_, end) in handed_out.items()},
+        )
         if self._interceptors:
             records = self._intercept(records)
         self.metrics.consumed(len(records))
-        if self.buffer.room_made:
-            self._refill()
         return records
 
-    def hand_out_columns(self, portions: list[ColumnPortion]) -> list[ColumnPortion]:
-        """Those of `portions` that may be handed out still, with the positions moved past them; as `hand_out`."""
-        undo = self._before_last_poll
-        moved = [portion for portion in portions if self.collector.hand_out_columns(portion, undo)]
-        if moved:
-            self.metrics.consumed(sum(portion.columns.count for portion in moved))
-            if self.buffer.room_made:
-                self._refill()
-        return moved
+    def next_columns(
+        self, form: Form[Columns | None], max_records: int | None, partitions: int | None
+    ) -> dict[TopicPartition, tuple[Columns | None, int]]:
+        """The same as columns of at most so many partitions, where max.poll.records does not apply."""
+        handed_out = self.hand_out(self.collect(form, max_records, partitions), max_records)
+        if handed_out:
+            self.metrics.consumed(sum(form.count(columns) for columns, _ in handed_out.values()))
+        return handed_out
 
-    def hand_out_one(self, portion: Portion) -> ConsumerRecord[Any, Any] | None:
-        """The next record of `portion`, as interceptors return it, with the position moved past it.
-
-        None if there is none that they let through, or it must not be handed out.
-        """
-        chunk = portion.chunk
+    def next_record(
+        self, portion: Portion[list[ConsumerRecord[Any, Any]]]
+    ) -> ConsumerRecord[Any, Any] | None:
+        """The next record of `portion`, as interceptors return it; None if it has none to hand out."""
         given: ConsumerRecord[Any, Any] | None = None
-        while given is None and chunk.left:
-            record, offset, epoch = chunk.take_one()
-            if not self.collector.advance(chunk, 1, offset, epoch, self._before_last_poll):
+        while given is None and portion.left:
+            record = portion.data[portion.taken]
+            if not self.collector.hand_out(portion, 1, self._before_last_poll):
                 return None
             given = record
             if self._interceptors:
-                given = next(
-                    iter(self._intercept(ConsumerRecords({portion.tp: [record]}, {portion.tp: offset}))), None
-                )
-            if self.buffer.room_made:
-                self._refill()
+                tp = portion.fetch.tp
+                records = self._intercept(ConsumerRecords({tp: [record]}, {tp: portion.position}))
+                given = next(iter(records), None)
         return given
 
     def take_back(self) -> None:
@@ -252,14 +245,8 @@ class ConsumerCore:
         for tp, before in list(self._before_last_poll.items()):
             self.collector.take_back(tp, before)
             self._before_last_poll.pop(tp, None)
-        # Always: what was interrupted may have made room in the buffer and not told the I/O thread yet.
+        # Always: what was interrupted may have made room in the buffer, and the I/O thread not have heard of it.
         self.network.wakeup()
-
-    def _refill(self) -> None:
-        """Have the I/O thread fetch again, which waits for the room that was made in the buffer."""
-        # In this order: after a Ctrl-C in between it is told twice.
-        self.network.wakeup()
-        self.buffer.room_made = False
 
     def _intercept(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
         for interceptor in self._interceptors:
@@ -301,7 +288,7 @@ class ConsumerCore:
             return None
         timeout_ms = min(self.config.default_api_timeout_ms, self.config.max_poll_interval_ms)
         event = self.commits.commit(None, self.time.monotonic_ms() + timeout_ms, automatic=True)
-        event.future.add_done_callback(lambda _: self.buffer.wakeup())
+        event.future.add_done_callback(lambda _: self.changes.notify())
         return event
 
     def take_assignment(self, callback: RebalanceCallback) -> frozenset[TopicPartition]:

@@ -1,190 +1,143 @@
-"""The place where fetched data changes threads: the I/O thread puts it in, the application's thread takes it out."""
+"""The place where fetched data changes threads: the I/O thread puts it in, the application's thread uses it up."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Collection, Iterable
+import itertools
+from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.completed_fetch import CompletedFetch
-from kclient.utils.time import Time, Timer
 
 MAX_FETCHES_PER_PARTITION = 2
 """One being read and one behind it, so that the next data is there when the first is used up."""
+
+_turn_of = attrgetter("turn")
 
 
 class FetchBuffer:
     """The completed fetches of each partition, in order. Thread-safe.
 
+    Only the I/O thread puts fetches in and takes them out. The application's thread says of a fetch that it is over,
+    by one assignment that no Ctrl-C ends halfway, and the I/O thread prunes it in its next round.
+
     A partition without data may always be fetched; one with data only while there are less than `max_bytes_ahead`
     in the whole buffer, so that many partitions do not add up to much memory.
     """
 
-    def __init__(self, time: Time, max_bytes_ahead: int = 2**31 - 1) -> None:
-        self._time = time
+    def __init__(
+        self, notify: Callable[[], None], wake: Callable[[], None], max_bytes_ahead: int = 2**31 - 1
+    ) -> None:
+        self._notify = notify
+        self._wake = wake
         self._max_bytes_ahead = max_bytes_ahead
         self._bytes = 0
-        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
-        self._lock = threading.RLock()
-        self._chains: dict[TopicPartition, deque[CompletedFetch]] = {}
-        self._turns: deque[TopicPartition] = deque()
-        self.signals = 0
-        """Counts what the application may be waiting for; read it before looking, and pass it to `wait`."""
-        self._torn = False
-        # Held until something is signalled; a lock costs both threads far less than a Condition.
-        self._waiter: threading.Lock | None = None
+        self._chains: dict[TopicPartition, tuple[CompletedFetch, ...]] = {}
+        self._turns = itertools.count()
         self._refused = False
-        self.room_made = False
-        """Set when there is room again that the I/O thread did not find; for the application, who tells it."""
-
-    def _mend(self) -> None:
-        """Make chains, turns and bytes agree again, if a Ctrl-C ended a change of them halfway.
-
-        A chain without a turn would never be read, and its partition never fetched again. The lock is held.
-        """
-        self._chains = {tp: chain for tp, chain in self._chains.items() if chain}
-        turns = [tp for tp in self._turns if tp in self._chains]
-        self._turns = deque([*turns, *(tp for tp in self._chains if tp not in turns)])
-        self._bytes = sum(fetch.size for chain in self._chains.values() for fetch in chain)
-        self._torn = False
+        self._room_wanted = False  # for the application's thread to read
 
     # The I/O thread's side.
 
     def add(self, fetches: Iterable[CompletedFetch]) -> None:
-        """Append to the partitions' chains and wake the application."""
-        with self._lock:
-            if self._torn:
-                self._mend()
-            for fetch in fetches:
-                chain = self._chains.get(fetch.tp)
-                if chain is None:
-                    chain = self._chains[fetch.tp] = deque()
-                    self._turns.append(fetch.tp)
-                chain.append(fetch)
+        """Append to the partitions' chains and notify the application."""
+        for fetch in fetches:
+            fetch.turn = next(self._turns)
+            self._chains[fetch.tp] = (*self._chains.get(fetch.tp, ()), fetch)
+            self._bytes += fetch.size
+        self._notify()
+
+    def begin_round(self) -> None:
+        """Prune what is over, before looking where there is room."""
+        # First, so that what the application uses up from now on gives another round, if it is not seen in this one.
+        self._room_wanted = True
+        self._refused = False
+        self._bytes = 0
+        for tp, chain in list(self._chains.items()):
+            left = tuple(fetch for fetch in chain if not fetch.over)
+            if not left:
+                del self._chains[tp]
+            elif len(left) != len(chain):
+                self._chains[tp] = left
+            for fetch in left:
                 self._bytes += fetch.size
-            self._signal()
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
         """The offset to fetch `tp` from next if it stands at `position`; None if enough is buffered."""
-        with self._lock:
-            if self._torn:
-                self._mend()
-            chain = self._chains.get(tp)
-            if not chain:
-                return position
-            if len(chain) >= MAX_FETCHES_PER_PARTITION or self._bytes >= self._max_bytes_ahead:
-                offset = None
-            else:
-                # None too behind data whose end is not known: it will fail when it is read.
-                offset = chain[-1].end_offset
-            self._refused |= offset is None
-            return offset
+        chain = [fetch for fetch in self._chains.get(tp, ()) if not fetch.over]
+        if not chain:
+            return position
+        if len(chain) >= MAX_FETCHES_PER_PARTITION or self._bytes >= self._max_bytes_ahead:
+            offset = None
+        else:
+            # None too behind data whose end is not known: it will fail when it is read.
+            offset = chain[-1].end_offset
+        self._refused |= offset is None
+        return offset
+
+    def end_round(self) -> None:
+        """All partitions were looked at; where there was no room, the application says when there is."""
+        self._room_wanted = self._refused
 
     # The application's side.
 
-    def turns(self) -> list[TopicPartition]:
-        """The partitions that have data; the one to read first is in front."""
-        with self._lock:
-            if self._torn:
-                self._mend()
-            return list(self._turns)
+    def turns(self) -> list[CompletedFetch]:
+        """The fetch to read now of each partition that has data; the one to read first is in front."""
+        found = []
+        for chain in list(self._chains.values()):
+            for fetch in chain:
+                if not fetch.over:
+                    found.append(fetch)
+                    break
+        found.sort(key=_turn_of)
+        return found
 
     def first(self, tp: TopicPartition) -> CompletedFetch | None:
         """The fetch of `tp` to read now."""
-        with self._lock:
-            chain = self._chains.get(tp)
-            return chain[0] if chain else None
+        for fetch in self._chains.get(tp, ()):
+            if not fetch.over:
+                return fetch
+        return None
 
-    def detach(self, tp: TopicPartition) -> None:
-        """`tp` is not read for now: let go of the answers that its data came with."""
-        with self._lock:
-            for fetch in self._chains.get(tp, ()):
-                fetch.detach()
-
-    def pop(self, fetch: CompletedFetch) -> None:
-        """`fetch` is used up; its partition goes behind the others. Nothing happens if it was discarded already."""
-        with self._lock:
-            if self._refused:
-                self.room_made = True
-                self._refused = False
-            chain = self._chains.get(fetch.tp)
-            if not chain or chain[0] is not fetch:
-                return
-            self._torn = True
-            chain.popleft()
-            self._bytes -= fetch.size
-            self._turns.remove(fetch.tp)
-            if chain:
-                self._turns.append(fetch.tp)
-            else:
-                del self._chains[fetch.tp]
-            self._torn = False
+    def use_up(self, fetch: CompletedFetch) -> None:
+        """`fetch` was read to its end; its partition goes behind the others."""
+        if not fetch.over:
+            fetch.end()
+            self.put_last(fetch.tp)
+            self.ask_for_more()
 
     def discard(self, tp: TopicPartition) -> None:
-        """Drop all data of `tp`."""
-        with self._lock:
-            if self._torn:
-                self._mend()
-            if tp not in self._chains:
-                return
-            self.room_made = True
-            self._torn = True
-            for fetch in self._chains.pop(tp):
-                fetch.discarded = True
-                self._bytes -= fetch.size
-            self._turns.remove(tp)
-            self._torn = False
+        """Drop all data of `tp`. For both threads: what the other one reads of it is not handed out."""
+        for fetch in self._chains.get(tp, ()):
+            if not fetch.over:
+                fetch.discarded = fetch.over = True
+                self._wake()
 
     def retain(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the data of all but `partitions`."""
-        with self._lock:
-            for tp in [tp for tp in self._chains if tp not in partitions]:
+        for tp in list(self._chains):
+            if tp not in partitions:
                 self.discard(tp)
+
+    def detach(self, tp: TopicPartition) -> None:
+        """`tp` is not read for now: let go of the answers that its data came with."""
+        for fetch in self._chains.get(tp, ()):
+            if not fetch.over:
+                fetch.detach()
 
     def put_first(self, tp: TopicPartition) -> None:
         """Read `tp` before the others the next time."""
-        self._move(tp, to_front=True)
+        fetch = self.first(tp)
+        if fetch is not None:
+            fetch.turn = -next(self._turns)
 
     def put_last(self, tp: TopicPartition) -> None:
         """Read `tp` after the others."""
-        self._move(tp, to_front=False)
+        fetch = self.first(tp)
+        if fetch is not None:
+            fetch.turn = next(self._turns)
 
-    def _move(self, tp: TopicPartition, *, to_front: bool) -> None:
-        with self._lock:
-            if self._torn:
-                self._mend()
-            if tp in self._chains:
-                self._torn = True
-                self._turns.remove(tp)
-                if to_front:
-                    self._turns.appendleft(tp)
-                else:
-                    self._turns.append(tp)
-                self._torn = False
-
-    # Waiting.
-
-    def wait(self, seen: int, timer: Timer) -> None:
-        """Wait until something was signalled since `seen` was read, or the timer expires.
-
-        Data that is there but must not be handed out (a paused partition) therefore does not end the wait.
-        """
-        waiter = threading.Lock()
-        waiter.acquire()
-        with self._lock:
-            if self.signals != seen:
-                return
-            self._waiter = waiter
-        self._time.wait_for_lock(waiter, timer.remaining_ms())
-
-    def wakeup(self) -> None:
-        """Signal that there is something to look at other than data."""
-        with self._lock:
-            self._signal()
-
-    def _signal(self) -> None:
-        self.signals += 1
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            waiter.release()
+    def ask_for_more(self) -> None:
+        """Have the I/O thread look where there is room, if it found none somewhere the last time."""
+        if self._room_wanted:
+            self._wake()

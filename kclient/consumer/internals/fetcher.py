@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -88,6 +89,7 @@ class Fetcher:
         metadata: Metadata,
         subscriptions: SubscriptionState,
         buffer: FetchBuffer,
+        on_change: Callable[[], None],
         backoff: ExponentialBackoff,
         metrics: ConsumerMetrics,
         log_context: LogContext,
@@ -97,6 +99,7 @@ class Fetcher:
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._buffer = buffer
+        self._on_change = on_change
         self._backoff = backoff
         self._metrics = metrics
         self._log_context = log_context
@@ -111,6 +114,7 @@ class Fetcher:
 
     def poll(self, now_ms: int) -> int:
         """Send a fetch to each broker that can take one and has something to give."""
+        self._buffer.begin_round()
         wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
         nodes: dict[int, Node] = {}
         full: set[int] = set()
@@ -132,6 +136,7 @@ class Fetcher:
             else:
                 nodes[node.id] = node
                 wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
+        self._buffer.end_round()
         if self._held_since_ms:
             for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
                 del self._held_since_ms[node_id]
@@ -395,4 +400,4 @@ class Fetcher:
         )
         self._log.info("Offset %d of %s is out of range", wanted.fetch_offset, tp)
         if self._subscriptions.refuse_position(tp, position, error):
-            self._buffer.wakeup()
+            self._on_change()

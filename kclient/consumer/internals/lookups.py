@@ -70,7 +70,7 @@ class Lookups:
         """The offset of the next record, waited for until it is known; raises what keeps it from being known."""
         core = self._core
         while True:
-            seen = core.buffer.signals
+            seen = core.changes.count
             position = core.subscriptions.position(tp)
             if position is not None:
                 return position.offset
@@ -79,4 +79,4 @@ class Lookups:
             core.subscriptions.raise_error()
             if timer.is_expired():
                 raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
-            core.buffer.wait(seen, timer)
+            self._calls.wait_for_change(seen, timer)

@@ -10,7 +10,6 @@ import attrs
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.events import RebalanceCallback
-from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.errors import FencedInstanceIdError, KafkaError
 
 OnCommit = Callable[[Mapping[TopicPartition, OffsetAndMetadata], "KafkaError | None"], object]
@@ -29,10 +28,10 @@ class FinishedCommit:
 class Mailbox:
     """Callbacks to carry out, errors to raise, commits to tell of. Thread-safe; posting wakes the application."""
 
-    __slots__ = ("_buffer", "_callbacks", "_commits", "_errors", "_final_error", "posts")
+    __slots__ = ("_callbacks", "_commits", "_errors", "_final_error", "_notify", "posts")
 
-    def __init__(self, buffer: FetchBuffer) -> None:
-        self._buffer = buffer
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
         self._callbacks: deque[RebalanceCallback] = deque()
         self._commits: deque[FinishedCommit] = deque()
         self._errors: deque[KafkaError] = deque()
@@ -72,7 +71,7 @@ class Mailbox:
 
     def _posted(self) -> None:
         self.posts += 1
-        self._buffer.wakeup()
+        self._notify()
 
     def next_callback(self) -> RebalanceCallback | None:
         """The next callback that still is to be carried out; it cannot be cancelled from now on.

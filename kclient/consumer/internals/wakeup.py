@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.errors import WakeupError
 from kclient.utils.futures import CompletableFuture
 
@@ -18,10 +17,12 @@ class WakeupTrigger:
     it leaves a note and has the I/O thread (`on_io_thread` runs a function there) end the wait.
     """
 
-    __slots__ = ("_buffer", "_lock", "_on_io_thread", "_waited_for", "closing", "pending")
+    __slots__ = ("_lock", "_notify", "_on_io_thread", "_waited_for", "closing", "pending")
 
-    def __init__(self, buffer: FetchBuffer, on_io_thread: Callable[[Callable[[], None]], None]) -> None:
-        self._buffer = buffer
+    def __init__(
+        self, notify: Callable[[], None], on_io_thread: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._notify = notify
         self._on_io_thread = on_io_thread
         self._lock = threading.Lock()
         self.pending = False
@@ -40,7 +41,7 @@ class WakeupTrigger:
             pending = self.pending and not self.closing
             if pending and future is not None and future.fail(WakeupError()):
                 self.pending = False
-        self._buffer.wakeup()
+        self._notify()
 
     def raise_if_pending(self) -> None:
         """Raise WakeupError if there was a wakeup; it counts as delivered then."""

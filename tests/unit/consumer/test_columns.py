@@ -210,7 +210,7 @@ class TestPolling:
         for again in ("columns", "fewer", "records"):
             with monkeypatch.context() as patch:
                 # As when the I/O thread begins to validate the position in between.
-                patch.setattr(rig.core.collector, "hand_out_columns", lambda portion, undo: False)
+                patch.setattr(rig.core.collector, "hand_out", lambda portion, count, undo: False)
                 assert rig.consumer.poll_columns(100) == {}
             if again == "columns":
                 assert offsets(rig.consumer.poll_columns(0)) == [0, 1, 2, 3, 4]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings, end_of_batches
+from kclient.consumer.internals.completed_fetch import RECORDS, CompletedFetch, DecodeSettings, end_of_batches
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.record import MemoryRecordsBuilder
-from kclient.testing.mock_time import MockTime
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -24,91 +25,141 @@ def fetched(tp: TopicPartition, offset: int, count: int = 5) -> CompletedFetch:
     return CompletedFetch(tp, offset, memoryview(batch(offset, count)), None, DecodeSettings())
 
 
+class Buffer(FetchBuffer):
+    """Counts how often it wakes either side."""
+
+    def __init__(self, max_bytes_ahead: int = 2**31 - 1) -> None:
+        self.notified = self.woken = 0
+        super().__init__(self.count_notified, self.count_woken, max_bytes_ahead)
+
+    def count_notified(self) -> None:
+        self.notified += 1
+
+    def count_woken(self) -> None:
+        self.woken += 1
+
+    def look(self, tp: TopicPartition, position: int) -> int | None:
+        """A round of the I/O thread, which sees `tp` alone."""
+        self.begin_round()
+        offset = self.next_fetch_offset(tp, position)
+        self.end_round()
+        return offset
+
+    def order(self) -> list[TopicPartition]:
+        return [fetch.tp for fetch in self.turns()]
+
+
 @pytest.fixture
-def buffer() -> FetchBuffer:
-    return FetchBuffer(MockTime())
+def buffer() -> Buffer:
+    return Buffer()
 
 
-def test_a_partition_is_fetched_behind_what_is_buffered_until_there_is_enough(buffer: FetchBuffer) -> None:
-    assert buffer.next_fetch_offset(A, 3) == 3
+def test_a_partition_is_fetched_behind_what_is_buffered_until_there_is_enough(buffer: Buffer) -> None:
+    assert buffer.look(A, 3) == 3
     buffer.add([fetched(A, 3)])
-    assert buffer.next_fetch_offset(A, 3) == 8
+    assert buffer.look(A, 3) == 8
     buffer.add([fetched(A, 8)])
-    assert buffer.next_fetch_offset(A, 3) is None
+    assert buffer.look(A, 3) is None
 
 
 def test_nothing_is_fetched_ahead_when_the_whole_buffer_has_enough() -> None:
-    buffer = FetchBuffer(MockTime(), max_bytes_ahead=150)
+    buffer = Buffer(max_bytes_ahead=150)
     buffer.add([fetched(A, 0), fetched(B, 0)])
-    assert buffer.next_fetch_offset(A, 0) is None
+    assert buffer.look(A, 0) is None
     buffer.discard(B)
-    assert buffer.next_fetch_offset(A, 0) == 5
-    assert buffer.next_fetch_offset(B, 7) == 7
+    assert buffer.look(A, 0) == 5
+    assert buffer.look(B, 7) == 7
 
 
-def test_nothing_is_fetched_behind_an_error(buffer: FetchBuffer) -> None:
+def test_nothing_is_fetched_behind_an_error(buffer: Buffer) -> None:
     buffer.add([CompletedFetch.failed(A, 0, ValueError())])  # type: ignore[arg-type]
-    assert buffer.next_fetch_offset(A, 0) is None
+    assert buffer.look(A, 0) is None
 
 
-def test_a_used_up_fetch_sends_its_partition_behind_the_others(buffer: FetchBuffer) -> None:
+def test_a_used_up_fetch_sends_its_partition_behind_the_others(buffer: Buffer) -> None:
     buffer.add([fetched(A, 0), fetched(A, 5), fetched(B, 0)])
     first = buffer.first(A)
     assert first is not None
-    assert buffer.turns() == [A, B]
-    buffer.pop(first)
-    assert buffer.turns() == [B, A]
-    buffer.pop(first)  # again, by whoever did not know
+    assert buffer.order() == [A, B]
+    buffer.use_up(first)
+    assert buffer.order() == [B, A]
+    buffer.use_up(first)  # again, by whoever did not know
     second = buffer.first(A)
     assert second is not None
     assert second.fetch_offset == 5
 
 
-def test_partitions_that_were_given_up_are_dropped(buffer: FetchBuffer) -> None:
+def test_partitions_that_were_given_up_are_dropped(buffer: Buffer) -> None:
     buffer.add([fetched(A, 0), fetched(B, 0)])
     buffer.retain({B})
-    assert buffer.turns() == [B]
+    assert buffer.order() == [B]
     assert buffer.first(A) is None
 
 
-def test_there_is_word_of_room_only_where_the_io_thread_found_none(buffer: FetchBuffer) -> None:
+def test_there_is_word_of_room_only_where_the_io_thread_found_none(buffer: Buffer) -> None:
     buffer.add([fetched(A, 0)])
     first = buffer.first(A)
     assert first is not None
-    assert buffer.next_fetch_offset(A, 0) is not None  # the next one is asked for already
-    buffer.pop(first)
-    assert not buffer.room_made
+    assert buffer.look(A, 0) is not None  # the next one is asked for already
+    buffer.use_up(first)
+    assert not buffer.woken
 
     buffer.add([fetched(A, 5), fetched(A, 10)])
     second = buffer.first(A)
     assert second is not None
-    assert buffer.next_fetch_offset(A, 5) is None
-    buffer.pop(second)
-    assert buffer.room_made
+    assert buffer.look(A, 5) is None
+    buffer.use_up(second)
+    assert buffer.woken
 
 
-def test_there_is_word_of_room_after_data_was_dropped(buffer: FetchBuffer) -> None:
+def test_there_is_word_of_room_after_data_was_dropped(buffer: Buffer) -> None:
     buffer.discard(A)
-    assert not buffer.room_made
+    assert not buffer.woken
     buffer.add([fetched(A, 0)])
     buffer.discard(A)
-    assert buffer.room_made
+    assert buffer.woken
 
 
-def test_a_wait_ends_with_a_signal_given_since_the_last_look_and_not_with_old_data(
-    buffer: FetchBuffer,
-) -> None:
-    time = MockTime(auto_tick_ms=1)
-    buffer = FetchBuffer(time)
-    buffer.add([fetched(A, 0)])
-    seen = buffer.signals
-    started = time.monotonic_ms()
-    buffer.wait(seen, time.timer(50))
-    assert time.monotonic_ms() - started >= 50
-    buffer.wakeup()
-    timer = time.timer(10_000)
-    buffer.wait(seen, timer)
-    assert not timer.is_expired()
+def test_room_that_is_made_while_the_io_thread_looks_gives_another_round(buffer: Buffer) -> None:
+    buffer.add([fetched(A, 0), fetched(A, 5)])
+    first = buffer.first(A)
+    assert first is not None
+    buffer.begin_round()
+    assert buffer.next_fetch_offset(A, 0) is None
+    buffer.use_up(first)
+    buffer.end_round()
+    assert buffer.woken == 1
+
+
+def test_what_is_over_is_pruned_in_the_next_round_and_its_memory_given_back_at_once(buffer: Buffer) -> None:
+    class Answer(bytearray):
+        """Memory whose end can be seen."""
+
+    answer = Answer(batch(0, 5))
+    end = weakref.ref(answer)
+    buffer.add([CompletedFetch(A, 0, memoryview(answer), None, DecodeSettings()), fetched(A, 5)])
+    del answer
+    first = buffer.first(A)
+    assert first is not None
+    assert first.portion(RECORDS, 2) is not None
+    buffer.use_up(first)
+    assert end() is None
+    assert len(buffer._chains[A]) == 2
+    assert buffer.look(A, 5) == 10
+    assert len(buffer._chains[A]) == 1
+
+
+def test_data_notifies_the_application(buffer: Buffer) -> None:
+    buffer.add([fetched(A, 0), fetched(B, 0)])
+    assert buffer.notified == 1
+
+
+def test_a_partition_is_put_before_or_behind_the_others(buffer: Buffer) -> None:
+    buffer.add([fetched(A, 0), fetched(B, 0)])
+    buffer.put_first(B)
+    assert buffer.order() == [B, A]
+    buffer.put_last(B)
+    assert buffer.order() == [A, B]
 
 
 def test_the_end_of_a_fetch_is_read_from_the_batch_headers() -> None:
