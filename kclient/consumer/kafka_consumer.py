@@ -29,10 +29,8 @@ from kclient.consumer.internals.arguments import (
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls, RecordPortion
+from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.events import RejoinEvent
-from kclient.consumer.internals.lookups import Lookups
-from kclient.consumer.internals.mailbox import OnCommit
 from kclient.consumer.internals.partition_state import RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
@@ -130,7 +128,6 @@ class KafkaConsumer(Generic[K, V]):
         self._core = core
         self._use = SingleUser("This KafkaConsumer", core.take_back)
         self._calls = BlockingCalls(core)
-        self._lookups = Lookups(core, self._calls)
         self._current: RecordPortion | None = None
 
     # Subscribing and assigning.
@@ -288,7 +285,7 @@ class KafkaConsumer(Generic[K, V]):
                 now_ms = core.time.monotonic_ms()
                 core.begin_poll(now_ms)
                 begun = True
-                if self._current is not None and not core.busy and not core.wakeup.pending:
+                if self._current is not None and not core.queue and not core.wakeup.pending:
                     record = core.next_record(self._current)
                 if record is None:
                     self._current = None
@@ -342,7 +339,7 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             self._calls.need_group("committed()")
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.committed(checked_partitions(partitions), timer)
+            return self._calls.committed(checked_partitions(partitions), timer)
 
     # Positions.
 
@@ -371,7 +368,7 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.position(checked_partition(tp), timer)
+            return self._calls.position(checked_partition(tp), timer)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return nothing from these until `resume`. What is fetched already is kept."""
@@ -395,7 +392,7 @@ class KafkaConsumer(Generic[K, V]):
         """The first offset of each partition, assigned or not."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.beginnings(checked_partitions(partitions), timer)
+            return self._calls.beginnings(checked_partitions(partitions), timer)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -403,7 +400,7 @@ class KafkaConsumer(Generic[K, V]):
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.ends(checked_partitions(partitions), timer)
+            return self._calls.ends(checked_partitions(partitions), timer)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
@@ -411,7 +408,7 @@ class KafkaConsumer(Generic[K, V]):
         """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.offsets(checked_timestamps(timestamps), timer)
+            return self._calls.offsets(checked_timestamps(timestamps), timer)
 
     def current_lag(self, tp: TopicPartition) -> int | None:
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
@@ -425,12 +422,12 @@ class KafkaConsumer(Generic[K, V]):
         """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
         with self._use:
             timer = self._calls.timer(timeout_ms)
-            return self._lookups.partitions_of(checked_topic(topic), timer)
+            return self._calls.partitions_of(checked_topic(topic), timer)
 
     def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
         with self._use:
-            return self._lookups.topics(self._calls.timer(timeout_ms))
+            return self._calls.topics(self._calls.timer(timeout_ms))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """The consumer's place in its group, for transactions (KIP-447)."""
@@ -446,7 +443,7 @@ class KafkaConsumer(Generic[K, V]):
                 raise TypeError(f"reason must be a str, not {reason!r}")
             if not self._core.subscriptions.has_auto_assigned_partitions():
                 raise IllegalStateError("enforce_rebalance() needs a subscription")
-            self._core.submit(RejoinEvent(0, reason))
+            self._core.rejoin(reason)
 
     def metrics(self) -> dict[MetricName, float]:
         """Return the metrics of the consumer, under Java's names."""
@@ -488,10 +485,11 @@ class KafkaConsumer(Generic[K, V]):
                 failure = error
             finally:
                 core.network.close(timer.remaining_ms())
+                core.network.join(timer.remaining_ms())
                 core.metadata.close()
                 core.close_parts()
                 self._use.closed = True
-            failure_told = core.commits.tell_all()
+            failure_told = core.queue.run_all_calls()
             failure = failure or failure_told
             if failure is not None:
                 raise failure
@@ -532,7 +530,7 @@ class KafkaConsumer(Generic[K, V]):
         core = getattr(self, "_core", None)
         if core is None or self._use.closed or self._use.forked:
             return
-        core.network.close_soon()
+        core.network.close()
         warnings.warn(
             f"KafkaConsumer {core.client_id} was not closed; use it in a with block",
             ResourceWarning,

@@ -82,13 +82,13 @@ def test_committing_for_each_record_piles_up_nothing_where_commits_are_slow(
     most = 0
     with KafkaConsumer(settings) as consumer:
         network = consumer._core.network
-        commits = network._processor._commits
+        commits = consumer._core._commit_manager
         assert commits is not None
         consumer.assign([tp])
         for record in consumer:
             if who == "commit_async":
                 consumer.commit_async()
-            most = max(most, len(network._events) + len(commits._waiting) + len(network._sender._unsent))
+            most = max(most, len(network._tasks) + len(commits._waiting) + len(network._sender._unsent))
             if record.offset == count - 1:
                 break
         started = time.monotonic()

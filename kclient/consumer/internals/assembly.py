@@ -9,6 +9,7 @@ from kclient.client.request_sender import RequestSender
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.application_queue import ApplicationQueue
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
@@ -16,10 +17,8 @@ from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.event_processor import EventProcessor
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
-from kclient.consumer.internals.mailbox import Mailbox
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
@@ -77,7 +76,7 @@ def build_consumer(
     )
     changes = Changes()
     buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)
-    mailbox = Mailbox(changes.notify)
+    queue = ApplicationQueue(changes.notify)
     sender = RequestSender(client, config.request_timeout_ms)
     managers: list[RequestManager] = []
     membership: Membership | None = None
@@ -92,7 +91,7 @@ def build_consumer(
             metadata=metadata,
             sender=sender,
             backoff=backoff,
-            mailbox=mailbox,
+            queue=queue,
             time=time,
             log_context=log_context,
         )
@@ -108,6 +107,7 @@ def build_consumer(
         read_committed=decode.read_committed,
         timeout_ms=config.default_api_timeout_ms,
         on_change=changes.notify,
+        discard=buffer.discard,
         log_context=log_context,
     )
     topics = TopicMetadataManager(sender, backoff, allow_auto_topic_creation=config.allow_auto_create_topics)
@@ -136,16 +136,10 @@ def build_consumer(
     managers += [topics, fetcher]
     if finder is not None:
         managers.append(finder)  # last: it looks for the coordinator that the others want
-    processor = EventProcessor(
-        subscriptions=subscriptions,
-        metadata=metadata,
-        buffer=buffer,
-        offsets=offsets,
-        topics=topics,
-        membership=membership,
-        commits=commits,
-    )
-    metadata.add_listener(processor.metadata_updated)
+    metadata.add_listener(metadata.match_pattern)
+    metadata.add_listener(offsets.metadata_updated)
+    if membership is not None:
+        metadata.add_listener(membership.metadata_updated)
     metrics.watch_assignment(
         lambda: len(subscriptions.assigned_partitions()),
         lambda: subscriptions.max_lag(decode.read_committed),
@@ -155,8 +149,8 @@ def build_consumer(
         sender=sender,
         managers=managers,
         fetcher=fetcher,
-        processor=processor,
-        on_death=mailbox.post_death,
+        on_end=_nothing_to_end if commits is None else commits.end,
+        on_death=queue.io_thread_died,
         time=time,
         log_context=log_context,
     )
@@ -167,8 +161,11 @@ def build_consumer(
         metadata=metadata,
         changes=changes,
         buffer=buffer,
-        mailbox=mailbox,
+        queue=queue,
         membership=membership,
+        commits=commits,
+        offsets=offsets,
+        topics=topics,
         network=network,
         interceptors=interceptors,
         metrics=metrics,
@@ -180,6 +177,10 @@ def build_consumer(
     return core
 
 
+def _nothing_to_end(_: KafkaError) -> None:
+    """Without a group there is nothing that waits for its coordinator."""
+
+
 def _build_group(
     group_id: str,
     config: ConsumerConfig,
@@ -189,7 +190,7 @@ def _build_group(
     metadata: ConsumerMetadata,
     sender: RequestSender,
     backoff: ExponentialBackoff,
-    mailbox: Mailbox,
+    queue: ApplicationQueue,
     time: Time,
     log_context: LogContext,
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
@@ -221,8 +222,8 @@ def _build_group(
             now_ms=time.monotonic_ms(),
         ),
         backoff=backoff,
-        post=mailbox.post_callback,
-        on_fatal=mailbox.post_error,
+        post=queue.rebalance,
+        on_fatal=queue.fail,
         log_context=log_context,
     )
     commits = CommitManager(

@@ -1,26 +1,22 @@
-"""The work that every call of the blocking consumer does while it waits: rebalances, commits, errors."""
+"""The calls of the blocking consumer that wait, and what they do meanwhile: rebalances, commits, errors."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from kclient._accel import Columns
-from kclient.common.offsets import OffsetAndMetadata
-from kclient.common.topic_partition import TopicPartition
+from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.internals.arguments import checked_timeout
+from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS, Portion
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.events import (
-    AnyEvent,
-    FinishCommitsEvent,
-    LeaveGroupEvent,
-    RebalanceCallback,
-    RebalanceKind,
-)
-from kclient.consumer.internals.mailbox import OnCommit
+from kclient.consumer.internals.partition_state import EARLIEST, LATEST
+from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.requests import Request
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.time import Timer
@@ -48,10 +44,10 @@ class BlockingCalls:
         core = self._core
         if core.wakeup.pending:
             core.wakeup.raise_if_pending()
-        if core.busy:
-            core.commits.tell()
+        if core.queue:
+            core.queue.run_calls()
             self._run_callbacks()
-            core.mailbox.raise_error()
+            core.queue.raise_error()
         core.metadata.raise_any_error()
         core.subscriptions.raise_error()
 
@@ -131,29 +127,28 @@ class BlockingCalls:
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, timer: Timer) -> None:
         """Commit `offsets`, or for None all positions, and wait until that is done."""
         commits = self._core.commits
-        event = commits.commit(offsets, timer.deadline_ms)
+        request = commits.commit(offsets, timer.deadline_ms)
         try:
-            self.wait(event, timer, "The offsets were not committed")
+            self._wait_for(request, timer, "The offsets were not committed")
         finally:
-            commits.tell()  # commits made before this one are through as well
-        commits.committed(event.offsets)
+            self._core.queue.run_calls()  # commits made before this one are through as well
+        commits.committed(request.offsets)
 
     def commit_in_background(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, on_commit: OnCommit | None
     ) -> None:
         """Commit `offsets`, or for None all positions, once and without waiting."""
-        commits = self._core.commits
-        commits.tell()
-        commits.commit_in_background(offsets, on_commit)
+        self._core.queue.run_calls()
+        self._core.commits.commit_in_background(offsets, on_commit)
 
     def _commit_positions(self, timer: Timer) -> None:
         core = self._core
         if not core.commits.automatic or not core.commits.positions():
             return
-        event = core.commits.commit(None, timer.deadline_ms, automatic=True)
+        request = core.commits.commit(None, timer.deadline_ms, automatic=True)
         try:
-            event.future.result(timer.remaining_ms() / 1000)
-            core.commits.committed(event.offsets)
+            request.result(timer.remaining_ms() / 1000)
+            core.commits.committed(request.offsets)
         except KafkaError as error:
             log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
 
@@ -165,15 +160,13 @@ class BlockingCalls:
             if commits.asked == finished:
                 return
             finished = commits.asked
-            event = FinishCommitsEvent(timer.deadline_ms)
-            self._core.submit(event)
             try:
-                event.future.result((timer.remaining_ms() + _GRACE_MS) / 1000)
+                commits.finish(timer.deadline_ms).result((timer.remaining_ms() + _GRACE_MS) / 1000)
             except KafkaError as error:
                 log.info(
                     "[Consumer clientId=%s] Commits are under way still: %s", self._core.client_id, error
                 )
-            commits.tell()
+            self._core.queue.run_calls()
 
     def unsubscribe(self, timer: Timer, reason: str = "the consumer unsubscribed from all topics") -> None:
         """Give up what is held and leave the group, after the commits that were asked for."""
@@ -194,10 +187,9 @@ class BlockingCalls:
     def _leave(self, timer: Timer, reason: str) -> None:
         core = self._core
         core.unsubscribe()
-        event = LeaveGroupEvent(timer.deadline_ms, reason)
-        core.submit(event)
+        request = core.leave_group(reason, timer.deadline_ms)
         try:
-            event.future.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
+            request.result(min(timer.remaining_ms(), core.config.request_timeout_ms) / 1000)
         except KafkaError as error:
             log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
 
@@ -241,19 +233,77 @@ class BlockingCalls:
         """The deadline of a call: its own, or that of default.api.timeout.ms."""
         return self._core.time.timer(checked_timeout(timeout_ms, self._core.config.default_api_timeout_ms))
 
-    def submit(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
-        """Have `event` carried out and wait for it; `failure` says what a timeout means."""
-        self._core.submit(event)
-        return self.wait(event, timer, failure)
-
-    def wait(self, event: AnyEvent, timer: Timer, failure: str) -> Any:
-        """Wait for an event that was submitted before."""
+    def _wait_for(self, request: Request[T], timer: Timer, failure: str) -> T:
+        """What `request` is completed with; `failure` says what a timeout means."""
+        wakeup = self._core.wakeup
+        wakeup.begin_wait(request)
         try:
-            return self._core.wakeup.wait(event.future, timer.remaining_ms() + _GRACE_MS)
+            return request.result((timer.remaining_ms() + _GRACE_MS) / 1000)
         except KafkaTimeoutError as error:
-            if event.future.done():
+            if request.done():
                 raise
             raise KafkaTimeoutError(f"{failure} within {timer.timeout_ms} ms") from error
+        finally:
+            wakeup.end_wait()
+
+    # Questions to the cluster and the group.
+
+    def committed(
+        self, partitions: Sequence[TopicPartition], timer: Timer
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The offsets that the group has committed; None where none is."""
+        request = self._core.committed(partitions, timer.deadline_ms)
+        found = self._wait_for(request, timer, "The committed offsets were not found")
+        return {tp: found[tp] for tp in partitions}
+
+    def offsets(
+        self, timestamps: Mapping[TopicPartition, int], timer: Timer
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first records at or after times, or the codes of the log's ends; None where there is none."""
+        if not timestamps:
+            return {}
+        request = self._core.list_offsets(timestamps, timer.deadline_ms)
+        found = self._wait_for(request, timer, "The offsets were not found")
+        return {tp: found[tp] for tp in timestamps}
+
+    def beginnings(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
+        """The offsets where the logs begin."""
+        return self._log_ends(partitions, EARLIEST, timer)
+
+    def ends(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
+        """The offsets where the logs end."""
+        return self._log_ends(partitions, LATEST, timer)
+
+    def _log_ends(
+        self, partitions: Sequence[TopicPartition], which: int, timer: Timer
+    ) -> dict[TopicPartition, int]:
+        found = self.offsets(dict.fromkeys(partitions, which), timer)
+        return {tp: offset.offset for tp, offset in found.items() if offset is not None}
+
+    def partitions_of(self, topic: str, timer: Timer) -> list[PartitionInfo]:
+        """The partitions of `topic`, empty if there is no such topic."""
+        request = self._core.topics((topic,), timer.deadline_ms)
+        return list(self._wait_for(request, timer, f"Topic {topic} was not found").get(topic, ()))
+
+    def topics(self, timer: Timer) -> dict[str, list[PartitionInfo]]:
+        """All topics that the consumer may see, with their partitions."""
+        request = self._core.topics(None, timer.deadline_ms)
+        return self._wait_for(request, timer, "The topics were not found")
+
+    def position(self, tp: TopicPartition, timer: Timer) -> int:
+        """The offset of the next record, waited for until it is known; raises what keeps it from being known."""
+        core = self._core
+        while True:
+            seen = core.changes.count
+            position = core.subscriptions.position(tp)
+            if position is not None:
+                return position.offset
+            core.wakeup.raise_if_pending()
+            core.queue.raise_error()
+            core.subscriptions.raise_error()
+            if timer.is_expired():
+                raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
+            self.wait_for_change(seen, timer)
 
     def need_group(self, what: str) -> None:
         """Raise InvalidGroupIdError for a consumer without a group."""

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kclient.client.request_sender import NEVER
-from kclient.common.offsets import OffsetAndMetadata
-from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.application_queue import ApplicationQueue
+from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.events import AnyEvent, CommitEvent
-from kclient.consumer.internals.mailbox import FinishedCommit, Mailbox, OnCommit
 from kclient.consumer.internals.metrics import ConsumerMetrics
+from kclient.consumer.internals.network_thread import NetworkThread
+from kclient.consumer.internals.requests import CommitRequest, Offsets, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState, TopicIdOf
 from kclient.errors import (
     CommitFailedError,
+    IllegalStateError,
     KafkaError,
     RetriableCommitFailedError,
 )
-from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.time import Time
 
-Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+OnCommit = Callable[[Offsets, "KafkaError | None"], object]
 
 _AUTOMATIC_COMMIT = "the automatic commit"  # the cause of a warning that may repeat
 
@@ -43,8 +43,9 @@ class Committer:
         config: ConsumerConfig,
         subscriptions: SubscriptionState,
         membership: Membership | None,
-        mailbox: Mailbox,
-        submit: Callable[[AnyEvent], None],
+        manager: CommitManager | None,
+        queue: ApplicationQueue,
+        network: NetworkThread,
         topic_id: TopicIdOf,
         interceptors: Sequence[ConsumerInterceptor],
         metrics: ConsumerMetrics,
@@ -54,8 +55,9 @@ class Committer:
         self._config = config
         self._subscriptions = subscriptions
         self._membership = membership
-        self._mailbox = mailbox
-        self._submit = submit
+        self._manager = manager
+        self._queue = queue
+        self._network = network
         self._topic_id = topic_id
         self._interceptors = interceptors
         self._metrics = metrics
@@ -74,8 +76,8 @@ class Committer:
         """
         self.asked = 0
         """Number of commits the I/O thread was asked for."""
-        self._last_automatic: CommitEvent | None = None
-        self._growing: CommitEvent | None = None  # what the next offsets may be added to
+        self._last_automatic: CommitRequest | None = None
+        self._growing: CommitRequest | None = None  # what the next offsets may be added to
 
     def positions(self) -> Offsets:
         """The positions of all partitions: everything that was handed out."""
@@ -83,23 +85,23 @@ class Committer:
 
     # Asking.
 
-    def commit(self, offsets: Offsets | None, deadline_ms: int, *, automatic: bool = False) -> CommitEvent:
+    def commit(self, offsets: Offsets | None, deadline_ms: int, *, automatic: bool = False) -> CommitRequest:
         """Commit `offsets`, or for None the positions, trying again until the deadline.
 
-        The event's future fails with what keeps it from happening.
+        The request fails with what keeps it from happening.
         """
-        event, error = self._event(offsets, deadline_ms, retry=True, automatic=automatic)
-        self._ask(event, error)
-        return event
+        request, error = self._request(offsets, deadline_ms, retry=True, automatic=automatic)
+        self._ask(request, error)
+        return request
 
     def commit_in_background(self, offsets: Offsets | None, on_commit: OnCommit | None) -> None:
-        """Commit `offsets`, or for None the positions, once; `tell` tells the outcome."""
+        """Commit `offsets`, or for None the positions, once; `on_commit` is called with the outcome."""
         self._in_background(offsets, on_commit, automatic=False)
 
     def auto_commit(self, now_ms: int) -> None:
         """Commit the positions in the background; not while the last such commit is under way, but then soon."""
         last = self._last_automatic
-        if last is None or last.future.done():
+        if last is None or last.done():
             self.next_auto_ms = now_ms + self._config.auto_commit_interval_ms
             self.auto_commit_now()
 
@@ -109,32 +111,23 @@ class Committer:
 
     def _in_background(
         self, offsets: Offsets | None, on_commit: OnCommit | None, *, automatic: bool
-    ) -> CommitEvent:
+    ) -> CommitRequest:
         deadline_ms = self._time.monotonic_ms() + self._config.default_api_timeout_ms
-        event, error = self._event(offsets, deadline_ms, retry=False, automatic=automatic)
-        if automatic and not event.offsets:
-            event.future.complete(event.offsets)  # there is nothing to tell of, either
-            return event
-        if on_commit is None and error is None and self._growing is not None and self._growing.add(event):
+        request, error = self._request(offsets, deadline_ms, retry=False, automatic=automatic)
+        if automatic and not request.offsets:
+            request.complete(request.offsets)  # there is nothing to tell of, either
+            return request
+        if on_commit is None and error is None and self._growing is not None and self._growing.add(request):
             return self._growing
-        mailbox = self._mailbox
-
-        def finished(future: CompletableFuture[Offsets]) -> None:
-            failure = future.exception()
-            known = (
-                failure if failure is None or isinstance(failure, KafkaError) else KafkaError(str(failure))
-            )
-            mailbox.post_commit(FinishedCommit(event.offsets, known, on_commit, event.automatic))
-
-        event.future.add_done_callback(finished)
-        self._ask(event, error)
+        request.add_done_callback(lambda _: self._queue.call(lambda: self._finished(request, on_commit)))
+        self._ask(request, error)
         if on_commit is None:
-            self._growing = event
-        return event
+            self._growing = request
+        return request
 
-    def _event(
+    def _request(
         self, offsets: Offsets | None, deadline_ms: int, *, retry: bool, automatic: bool
-    ) -> tuple[CommitEvent, KafkaError | None]:
+    ) -> tuple[CommitRequest, KafkaError | None]:
         """A commit by the member as it is now, or with the error that keeps it from committing."""
         # The ids first: a topic that is created again in between then has a commit refused, and never a wrong one.
         held = self._subscriptions.topic_ids()
@@ -153,50 +146,54 @@ class Committer:
                 error = commit_while_rebalancing()
             else:
                 error = CommitFailedError()
-        return CommitEvent(deadline_ms, offsets, generation, retry, automatic, topic_ids), error
+        made = CommitRequest(
+            deadline_ms, offsets, generation, retry=retry, automatic=automatic, topic_ids=topic_ids
+        )
+        return made, error
 
-    def _ask(self, event: CommitEvent, error: KafkaError | None) -> None:
+    def _ask(self, request: CommitRequest, error: KafkaError | None) -> None:
         self._growing = None
+        manager = self._manager
         if error is not None:
-            event.future.fail(error)
-        elif not event.offsets:
-            event.future.complete(event.offsets)
+            request.fail(error)
+        elif not request.offsets:
+            request.complete(request.offsets)
+        elif manager is None:
+            request.fail(IllegalStateError("a consumer without group.id has no committed offsets"))
         else:
             self.asked += 1
-            self._submit(event)
+            self._network.submit(lambda _: manager.commit(request), request)
 
-    # Telling.
+    def finish(self, deadline_ms: int) -> Request[None]:
+        """Wait for all that was asked for before; at the deadline, what is not through fails."""
+        manager, membership = self._manager, self._membership
+        assert manager is not None
+        assert membership is not None
+        request = Request[None](deadline_ms)
 
-    def tell(self) -> None:
-        """Call the callbacks of the commits that are through. An error of a callback is raised."""
-        for _ in range(self._mailbox.finished_commits):
-            commit = self._mailbox.next_commit()
-            if commit is not None:
-                self._tell_of(commit)
+        def task(_: int) -> None:
+            membership.stop_joining()
+            manager.finish(request)
 
-    def tell_all(self) -> BaseException | None:
-        """The same for the last time: returns the first error, and goes on after it."""
-        first: BaseException | None = None
-        for _ in range(self._mailbox.finished_commits):
-            try:
-                commit = self._mailbox.next_commit()
-                if commit is not None:
-                    self._tell_of(commit)
-            except Exception as error:
-                first = first or error
-        return first
+        self._network.submit(task, request)
+        return request
 
-    def _tell_of(self, commit: FinishedCommit) -> None:
-        if commit.error is None:
+    # The outcome.
+
+    def _finished(self, request: CommitRequest, on_commit: OnCommit | None) -> None:
+        """A commit that nobody waited for is through. For the application's thread."""
+        failure = request.exception()
+        error = failure if failure is None or isinstance(failure, KafkaError) else KafkaError(str(failure))
+        if error is None:
             self._warning.clear(_AUTOMATIC_COMMIT)
-            self.committed(commit.offsets)
-        elif commit.automatic:
+            self.committed(request.offsets)
+        elif request.automatic:
             now_ms = self._time.monotonic_ms()
-            self._warning.warn(_AUTOMATIC_COMMIT, f"The automatic commit failed: {commit.error}", now_ms)
-            if isinstance(commit.error, RetriableCommitFailedError):
+            self._warning.warn(_AUTOMATIC_COMMIT, f"The automatic commit failed: {error}", now_ms)
+            if isinstance(error, RetriableCommitFailedError):
                 self.next_auto_ms = min(self.next_auto_ms, now_ms + self._config.retry_backoff_ms)
-        if commit.on_commit is not None:
-            commit.on_commit(commit.offsets, commit.error)
+        if on_commit is not None:
+            on_commit(request.offsets, error)
 
     def committed(self, offsets: Offsets) -> None:
         """`offsets` were committed: count it and tell the interceptors."""

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kclient._accel import Columns, yield_gil
 from kclient.common.offsets import OffsetAndMetadata
-from kclient.common.topic_partition import TopicPartition
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.application_queue import ApplicationQueue
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.committer import Committer
 from kclient.consumer.internals.completed_fetch import RECORDS, Form, Portion
+from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.events import (
-    AnyEvent,
-    CallbackDoneEvent,
-    CommitEvent,
-    RebalanceCallback,
-    RebalanceKind,
-    SubscriptionChangedEvent,
-    WakeupEvent,
-)
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector
-from kclient.consumer.internals.mailbox import Mailbox
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
+from kclient.consumer.internals.offset_fetcher import FoundOffsets, OffsetFetcher
 from kclient.consumer.internals.partition_state import AutoOffsetReset, FetchPosition
+from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.requests import CommitRequest, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -59,8 +55,11 @@ class ConsumerCore:
         metadata: ConsumerMetadata,
         changes: Changes,
         buffer: FetchBuffer,
-        mailbox: Mailbox,
+        queue: ApplicationQueue,
         membership: Membership | None,
+        commits: CommitManager | None,
+        offsets: OffsetFetcher,
+        topics: TopicMetadataManager,
         network: NetworkThread,
         interceptors: Sequence[ConsumerInterceptor],
         metrics: ConsumerMetrics,
@@ -73,20 +72,24 @@ class ConsumerCore:
         self.metadata = metadata
         self.changes = changes
         self.buffer = buffer
-        self.mailbox = mailbox
+        self.queue = queue
         self.membership = membership
         self.network = network
+        self._commit_manager = commits
+        self._offsets = offsets
+        self._topics = topics
         self.metrics = metrics
         self.time = time
         self.collector = FetchCollector(buffer, subscriptions, log_context)
-        self.wakeup = WakeupTrigger(changes.notify, lambda deliver: network.submit(WakeupEvent(0, deliver)))
+        self.wakeup = WakeupTrigger(changes.notify, lambda deliver: network.submit(lambda _: deliver()))
         self.listener: ConsumerRebalanceListener | None = None
         self.commits = Committer(
             config=config,
             subscriptions=subscriptions,
             membership=membership,
-            mailbox=mailbox,
-            submit=self.submit,
+            manager=commits,
+            queue=queue,
+            network=network,
             topic_id=metadata.topic_id,
             interceptors=interceptors,
             metrics=metrics,
@@ -96,12 +99,7 @@ class ConsumerCore:
         self._interceptors = interceptors
         self._log = log_context.logger(__name__)
         self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
-        self._posts_read = 0  # all that was posted before was found and dealt with
-        self._revoking: tuple[RebalanceCallback, CommitEvent | None] | None = None
-
-    def submit(self, event: AnyEvent) -> None:
-        """Have the I/O thread carry `event` out."""
-        self.network.submit(event)
+        self._revoking: tuple[RebalanceCallback, CommitRequest | None] | None = None
 
     # Subscribing.
 
@@ -119,7 +117,13 @@ class ConsumerCore:
 
     def _subscribed(self, listener: ConsumerRebalanceListener | None) -> None:
         self.listener = listener
-        self.submit(SubscriptionChangedEvent(0))
+        self.network.submit(self._subscription_changed)
+
+    def _subscription_changed(self, _: int) -> None:
+        """Take note of the new subscription or assignment; for the I/O thread."""
+        self.metadata.subscription_changed()
+        if self.membership is not None:
+            self.membership.subscription_changed()
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Read exactly `partitions`, without a group's help."""
@@ -128,7 +132,7 @@ class ConsumerCore:
         if self.subscriptions.assign_from_user(partitions, self.metadata.topic_id):
             self.commits.polled = False
             self.buffer.retain(frozenset(partitions))
-            self.submit(SubscriptionChangedEvent(0))
+            self.network.submit(self._subscription_changed)
 
     def unsubscribe(self) -> None:
         """Forget subscription and assignment; the group was left before."""
@@ -143,20 +147,6 @@ class ConsumerCore:
             raise InvalidGroupIdError("subscribe() needs a group; set group.id, or use assign()")
 
     # Polling.
-
-    @property
-    def busy(self) -> bool:
-        """True if there is something to do before more records may be handed out."""
-        if self._revoking is not None:
-            return True
-        mailbox = self.mailbox
-        posts = mailbox.posts
-        if posts == self._posts_read:
-            return False
-        if mailbox.has_mail:
-            return True
-        self._posts_read = posts
-        return False
 
     def begin_poll(self, now_ms: int) -> None:
         """Treat the records handed out before as processed from here on."""
@@ -265,7 +255,7 @@ class ConsumerCore:
         out, and this returns None. If the group removes the member meanwhile they are lost instead.
         """
         if self._revoking is None:
-            callback = self.mailbox.next_callback()
+            callback = self.queue.next_rebalance()
             if callback is None:
                 return None
             if callback.kind is not RebalanceKind.REVOKED:
@@ -273,9 +263,9 @@ class ConsumerCore:
             self._revoking = callback, self._commit_before_revocation()
         callback, commit = self._revoking
         if commit is not None:
-            if not commit.future.done():
+            if not commit.done():
                 return None
-            error = commit.future.exception()
+            error = commit.exception()
             if error is not None:
                 self._log.warning("The offsets were not committed before a rebalance: %s", error)
         self._revoking = None
@@ -283,13 +273,13 @@ class ConsumerCore:
             return callback, RebalanceKind.LOST
         return callback, callback.kind
 
-    def _commit_before_revocation(self) -> CommitEvent | None:
+    def _commit_before_revocation(self) -> CommitRequest | None:
         if not self.commits.automatic:
             return None
         timeout_ms = min(self.config.default_api_timeout_ms, self.config.max_poll_interval_ms)
-        event = self.commits.commit(None, self.time.monotonic_ms() + timeout_ms, automatic=True)
-        event.future.add_done_callback(lambda _: self.changes.notify())
-        return event
+        request = self.commits.commit(None, self.time.monotonic_ms() + timeout_ms, automatic=True)
+        request.add_done_callback(lambda _: self.changes.notify())
+        return request
 
     def take_assignment(self, callback: RebalanceCallback) -> frozenset[TopicPartition]:
         """Before the listener hears of an assignment: take it. Returns the partitions that are new."""
@@ -308,8 +298,25 @@ class ConsumerCore:
         """The listener is through with `callback`, whether it failed or not."""
         if callback.kind is RebalanceKind.ASSIGNED:
             self.subscriptions.assignment_told()
-        self.mailbox.finish_callback(callback)
-        self.submit(CallbackDoneEvent(0, callback))
+        self.queue.finish_rebalance(callback)
+        membership = self.membership
+        if membership is not None:
+            self.network.submit(lambda _: membership.callback_done(callback))
+
+    def rejoin(self, reason: str) -> None:
+        """Have the group rebalance, with the next poll."""
+        membership = self.membership
+        if membership is not None:
+            self.network.submit(lambda _: membership.request_rejoin(reason))
+
+    def leave_group(self, reason: str, deadline_ms: int) -> Request[None]:
+        """Leave the group, if in one; nothing is under way any more when that is done."""
+        request, membership = Request[None](deadline_ms), self.membership
+        if membership is None:
+            request.complete(None)
+        else:
+            self.network.submit(lambda now_ms: membership.leave(reason, request, now_ms), request)
+        return request
 
     # Positions.
 
@@ -332,6 +339,32 @@ class ConsumerCore:
         self._before_last_poll.pop(tp, None)
         self.buffer.discard(tp)
         self.network.wakeup()
+
+    # Questions to the cluster and the group.
+
+    def committed(self, partitions: Iterable[TopicPartition], deadline_ms: int) -> Request[CommittedOffsets]:
+        """The offsets that the group has committed; None where none is."""
+        commits, wanted = self._commit_manager, frozenset(partitions)
+        assert commits is not None
+        request = Request[CommittedOffsets](deadline_ms)
+        self.network.submit(lambda _: commits.fetch(wanted, request), request)
+        return request
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], deadline_ms: int
+    ) -> Request[FoundOffsets]:
+        """The first records at or after times, or the codes of the log's ends; None where there is none."""
+        request = Request[FoundOffsets](deadline_ms)
+        self.network.submit(lambda _: self._offsets.search(timestamps, request), request)
+        return request
+
+    def topics(
+        self, names: tuple[str, ...] | None, deadline_ms: int
+    ) -> Request[dict[str, list[PartitionInfo]]]:
+        """The partitions of those topics that exist, of all topics for None."""
+        request = Request[dict[str, list[PartitionInfo]]](deadline_ms)
+        self.network.submit(lambda _: self._topics.fetch(names, request), request)
+        return request
 
     # The end.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kclient.client.metadata import Metadata
+from kclient.common.cluster import Cluster
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.utils.log_context import LogContext
@@ -60,6 +61,21 @@ class ConsumerMetadata(Metadata):
                 self._transient[topic] -= 1
                 if not self._transient[topic]:
                     del self._transient[topic]
+
+    def subscription_changed(self) -> None:
+        """Ask for what is not known of the topics that are subscribed to or assigned now."""
+        if self._subscriptions.pattern is not None:
+            self.request_update(reset_backoff=True)
+        elif not self.fetch().topics >= self._subscriptions.metadata_topics():
+            self.request_update_for_new_topics()
+
+    def match_pattern(self, cluster: Cluster) -> None:
+        """Subscribe to the topics that match the subscribed pattern, if there is one."""
+        if self._subscriptions.pattern is not None:
+            hidden = cluster.internal_topics if self.exclude_internal_topics else frozenset()
+            self._subscriptions.subscribe_from_pattern(
+                topic for topic in cluster.topics - hidden if self._subscriptions.matches(topic)
+            )
 
     def topics_to_request(self) -> list[str] | None:
         if self._subscriptions.pattern is not None:

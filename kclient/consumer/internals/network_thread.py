@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from kclient._accel import belongs_to_caller
 from kclient.client.request_sender import NEVER, RequestSender
-from kclient.consumer.internals.event_processor import EventProcessor
-from kclient.consumer.internals.events import AnyEvent
 from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.request_manager import RequestManager
+from kclient.consumer.internals.requests import Request
 from kclient.errors import ClientClosedError, KafkaError
 from kclient.utils.log_context import LogContext
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
+
+Task: TypeAlias = Callable[[int], object]
 
 _CLOSE_GRACE_MS = 200
 """The longest time to wait for the last requests (leaving, ending fetch sessions) to be written."""
@@ -22,10 +24,10 @@ _ENDED = "The consumer's I/O thread has ended"
 
 
 class NetworkThread:
-    """Runs the loop: events of the application, a turn for every manager, then I/O.
+    """Runs the loop: tasks of the application, a turn for every manager, then I/O.
 
-    `submit`, `wakeup` and `close` may be called by any thread, all else happens on the I/O thread. It knows nothing
-    of the public consumer, so that one which was forgotten unclosed can be collected.
+    `submit`, `wakeup`, `close` and `join` may be called by any thread, all else happens on the I/O thread. It knows
+    nothing of the public consumer, so that one which was forgotten unclosed can be collected.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class NetworkThread:
         sender: RequestSender,
         managers: Sequence[RequestManager],
         fetcher: Fetcher,
-        processor: EventProcessor,
+        on_end: Callable[[KafkaError], None],
         on_death: Callable[[BaseException], None],
         time: Time,
         log_context: LogContext,
@@ -44,11 +46,11 @@ class NetworkThread:
         self._client = sender.client
         self._managers = managers
         self._fetcher = fetcher
-        self._processor = processor
+        self._on_end = on_end
         self._on_death = on_death
         self._time = time
         self._log = log_context.logger(__name__)
-        self._events: deque[AnyEvent] = deque()
+        self._tasks: deque[tuple[Task, Request[Any] | None]] = deque()
         self._closing = False
         self._close_deadline_ms = 0
         self._ended = False
@@ -58,11 +60,11 @@ class NetworkThread:
         """Begin."""
         self._thread.start()
 
-    def submit(self, event: AnyEvent) -> None:
-        """Have `event` carried out; its future fails if the thread is over."""
-        self._events.append(event)
+    def submit(self, task: Task, request: Request[Any] | None = None) -> None:
+        """Have `task` called with the time; `request`, if it is for one, fails if it raises, or the thread is over."""
+        self._tasks.append((task, request))
         if self._ended:
-            self._refuse_events()
+            self._refuse_tasks()
         else:
             self._client.wakeup()
 
@@ -70,38 +72,36 @@ class NetworkThread:
         """Give every manager another turn now."""
         self._client.wakeup()
 
-    def close(self, timeout_ms: int) -> bool:
-        """End the thread and close the connections; returns whether it ended within `timeout_ms`."""
+    def close(self, timeout_ms: int = 0) -> None:
+        """Let the thread end and close the connections; what is asked for last has `timeout_ms` to be sent."""
         self._close_deadline_ms = self._time.monotonic_ms() + min(timeout_ms, _CLOSE_GRACE_MS)
         self._closing = True
         self._client.wakeup()
-        self._thread.join(max(timeout_ms, _CLOSE_GRACE_MS) / 1000)
-        return not self._thread.is_alive()
 
-    def close_soon(self) -> None:
-        """Let the thread end by itself, without waiting for it."""
-        self._closing = True
-        self._client.wakeup()
+    def join(self, timeout_ms: int) -> None:
+        """Wait for the end, at most `timeout_ms`, or as long as the last requests may take."""
+        self._thread.join(max(timeout_ms, _CLOSE_GRACE_MS) / 1000)
 
     def run_once(self) -> None:
         """One round of the loop."""
         now_ms = self._time.monotonic_ms()
-        self._process_events(now_ms)
+        self._run_tasks(now_ms)
         wait_ms = NEVER
         for manager in self._managers:
             turn_ms = manager.poll(now_ms)
             wait_ms = min(wait_ms, turn_ms)
-        self._sender.poll(0 if self._events else wait_ms, now_ms)
+        self._sender.poll(0 if self._tasks else wait_ms, now_ms)
 
-    def _process_events(self, now_ms: int) -> None:
-        while self._events:
-            event = self._events.popleft()
+    def _run_tasks(self, now_ms: int) -> None:
+        while self._tasks:
+            task, request = self._tasks.popleft()
             try:
-                self._processor.process(event, now_ms)
-            except KafkaError:
-                pass  # the event's future has it
+                task(now_ms)
             except BaseException as error:
-                self._log.exception("An event failed: %r", event)
+                if request is not None:
+                    request.fail(error)
+                if request is None or not isinstance(error, KafkaError):
+                    self._log.exception("A task of the application failed")
                 if belongs_to_caller(error):
                     raise
 
@@ -117,13 +117,13 @@ class NetworkThread:
 
     def _end(self) -> None:
         """Fail what is not done: nothing will be any more."""
-        self._processor.end(ClientClosedError(_ENDED))
-        self._refuse_events()
+        self._on_end(ClientClosedError(_ENDED))
+        self._refuse_tasks()
 
     def _say_goodbye(self) -> None:
         """Let what was asked for last be sent, such as leaving the group; answers are not waited for."""
         now_ms = self._time.monotonic_ms()
-        self._process_events(now_ms)
+        self._run_tasks(now_ms)
         self._fetcher.close(now_ms)
         while self._sender.has_unsent() and now_ms < self._close_deadline_ms:
             self._sender.poll(self._close_deadline_ms - now_ms, now_ms, return_after_send=True)
@@ -133,12 +133,13 @@ class NetworkThread:
 
     def _died(self, error: BaseException) -> None:
         self._on_death(error)
-        self._refuse_events()
+        self._refuse_tasks()
 
-    def _refuse_events(self) -> None:
+    def _refuse_tasks(self) -> None:
         while True:
             try:
-                event = self._events.popleft()
+                _, request = self._tasks.popleft()
             except IndexError:
                 return
-            event.future.fail(ClientClosedError(_ENDED))
+            if request is not None:
+                request.fail(ClientClosedError(_ENDED))

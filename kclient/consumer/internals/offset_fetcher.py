@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
 from kclient.client.request_sender import NEVER, Reply, RequestSender
+from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.commits import CommitManager
-from kclient.consumer.internals.events import FetchCommittedEvent, ListOffsetsEvent
+from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.partition_state import (
     RESET_TO_LATEST,
     AutoOffsetReset,
     FetchPosition,
 )
+from kclient.consumer.internals.requests import Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,
@@ -33,6 +34,8 @@ from kclient.protocol.messages import list_offsets, offset_for_leader_epoch
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+FoundOffsets: TypeAlias = dict[TopicPartition, OffsetAndTimestamp | None]
 
 _CONSUMER_REPLICA: Final = -1
 _NO_OFFSET: Final = -1
@@ -55,9 +58,10 @@ _ASK_AGAIN = frozenset(
 class _Search:
     """One ListOffsets call of the application, which may take several rounds."""
 
-    event: ListOffsetsEvent
+    timestamps: Mapping[TopicPartition, int]
+    request: Request[FoundOffsets]
     missing: set[TopicPartition]
-    found: dict[TopicPartition, OffsetAndTimestamp | None] = attrs.field(factory=dict)
+    found: FoundOffsets = attrs.field(factory=dict)
     waiting_for: int = 0
     retry_ms: int = 0
     attempts: int = 0
@@ -92,6 +96,7 @@ class OffsetFetcher:
         read_committed: bool,
         timeout_ms: int,
         on_change: Callable[[], None],
+        discard: Callable[[TopicPartition], None],
         log_context: LogContext,
     ) -> None:
         self._sender = sender
@@ -103,17 +108,18 @@ class OffsetFetcher:
         self._read_committed = read_committed
         self._timeout_ms = timeout_ms
         self._on_change = on_change
+        self._discard = discard
         self._log = log_context.logger(__name__)
         self._committed_in_flight: frozenset[TopicPartition] = frozenset()
         self._busy: set[TopicPartition] = set()
         self._searches: list[_Search] = []
 
-    def search(self, event: ListOffsetsEvent) -> None:
-        """Answer the application's query."""
-        topics = {tp.topic for tp in event.timestamps}
+    def search(self, timestamps: Mapping[TopicPartition, int], request: Request[FoundOffsets]) -> None:
+        """Look up offsets by timestamp, or by the codes of the log's ends; None where there is none."""
+        topics = {tp.topic for tp in timestamps}
         self._metadata.add_transient_topics(topics)
-        event.future.add_done_callback(lambda _: self._metadata.remove_transient_topics(topics))
-        self._searches.append(_Search(event, set(event.timestamps)))
+        request.add_done_callback(lambda _: self._metadata.remove_transient_topics(topics))
+        self._searches.append(_Search(timestamps, request, set(timestamps)))
 
     def can_validate(self, node: Node | None) -> bool:
         """Return True if a leader's epochs can be asked for: before version 3 it took cluster permissions."""
@@ -136,8 +142,11 @@ class OffsetFetcher:
         searched_ms = self._poll_searches(now_ms) if self._searches else NEVER
         return searched_ms if wait_ms is None else min(wait_ms, searched_ms)
 
-    def metadata_updated(self) -> None:
-        """Queries that miss a leader are continued at once."""
+    def metadata_updated(self, cluster: Cluster) -> None:  # noqa: ARG002 - it is for listeners
+        """Take over what new metadata means for positions; queries that miss a leader are continued at once."""
+        for tp in self._subscriptions.follow_topics(self._metadata.topic_id):
+            self._discard(tp)
+        self._subscriptions.update_leaders(self._metadata.leader_and_epoch, self.can_validate)
         for search in self._searches:
             if isinstance(search.last_error, LeaderNotAvailableError):
                 search.retry_ms = 0
@@ -155,22 +164,24 @@ class OffsetFetcher:
             return
         if self._committed_in_flight.issuperset(needing):
             return
-        event = FetchCommittedEvent(now_ms + self._timeout_ms, frozenset(needing))
-        self._committed_in_flight = event.partitions
-        event.future.add_done_callback(lambda _: self._on_committed(event))
-        self._commits.fetch(event)
+        request = Request[CommittedOffsets](now_ms + self._timeout_ms)
+        self._committed_in_flight = partitions = frozenset(needing)
+        request.add_done_callback(lambda _: self._on_committed(partitions, request))
+        self._commits.fetch(partitions, request)
         self._commits.poll(now_ms)
 
-    def _on_committed(self, event: FetchCommittedEvent) -> None:
-        if self._committed_in_flight is event.partitions:
+    def _on_committed(
+        self, partitions: frozenset[TopicPartition], request: Request[CommittedOffsets]
+    ) -> None:
+        if self._committed_in_flight is partitions:
             self._committed_in_flight = frozenset()
-        error = event.future.exception()
+        error = request.exception()
         if isinstance(error, KafkaError):
-            self._back_off(event.partitions)
+            self._back_off(partitions)
             if not isinstance(error, KafkaTimeoutError):
-                self._fail(event.partitions, error)
+                self._fail(partitions, error)
             return
-        for tp, committed in event.future.result().items():
+        for tp, committed in request.result().items():
             if committed is None:
                 self._subscriptions.initialize_by_policy(tp)
             else:
@@ -234,14 +245,14 @@ class OffsetFetcher:
 
     def _poll_searches(self, now_ms: int) -> int:
         wait_ms = NEVER
-        self._searches = [each for each in self._searches if not each.event.future.done()]
+        self._searches = [each for each in self._searches if not each.request.done()]
         for search in self._searches:
-            if now_ms >= search.event.deadline_ms:
+            if now_ms >= search.request.deadline_ms:
                 self._expire(search)
                 continue
             if search.waiting_for == 0 and now_ms >= search.retry_ms:
                 self._continue_search(search, now_ms)
-            next_ms = search.event.deadline_ms
+            next_ms = search.request.deadline_ms
             if search.waiting_for == 0:
                 next_ms = min(next_ms, search.retry_ms)
             wait_ms = min(wait_ms, next_ms - now_ms)
@@ -250,10 +261,10 @@ class OffsetFetcher:
     def _expire(self, search: _Search) -> None:
         missing = ", ".join(map(str, sorted(search.missing)))
         reason = "" if search.last_error is None else f": {search.last_error}"
-        search.event.future.fail(KafkaTimeoutError(f"No offsets were found in time for {missing}{reason}"))
+        search.request.fail(KafkaTimeoutError(f"No offsets were found in time for {missing}{reason}"))
 
     def _continue_search(self, search: _Search, now_ms: int) -> None:
-        wanted = {tp: search.event.timestamps[tp] for tp in search.missing}
+        wanted = {tp: search.timestamps[tp] for tp in search.missing}
         search.retry_ms = now_ms + self._backoff.backoff_ms(search.attempts)
         search.attempts += 1
         search.waiting_for = len(wanted)
@@ -263,7 +274,7 @@ class OffsetFetcher:
             for tp, answer in answers.items():
                 self._take_answer(search, tp, answer)
             if not search.missing:
-                search.event.future.complete(search.found)
+                search.request.complete(search.found)
 
         self._list_offsets(wanted, on_answers, now_ms)
 
@@ -282,7 +293,7 @@ class OffsetFetcher:
         elif error.retriable:
             search.last_error = error
         else:
-            search.event.future.fail(error)
+            search.request.fail(error)
 
     # ListOffsets.
 

@@ -10,7 +10,7 @@ from kclient.client.metadata_response import EpochMemory, read_response
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.topic_partition import PartitionInfo
-from kclient.consumer.internals.events import TopicMetadataEvent
+from kclient.consumer.internals.requests import Request
 from kclient.errors import (
     Errors,
     InvalidTopicError,
@@ -25,7 +25,8 @@ from kclient.utils.backoff import ExponentialBackoff
 
 @attrs.define(eq=False)
 class _Waiting:
-    event: TopicMetadataEvent
+    topics: tuple[str, ...] | None
+    request: Request[dict[str, list[PartitionInfo]]]
     retry_ms: int = 0
     attempts: int = 0
     in_flight: bool = False
@@ -43,23 +44,23 @@ class TopicMetadataManager:
         self._allow_auto_topic_creation = allow_auto_topic_creation
         self._waiting: list[_Waiting] = []
 
-    def fetch(self, event: TopicMetadataEvent) -> None:
-        """Complete `event` with the partitions of the topics that exist."""
-        self._waiting.append(_Waiting(event))
+    def fetch(self, topics: tuple[str, ...] | None, request: Request[dict[str, list[PartitionInfo]]]) -> None:
+        """Look up the partitions of those of `topics` that exist, or of all topics for None."""
+        self._waiting.append(_Waiting(topics, request))
 
     def poll(self, now_ms: int) -> int:
         """Send what is due."""
         wait_ms = NEVER
         if not self._waiting:
             return wait_ms
-        self._waiting = [each for each in self._waiting if not each.event.future.done()]
+        self._waiting = [each for each in self._waiting if not each.request.done()]
         for waiting in self._waiting:
-            if now_ms >= waiting.event.deadline_ms:
+            if now_ms >= waiting.request.deadline_ms:
                 self._expire(waiting)
                 continue
             if not waiting.in_flight and now_ms >= waiting.retry_ms:
                 self._send(waiting, now_ms)
-            next_ms = waiting.event.deadline_ms
+            next_ms = waiting.request.deadline_ms
             if not waiting.in_flight:
                 next_ms = min(next_ms, waiting.retry_ms)
             wait_ms = min(wait_ms, next_ms - now_ms)
@@ -67,11 +68,11 @@ class TopicMetadataManager:
 
     def _expire(self, waiting: _Waiting) -> None:
         reason = "" if waiting.last_error is None else f": {waiting.last_error}"
-        waiting.event.future.fail(KafkaTimeoutError(f"No broker answered for topic metadata in time{reason}"))
+        waiting.request.fail(KafkaTimeoutError(f"No broker answered for topic metadata in time{reason}"))
 
     def _send(self, waiting: _Waiting, now_ms: int) -> None:
         waiting.in_flight = True
-        topics = waiting.event.topics
+        topics = waiting.topics
 
         def build(version: int) -> MetadataRequest:
             if topics is None:
@@ -89,13 +90,13 @@ class TopicMetadataManager:
         waiting.in_flight = False
         error = reply.error or _error(reply.message)
         if error is None:
-            waiting.event.future.complete(_partitions(reply.message))
+            waiting.request.complete(_partitions(reply.message))
         elif error.retriable:
             waiting.last_error = error
             waiting.retry_ms = reply.now_ms + self._backoff.backoff_ms(waiting.attempts)
             waiting.attempts += 1
         else:
-            waiting.event.future.fail(error)
+            waiting.request.fail(error)
 
 
 def _error(response: MetadataResponse) -> KafkaError | None:

@@ -49,16 +49,16 @@ class WakeupTrigger:
             with self._lock:
                 self._raise()
 
-    def wait(self, future: CompletableFuture[Any], timeout_ms: int) -> Any:
-        """The future's result; raises its error, WakeupError, or KafkaTimeoutError after `timeout_ms`."""
+    def begin_wait(self, future: CompletableFuture[Any]) -> None:
+        """Fail `future`, which is about to be waited for, with the next wakeup; raises WakeupError if there was one."""
         with self._lock:
             self._raise()
             self._waited_for = future
-        try:
-            return future.result(timeout_ms / 1000)
-        finally:
-            with self._lock:
-                self._waited_for = None
+
+    def end_wait(self) -> None:
+        """The future is waited for no more."""
+        with self._lock:
+            self._waited_for = None
 
     def _raise(self) -> None:
         if self.pending and not self.closing:

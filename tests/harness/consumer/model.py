@@ -11,7 +11,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assembly import build_consumer
-from kclient.consumer.internals.events import AnyEvent
+from kclient.consumer.internals.requests import Request
 from kclient.consumer.kafka_consumer import KafkaConsumer
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import (
@@ -98,24 +98,24 @@ class ConsumerModel:
         self._submit = self.network.submit
         self.network.submit = self.submit  # type: ignore[method-assign]
         self.network.close = self.close_network  # type: ignore[method-assign]
+        self.network.join = lambda timeout_ms: None  # type: ignore[method-assign]
 
     # The loop.
 
-    def submit(self, event: AnyEvent) -> None:
-        """Carry an event out to its end, as far as rounds of the loop can."""
-        self._submit(event)
+    def submit(self, task: Callable[[int], object], request: Request[Any] | None = None) -> None:
+        """Carry a request out to its end, as far as rounds of the loop can."""
+        self._submit(task, request)
         for _ in range(2000):
             self.pump()
-            if event.future.done():
+            if request is None or request.done():
                 return
-            if getattr(event, "retry", True) is False or self.time.monotonic_ms() > event.deadline_ms > 0:
+            if getattr(request, "retry", True) is False or self.time.monotonic_ms() > request.deadline_ms:
                 return
             self.time.advance(self.time.round_ms)
 
-    def close_network(self, timeout_ms: int) -> bool:
+    def close_network(self, timeout_ms: int = 0) -> None:
         self.pump()
         self.network._end()
-        return True
 
     def pump(self) -> None:
         """One round of the I/O loop, answering what it sent before and after."""

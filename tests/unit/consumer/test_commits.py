@@ -63,7 +63,7 @@ def hold(rig: Any, api: ApiKeys = ApiKeys.OFFSET_COMMIT) -> Callable[[], None]:
 
 def waiting(rig: Any) -> int:
     """Number of commits that the consumer holds, of which no request was made."""
-    return len(rig.network._events) + len(rig.network._processor._commits._waiting)
+    return len(rig.network._tasks) + len(rig.core._commit_manager._waiting)
 
 
 class TestLeaving:
@@ -326,8 +326,8 @@ class TestMerging:
         release()
         rig.on(ApiKeys.OFFSET_COMMIT, rig.offset_commit, ConnectionError() if lost else unknown_t1)
         rig.rounds(100)
-        assert older.future.done()
-        assert older.future.exception() is None
+        assert older.done()
+        assert older.exception() is None
         assert rig.committed == {T0: 9, T1: 3}
 
     def test_a_lookup_sees_the_commits_that_were_asked_for_before_it(self, rig: Any) -> None:

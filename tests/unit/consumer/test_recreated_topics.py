@@ -167,7 +167,7 @@ class TestCommits:
         rig.handlers[ApiKeys.FIND_COORDINATOR] = usual
         rig.rounds(100)
         assert rig.committed == {U0: 3}
-        rig.core.commits.tell()
+        rig.core.queue.run_calls()
         ((_, error),) = done
         assert isinstance(error, UnknownTopicOrPartitionError)
         assert "t-0 (3)" in str(error)

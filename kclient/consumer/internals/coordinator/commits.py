@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -14,13 +14,8 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.events import (
-    ApplicationEvent,
-    CommitEvent,
-    FetchCommittedEvent,
-    FinishCommitsEvent,
-)
 from kclient.consumer.internals.metadata import ConsumerMetadata
+from kclient.consumer.internals.requests import CommitRequest, Request
 from kclient.errors import (
     ClientClosedError,
     CommitFailedError,
@@ -37,6 +32,8 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import offset_commit, offset_fetch
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
+
+CommittedOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
 
 _LAST_VERSION_WITH_NAMES: Final = 9
 _FIRST_FETCH_VERSION_WITH_GROUPS: Final = 8
@@ -60,7 +57,7 @@ _TRY_AGAIN = frozenset(
 class _Waiting:
     """Something that waits for the coordinator, or for its answer."""
 
-    event: ApplicationEvent[Any]
+    request: Request[Any]
     retry_ms: int = attrs.field(default=0, init=False)
     attempts: int = attrs.field(default=0, init=False)
     last_error: KafkaError | None = attrs.field(default=None, init=False)
@@ -68,7 +65,7 @@ class _Waiting:
 
 @attrs.define(eq=False)
 class _Commit(_Waiting):
-    event: CommitEvent
+    request: CommitRequest
     left: dict[TopicPartition, OffsetAndMetadata] | None = attrs.field(default=None, init=False)
     """Offsets that the coordinator has not confirmed, once it was asked."""
     gone: set[TopicPartition] = attrs.field(factory=set, init=False)
@@ -78,12 +75,13 @@ class _Commit(_Waiting):
 
     def may_go_with(self, others: list[_Commit]) -> bool:
         """True if it may be in one request with `others`."""
-        return not others or (self.delayed and others[0].event.generation == self.event.generation)
+        return not others or (self.delayed and others[0].request.generation == self.request.generation)
 
 
 @attrs.define(eq=False)
 class _Lookup(_Waiting):
-    event: FetchCommittedEvent
+    request: Request[CommittedOffsets]
+    partitions: frozenset[TopicPartition]
 
 
 class CommitManager:
@@ -116,22 +114,22 @@ class CommitManager:
         self._log = log_context.logger(__name__)
         self._waiting: list[_Commit | _Lookup] = []
         self._in_flight: list[_Commit] = []
-        self._finishing: list[FinishCommitsEvent] = []
+        self._finishing: list[Request[None]] = []
 
-    def commit(self, event: CommitEvent) -> None:
-        """Commit `event.offsets`; the future fails with what Java's commitSync raises."""
-        self._waiting.append(_Commit(event))
+    def commit(self, request: CommitRequest) -> None:
+        """Commit its offsets; it fails with what Java's commitSync raises."""
+        self._waiting.append(_Commit(request))
 
-    def fetch(self, event: FetchCommittedEvent) -> None:
-        """Look up the committed offsets of `event.partitions`."""
-        if not event.partitions:
-            event.future.complete({})
+    def fetch(self, partitions: frozenset[TopicPartition], request: Request[CommittedOffsets]) -> None:
+        """Look up the committed offsets of `partitions`; None where there is none."""
+        if not partitions:
+            request.complete({})
             return
-        self._waiting.append(_Lookup(event))
+        self._waiting.append(_Lookup(request, partitions))
 
-    def finish(self, event: FinishCommitsEvent) -> None:
-        """Complete `event` when no commit is under way any more, at its deadline by failing those that are."""
-        self._finishing.append(event)
+    def finish(self, request: Request[None]) -> None:
+        """Complete `request` when no commit is under way any more, at its deadline by failing those that are."""
+        self._finishing.append(request)
 
     def fail_all(self, error: KafkaError) -> None:
         """Nothing that waits for the coordinator can succeed."""
@@ -155,10 +153,10 @@ class CommitManager:
         lookups: list[_Lookup] = []
         overtaking = False  # whether what comes now would overtake a commit that has to wait
         for each in waiting:
-            event = each.event
-            if event.future.done():
+            request = each.request
+            if request.done():
                 continue  # the application gave up
-            if now_ms >= event.deadline_ms:
+            if now_ms >= request.deadline_ms:
                 self._expire(each)
                 continue
             ready = now_ms >= each.retry_ms and self._finder.coordinator is not None and not overtaking
@@ -173,7 +171,7 @@ class CommitManager:
                 each.delayed = each.delayed or bool(self._in_flight or commits)
                 overtaking = True
             self._waiting.append(each)
-            next_ms = event.deadline_ms
+            next_ms = request.deadline_ms
             if now_ms < each.retry_ms:
                 next_ms = min(next_ms, each.retry_ms)
             wait_ms = min(wait_ms, next_ms - now_ms)
@@ -187,8 +185,8 @@ class CommitManager:
 
     def _poll_finishing(self, now_ms: int) -> int:
         commits = [*self._in_flight, *(each for each in self._waiting if isinstance(each, _Commit))]
-        late = [each for each in commits if not each.event.future.done()]
-        wait_ms = min(event.deadline_ms for event in self._finishing) - now_ms
+        late = [each for each in commits if not each.request.done()]
+        wait_ms = min(request.deadline_ms for request in self._finishing) - now_ms
         if late and wait_ms > 0:
             return wait_ms
         for each in late:
@@ -198,8 +196,8 @@ class CommitManager:
 
     def _finished(self) -> None:
         finishing, self._finishing = self._finishing, []
-        for event in finishing:
-            event.future.complete(None)
+        for request in finishing:
+            request.complete(None)
 
     def _expire(self, waiting: _Waiting) -> None:
         what = "commit offsets" if isinstance(waiting, _Commit) else "look up committed offsets"
@@ -214,8 +212,8 @@ class CommitManager:
 
     def _fail(self, waiting: _Waiting, error: KafkaError) -> None:
         if isinstance(waiting, _Commit):
-            waiting.event.seal()
-        waiting.event.future.fail(error)
+            waiting.request.seal()
+        waiting.request.fail(error)
 
     def _back_off(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
         waiting.last_error = error
@@ -228,11 +226,11 @@ class CommitManager:
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         ids: dict[str, Uuid | None] = {}
         for commit in commits:
-            commit.event.seal()
+            commit.request.seal()
             left = self._what_is_left(commit)
             offsets.update(left)
             for tp in left:
-                ids[tp.topic] = commit.event.topic_ids.get(tp) or self._metadata.topic_id(tp.topic)
+                ids[tp.topic] = commit.request.topic_ids.get(tp) or self._metadata.topic_id(tp.topic)
         for commit in commits:
             # Whatever of it has to be sent again must not undo a newer commit that was sent with it.
             commit.left = {tp: offsets[tp] for tp in self._what_is_left(commit)}
@@ -242,7 +240,7 @@ class CommitManager:
                 self._complete(commit)
         if not offsets:
             return
-        generation = commits[0].event.generation
+        generation = commits[0].request.generation
         topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
         for tp, offset in offsets.items():
             topic = topics.get(tp.topic)
@@ -276,8 +274,8 @@ class CommitManager:
 
     def _what_is_left(self, commit: _Commit) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return what is to be committed still, without partitions whose topic was deleted and created again."""
-        left = commit.event.offsets if commit.left is None else commit.left
-        ids = commit.event.topic_ids
+        left = commit.request.offsets if commit.left is None else commit.left
+        ids = commit.request.topic_ids
         for tp in left:
             known = self._metadata.topic_id(tp.topic)
             if known is not None and ids.get(tp, known) != known:
@@ -286,16 +284,16 @@ class CommitManager:
 
     def _complete(self, commit: _Commit) -> None:
         """All is committed but for what cannot be."""
-        event = commit.event
+        request = commit.request
         if not commit.gone:
-            event.future.complete(event.offsets)
+            request.complete(request.offsets)
             return
-        names = ", ".join(f"{tp} ({event.offsets[tp].offset})" for tp in sorted(commit.gone))
+        names = ", ".join(f"{tp} ({request.offsets[tp].offset})" for tp in sorted(commit.gone))
         reason = f"These offsets were not committed, as their topics do not exist any more: {names}"
-        if event.automatic:
+        if request.automatic:
             self._log.warning("%s", reason)
-            event.offsets = {tp: offset for tp, offset in event.offsets.items() if tp not in commit.gone}
-            event.future.complete(event.offsets)
+            request.offsets = {tp: offset for tp, offset in request.offsets.items() if tp not in commit.gone}
+            request.complete(request.offsets)
         else:
             self._fail(commit, UnknownTopicOrPartitionError(f"{reason}; all others were"))
 
@@ -332,11 +330,11 @@ class CommitManager:
         """True if there is no other attempt after `error`; its future has failed then."""
         if not error.retriable:
             self._fail(commit, error)
-        elif not commit.event.retry:
+        elif not commit.request.retry:
             failed = RetriableCommitFailedError(f"The offsets were not committed, commit again: {error}")
             failed.__cause__ = error
             self._fail(commit, failed)
-        return commit.event.future.done()
+        return commit.request.done()
 
     def _has_to_go_again(self, commit: _Commit, codes: Mapping[TopicPartition, int], now_ms: int) -> bool:
         """Complete `commit` as the answer says, unless it is to be tried again."""
@@ -354,14 +352,16 @@ class CommitManager:
                 return False
             if code == Errors.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.add(tp.topic)
-            elif code in _NO_SUCH_TOPIC and self._metadata.is_gone(tp.topic, commit.event.topic_ids.get(tp)):
+            elif code in _NO_SUCH_TOPIC and self._metadata.is_gone(
+                tp.topic, commit.request.topic_ids.get(tp)
+            ):
                 commit.gone.add(tp)
             elif code in _TRY_AGAIN:
                 if code in _NO_SUCH_TOPIC:
                     self._metadata.request_update()  # which says whether it is gone, or the coordinator lags behind
                 error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
             else:
-                self._fail(commit, self._commit_error(code, tp, commit.event.generation))
+                self._fail(commit, self._commit_error(code, tp, commit.request.generation))
                 return False
         if unauthorized:
             names = ", ".join(sorted(unauthorized))
@@ -398,9 +398,8 @@ class CommitManager:
     # Looking up.
 
     def _send_fetch(self, lookup: _Lookup, now_ms: int) -> None:
-        event = lookup.event
         by_topic: dict[str, list[int]] = {}
-        for tp in sorted(event.partitions):
+        for tp in sorted(lookup.partitions):
             by_topic.setdefault(tp.topic, []).append(tp.partition)
         ids = {topic: self._metadata.topic_id(topic) for topic in by_topic}
 
@@ -435,7 +434,6 @@ class CommitManager:
         )
 
     def _on_fetch(self, lookup: _Lookup, ids: Mapping[str, Uuid | None], reply: Reply) -> None:
-        event = lookup.event
         if reply.error is not None:
             if reply.error.retriable:
                 self._finder.mark_unknown(str(reply.error))
@@ -448,7 +446,7 @@ class CommitManager:
         if code:
             self._fetch_error(lookup, code, reply.now_ms)
             return
-        found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(event.partitions)
+        found: CommittedOffsets = dict.fromkeys(lookup.partitions)
         unauthorized: set[str] = set()
         by_id = {topic_id: name for name, topic_id in ids.items()}
         for topic in topics:
@@ -469,9 +467,9 @@ class CommitManager:
                     found[tp] = _offset(partition)
         if unauthorized:
             names = ", ".join(sorted(unauthorized))
-            event.future.fail(TopicAuthorizationError(f"Not authorized to read offsets of: {names}"))
+            lookup.request.fail(TopicAuthorizationError(f"Not authorized to read offsets of: {names}"))
         else:
-            event.future.complete(found)
+            lookup.request.complete(found)
 
     def _fetch_error(self, lookup: _Lookup, code: int, now_ms: int) -> None:
         error = Errors.for_code(code)
@@ -486,7 +484,7 @@ class CommitManager:
 
     def _retry_fetch_or_fail(self, lookup: _Lookup, error: KafkaError, now_ms: int) -> None:
         if not error.retriable:
-            lookup.event.future.fail(error)
+            lookup.request.fail(error)
             return
         self._back_off(lookup, error, now_ms)
         self._waiting.append(lookup)

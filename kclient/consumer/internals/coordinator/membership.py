@@ -16,7 +16,7 @@ from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
-from kclient.consumer.internals.events import RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,

@@ -1,0 +1,73 @@
+"""The requests of the application to the I/O thread that have a result, and a time by which it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.utils.futures import CompletableFuture
+
+T = TypeVar("T")
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class Request(CompletableFuture[T]):
+    """A future that the I/O thread completes.
+
+    `deadline_ms` is on the monotonic clock; what is not done by then fails with a KafkaTimeoutError.
+    """
+
+    __slots__ = ("deadline_ms",)
+
+    def __init__(self, deadline_ms: int) -> None:
+        super().__init__()
+        self.deadline_ms = deadline_ms
+
+
+class CommitRequest(Request[Offsets]):
+    """Commit `offsets` as the member of one `generation`; with `retry` until the deadline, else once.
+
+    Both are those of the moment at which the commit is asked for, whatever becomes of the member until it is sent.
+    The application's thread may add newer offsets until the I/O thread seals it. `topic_ids` are the topics that the
+    offsets belong to, as far as they are known.
+    """
+
+    __slots__ = ("_sealed", "automatic", "generation", "offsets", "retry", "topic_ids")
+
+    def __init__(
+        self,
+        deadline_ms: int,
+        offsets: Offsets,
+        generation: Generation,
+        *,
+        retry: bool,
+        automatic: bool = False,
+        topic_ids: Mapping[TopicPartition, Uuid] | None = None,
+    ) -> None:
+        super().__init__(deadline_ms)
+        self.offsets = offsets
+        self.generation = generation
+        self.retry = retry
+        self.automatic = automatic
+        self.topic_ids = topic_ids or {}
+        self._sealed = False
+
+    def add(self, newer: CommitRequest) -> bool:
+        """Commit what `newer` has along with it; False if it is too late for that, or another generation's."""
+        with self._lock:
+            if self._sealed or self.done() or newer.generation != self.generation:
+                return False
+            self.offsets = {**self.offsets, **newer.offsets}
+            self.topic_ids = {**self.topic_ids, **newer.topic_ids}
+            self.automatic |= newer.automatic
+            return True
+
+    def seal(self) -> None:
+        """Let nothing be added any more: a request is made of it, or it has failed."""
+        with self._lock:
+            self._sealed = True

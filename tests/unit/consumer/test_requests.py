@@ -1,0 +1,35 @@
+"""Commits that go together before they are sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.requests import CommitRequest
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def commit(generation: int = 1, *, automatic: bool = False, **offsets: int) -> CommitRequest:
+    named = {TopicPartition("t", int(name[1:])): OffsetAndMetadata(at) for name, at in offsets.items()}
+    return CommitRequest(1000, named, Generation(generation, "m"), retry=False, automatic=automatic)
+
+
+def test_newer_offsets_take_the_place_of_older_ones() -> None:
+    request = commit(t0=1, t1=1)
+    assert request.add(commit(t1=5, automatic=True))
+    assert request.offsets == {T0: OffsetAndMetadata(1), T1: OffsetAndMetadata(5)}
+    assert request.automatic
+
+
+@pytest.mark.parametrize("why", ["sealed", "done", "another generation"])
+def test_nothing_is_added_where_it_would_not_be_sent(why: str) -> None:
+    request, newer = commit(t0=1), commit(2 if why == "another generation" else 1, t0=2)
+    if why == "sealed":
+        request.seal()
+    elif why == "done":
+        request.complete(request.offsets)
+    assert not request.add(newer)
+    assert request.offsets == {T0: OffsetAndMetadata(1)}
