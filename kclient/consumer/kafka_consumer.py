@@ -31,7 +31,7 @@ from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls, RecordPortion
 from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.partition_state import RESET_TO_EARLIEST, RESET_TO_LATEST
+from kclient.consumer.internals.fetch_position import RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -177,12 +177,12 @@ class KafkaConsumer(Generic[K, V]):
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read now."""
         with self._use:
-            return self._core.subscriptions.assigned_partitions()
+            return self._core.assigned.partitions()
 
     def subscription(self) -> frozenset[str]:
         """The topics subscribed to; for a pattern those that match it at present."""
         with self._use:
-            return self._core.subscriptions.subscription()
+            return self._core.subscription.subscription()
 
     # Reading.
 
@@ -351,13 +351,13 @@ class KafkaConsumer(Generic[K, V]):
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            held = self._core.subscriptions.assigned_partitions()
+            held = self._core.assigned.partitions()
             self._core.request_reset(checked_assigned(partitions, held), RESET_TO_EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read only what comes from now on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            held = self._core.subscriptions.assigned_partitions()
+            held = self._core.assigned.partitions()
             self._core.request_reset(checked_assigned(partitions, held), RESET_TO_LATEST)
 
     def position(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
@@ -373,18 +373,18 @@ class KafkaConsumer(Generic[K, V]):
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return nothing from these until `resume`. What is fetched already is kept."""
         with self._use:
-            self._core.subscriptions.pause(checked_partitions(partitions))
+            self._core.set_paused(checked_partitions(partitions), True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records from these again."""
         with self._use:
-            self._core.subscriptions.resume(checked_partitions(partitions))
-            self._core.network.wakeup()
+            self._core.set_paused(checked_partitions(partitions), False)
 
     def paused(self) -> frozenset[TopicPartition]:
         """The paused partitions."""
         with self._use:
-            return self._core.subscriptions.paused()
+            held = self._core.assigned.by_partition
+            return frozenset(tp for tp, state in held.items() if state.paused)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -414,7 +414,7 @@ class KafkaConsumer(Generic[K, V]):
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
         with self._use:
             read_committed = self._core.config.isolation_level == "read_committed"
-            return self._core.subscriptions.lag(checked_partition(tp), read_committed)
+            return self._core.assigned.state(checked_partition(tp)).lag(read_committed)
 
     # The cluster and the group.
 
@@ -441,7 +441,7 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             if not isinstance(reason, str):
                 raise TypeError(f"reason must be a str, not {reason!r}")
-            if not self._core.subscriptions.has_auto_assigned_partitions():
+            if not self._core.subscription.has_auto_assigned_partitions():
                 raise IllegalStateError("enforce_rebalance() needs a subscription")
             self._core.rejoin(reason)
 
@@ -519,8 +519,8 @@ class KafkaConsumer(Generic[K, V]):
         # Takes no turn: also the repr of a consumer in use by another thread must do.
         core, config = self._core, self._core.config
         group = "" if config.group_id is None else f" in group {config.group_id}"
-        subscription = ", ".join(sorted(core.subscriptions.subscription()))
-        count = len(core.subscriptions.assigned_partitions())
+        subscription = ", ".join(sorted(core.subscription.subscription()))
+        count = len(core.assigned.by_partition)
         reads = f" subscribed to {subscription}" if subscription else ""
         state = " closed" if self._use.closed else ""
         servers = ", ".join(config.bootstrap_servers)

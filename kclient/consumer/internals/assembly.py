@@ -10,6 +10,7 @@ from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
@@ -18,12 +19,12 @@ from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
-from kclient.consumer.internals.partition_state import AutoOffsetReset
 from kclient.consumer.internals.request_manager import RequestManager
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
@@ -53,9 +54,11 @@ def build_consumer(
     log_context = config.log_context()
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
-    subscriptions = SubscriptionState(reset, log_context)
+    subscription = SubscriptionState()
+    assigned = AssignedPartitions(reset, log_context)
     metadata = ConsumerMetadata(
-        subscriptions,
+        subscription,
+        assigned,
         retry_backoff_ms=config.retry_backoff_ms,
         retry_backoff_max_ms=config.retry_backoff_max_ms,
         metadata_max_age_ms=config.metadata_max_age_ms,
@@ -87,7 +90,8 @@ def build_consumer(
             config.group_id,
             config,
             assignors=assignors,
-            subscriptions=subscriptions,
+            subscription=subscription,
+            assigned=assigned,
             metadata=metadata,
             sender=sender,
             backoff=backoff,
@@ -100,7 +104,7 @@ def build_consumer(
     offsets = OffsetFetcher(
         sender=sender,
         metadata=metadata,
-        subscriptions=subscriptions,
+        assigned=assigned,
         commits=commits,
         backoff=backoff,
         time=time,
@@ -123,7 +127,7 @@ def build_consumer(
         ),
         sender=sender,
         metadata=metadata,
-        subscriptions=subscriptions,
+        assigned=assigned,
         buffer=buffer,
         on_change=changes.notify,
         backoff=backoff,
@@ -141,8 +145,8 @@ def build_consumer(
     if membership is not None:
         metadata.add_listener(membership.metadata_updated)
     metrics.watch_assignment(
-        lambda: len(subscriptions.assigned_partitions()),
-        lambda: subscriptions.max_lag(decode.read_committed),
+        lambda: len(assigned.by_partition),
+        lambda: assigned.max_lag(decode.read_committed),
     )
     network = NetworkThread(
         name=f"kclient-consumer-{config.client_id}",
@@ -157,7 +161,8 @@ def build_consumer(
     core = ConsumerCore(
         config=config,
         client_id=config.client_id,
-        subscriptions=subscriptions,
+        subscription=subscription,
+        assigned=assigned,
         metadata=metadata,
         changes=changes,
         buffer=buffer,
@@ -186,7 +191,8 @@ def _build_group(
     config: ConsumerConfig,
     *,
     assignors: dict[str, ConsumerPartitionAssignor],
-    subscriptions: SubscriptionState,
+    subscription: SubscriptionState,
+    assigned: AssignedPartitions,
     metadata: ConsumerMetadata,
     sender: RequestSender,
     backoff: ExponentialBackoff,
@@ -196,7 +202,7 @@ def _build_group(
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
     def on_fatal(error: KafkaError) -> None:
         commits.fail_all(error)
-        if subscriptions.has_auto_assigned_partitions():
+        if subscription.has_auto_assigned_partitions():
             membership.fail(error)
 
     key = CoordinatorKey(CoordinatorType.GROUP, group_id)
@@ -210,7 +216,8 @@ def _build_group(
             rack=config.client_rack or None,
         ),
         assignors=assignors,
-        subscriptions=subscriptions,
+        subscription=subscription,
+        assigned=assigned,
         metadata=metadata,
         finder=finder,
         sender=sender,

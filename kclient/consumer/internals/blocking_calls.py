@@ -14,7 +14,7 @@ from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS, Portion
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.partition_state import EARLIEST, LATEST
+from kclient.consumer.internals.fetch_position import EARLIEST, LATEST
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.requests import Request
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -49,13 +49,13 @@ class BlockingCalls:
             self._run_callbacks()
             core.queue.raise_error()
         core.metadata.raise_any_error()
-        core.subscriptions.raise_error()
+        core.assigned.raise_error()
 
     def check_can_poll(self) -> None:
         """Raise IllegalStateError where poll() makes no sense."""
         if self.in_callback:
             raise IllegalStateError("poll() cannot be called from a rebalance listener")
-        if self._core.subscriptions.has_nothing():
+        if self._core.subscription.has_nothing():
             raise IllegalStateError("There is nothing to poll: call subscribe() or assign() first")
 
     def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
@@ -173,9 +173,9 @@ class BlockingCalls:
         core = self._core
         self._commit_positions(timer)
         try:
-            held = core.subscriptions.assigned_partitions()
+            held = core.assigned.partitions()
             membership = core.membership
-            if membership is not None and held and core.subscriptions.has_auto_assigned_partitions():
+            if membership is not None and held and core.subscription.has_auto_assigned_partitions():
                 lost = membership.generation_for_commit() is None and not membership.rebalancing
                 self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
         finally:
@@ -295,12 +295,12 @@ class BlockingCalls:
         core = self._core
         while True:
             seen = core.changes.count
-            position = core.subscriptions.position(tp)
+            position = core.assigned.state(tp).valid_position()
             if position is not None:
                 return position.offset
             core.wakeup.raise_if_pending()
             core.queue.raise_error()
-            core.subscriptions.raise_error()
+            core.assigned.raise_error()
             if timer.is_expired():
                 raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
             self.wait_for_change(seen, timer)

@@ -8,13 +8,14 @@ from kclient.client.request_sender import NEVER
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions, TopicIdOf
 from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.requests import CommitRequest, Offsets, Request
-from kclient.consumer.internals.subscription_state import SubscriptionState, TopicIdOf
+from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     CommitFailedError,
     IllegalStateError,
@@ -41,7 +42,8 @@ class Committer:
         self,
         *,
         config: ConsumerConfig,
-        subscriptions: SubscriptionState,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
         membership: Membership | None,
         manager: CommitManager | None,
         queue: ApplicationQueue,
@@ -53,7 +55,8 @@ class Committer:
         log_context: LogContext,
     ) -> None:
         self._config = config
-        self._subscriptions = subscriptions
+        self._subscription = subscription
+        self._assigned = assigned
         self._membership = membership
         self._manager = manager
         self._queue = queue
@@ -81,7 +84,7 @@ class Committer:
 
     def positions(self) -> Offsets:
         """The positions of all partitions: everything that was handed out."""
-        return self._subscriptions.all_consumed()
+        return self._assigned.consumed()
 
     # Asking.
 
@@ -130,7 +133,7 @@ class Committer:
     ) -> tuple[CommitRequest, KafkaError | None]:
         """A commit by the member as it is now, or with the error that keeps it from committing."""
         # The ids first: a topic that is created again in between then has a commit refused, and never a wrong one.
-        held = self._subscriptions.topic_ids()
+        held = self._assigned.topic_ids()
         if offsets is None:
             offsets = self.positions() if self.polled or not automatic else {}
         ids = {tp: held.get(tp.topic) or self._topic_id(tp.topic) for tp in offsets}
@@ -138,7 +141,7 @@ class Committer:
         error: KafkaError | None = None
         generation = Generation()  # without a subscription the group only keeps the offsets
         membership = self._membership
-        if offsets and membership is not None and self._subscriptions.has_auto_assigned_partitions():
+        if offsets and membership is not None and self._subscription.has_auto_assigned_partitions():
             known = membership.generation_for_commit()
             if known is not None:
                 generation = known

@@ -12,6 +12,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.committer import Committer
 from kclient.consumer.internals.completed_fetch import RECORDS, Form, Portion
@@ -19,11 +20,11 @@ from kclient.consumer.internals.coordinator.commits import CommitManager, Commit
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector
+from kclient.consumer.internals.fetch_position import AutoOffsetReset, FetchPosition
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.offset_fetcher import FoundOffsets, OffsetFetcher
-from kclient.consumer.internals.partition_state import AutoOffsetReset, FetchPosition
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.requests import CommitRequest, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
@@ -31,7 +32,7 @@ from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
-from kclient.errors import InvalidGroupIdError
+from kclient.errors import IllegalStateError, InvalidGroupIdError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
@@ -51,7 +52,8 @@ class ConsumerCore:
         *,
         config: ConsumerConfig,
         client_id: str,
-        subscriptions: SubscriptionState,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
         metadata: ConsumerMetadata,
         changes: Changes,
         buffer: FetchBuffer,
@@ -68,7 +70,8 @@ class ConsumerCore:
     ) -> None:
         self.config = config
         self.client_id = client_id
-        self.subscriptions = subscriptions
+        self.subscription = subscription
+        self.assigned = assigned
         self.metadata = metadata
         self.changes = changes
         self.buffer = buffer
@@ -80,12 +83,13 @@ class ConsumerCore:
         self._topics = topics
         self.metrics = metrics
         self.time = time
-        self.collector = FetchCollector(buffer, subscriptions, log_context)
+        self.collector = FetchCollector(buffer, assigned, log_context)
         self.wakeup = WakeupTrigger(changes.notify, lambda deliver: network.submit(lambda _: deliver()))
         self.listener: ConsumerRebalanceListener | None = None
         self.commits = Committer(
             config=config,
-            subscriptions=subscriptions,
+            subscription=subscription,
+            assigned=assigned,
             membership=membership,
             manager=commits,
             queue=queue,
@@ -106,13 +110,13 @@ class ConsumerCore:
     def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> None:
         """Subscribe to topics; takes effect with the next poll."""
         self._need_group()
-        self.subscriptions.subscribe(topics)
+        self.subscription.subscribe(topics)
         self._subscribed(listener)
 
     def subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
         """Subscribe to what matches a pattern; takes effect with the next poll."""
         self._need_group()
-        self.subscriptions.subscribe_pattern(pattern)
+        self.subscription.subscribe_pattern(pattern)
         self._subscribed(listener)
 
     def _subscribed(self, listener: ConsumerRebalanceListener | None) -> None:
@@ -129,14 +133,17 @@ class ConsumerCore:
         """Read exactly `partitions`, without a group's help."""
         if self.commits.automatic:
             self.commits.auto_commit_now()
-        if self.subscriptions.assign_from_user(partitions, self.metadata.topic_id):
+        self.subscription.assign()
+        if self.assigned.by_partition.keys() != set(partitions):
+            self.assigned.replace(partitions, self.metadata.topic_id)
             self.commits.polled = False
             self.buffer.retain(frozenset(partitions))
             self.network.submit(self._subscription_changed)
 
     def unsubscribe(self) -> None:
         """Forget subscription and assignment; the group was left before."""
-        self.subscriptions.unsubscribe()
+        self.subscription.unsubscribe()  # first: without it the I/O thread does not join again
+        self.assigned.replace((), self.metadata.topic_id)
         self.listener = None
         self._revoking = None
         self._before_last_poll.clear()
@@ -283,21 +290,24 @@ class ConsumerCore:
 
     def take_assignment(self, callback: RebalanceCallback) -> frozenset[TopicPartition]:
         """Before the listener hears of an assignment: take it. Returns the partitions that are new."""
-        held = self.subscriptions.assigned_partitions()
-        self.subscriptions.assign_from_group(callback.partitions, self.metadata.topic_id)
-        self.buffer.retain(callback.partitions)
+        held = self.assigned.partitions()
+        self._assign_from_group(callback.partitions)
         return callback.partitions - held
 
     def drop_assignment(self, callback: RebalanceCallback) -> None:
         """After the listener has heard that partitions go: let go of them."""
-        held = self.subscriptions.assigned_partitions()
-        self.subscriptions.assign_from_group(held - callback.partitions, self.metadata.topic_id)
-        self.buffer.retain(held - callback.partitions)
+        self._assign_from_group(self.assigned.partitions() - callback.partitions)
+
+    def _assign_from_group(self, partitions: frozenset[TopicPartition]) -> None:
+        if not self.subscription.has_auto_assigned_partitions():
+            raise IllegalStateError("the group assigned partitions to a consumer that is not subscribed")
+        self.assigned.replace(partitions, self.metadata.topic_id, awaiting_callback=True)
+        self.buffer.retain(partitions)
 
     def finish_callback(self, callback: RebalanceCallback) -> None:
         """The listener is through with `callback`, whether it failed or not."""
         if callback.kind is RebalanceKind.ASSIGNED:
-            self.subscriptions.assignment_told()
+            self.assigned.finish_callback()
         self.queue.finish_rebalance(callback)
         membership = self.membership
         if membership is not None:
@@ -325,14 +335,21 @@ class ConsumerCore:
         if to.leader_epoch is not None:
             self.metadata.update_last_seen_epoch_if_newer(tp, to.leader_epoch)
         position = FetchPosition(to.offset, to.leader_epoch, self.metadata.leader_and_epoch(tp))
-        self.subscriptions.seek(tp, position, validate=to.leader_epoch is not None)
+        self.assigned.state(tp).seek(position, validate=to.leader_epoch is not None)
         self._moved(tp)
 
     def request_reset(self, partitions: Iterable[TopicPartition], reset: AutoOffsetReset) -> None:
         """Read from one end of the log on."""
         for tp in partitions:
-            self.subscriptions.request_reset(tp, reset)
+            self.assigned.state(tp).await_reset(reset)
             self._moved(tp)
+
+    def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
+        """Read nothing from these, or read them again. Raises IllegalStateError if one is not assigned."""
+        for state in [self.assigned.state(tp) for tp in partitions]:
+            state.paused = paused
+        if not paused:
+            self.network.wakeup()
 
     def _moved(self, tp: TopicPartition) -> None:
         self.commits.polled = True

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import RECORDS, CompletedFetch, Form, Portion
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_position import FetchPosition
 from kclient.consumer.internals.heap_top import HeapTop
-from kclient.consumer.internals.partition_state import FetchPosition
-from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.utils.log_context import LogContext
 
@@ -21,11 +21,9 @@ class FetchCollector:
     positions. What happens in between, such as a Ctrl-C, loses nothing. Used by the application's thread.
     """
 
-    def __init__(
-        self, buffer: FetchBuffer, subscriptions: SubscriptionState, log_context: LogContext
-    ) -> None:
+    def __init__(self, buffer: FetchBuffer, assigned: AssignedPartitions, log_context: LogContext) -> None:
         self._buffer = buffer
-        self._subscriptions = subscriptions
+        self._assigned = assigned
         self._log = log_context.logger(__name__)
         self._heap_top = HeapTop()
 
@@ -71,10 +69,9 @@ class FetchCollector:
         `undo` gets the position before, for `take_back`.
         """
         fetch = portion.fetch
+        state = self._assigned.by_partition.get(fetch.tp)
         offset, epoch = portion.position_after(count)
-        if fetch.discarded or not self._subscriptions.advance(
-            fetch.tp, portion.position, offset, epoch, undo
-        ):
+        if state is None or fetch.discarded or not state.advance(portion.position, offset, epoch, undo):
             return False
         if fetch.handed_out(portion, count, offset):
             # Not left to the next call, so that the I/O thread can refill while the application works.
@@ -83,7 +80,9 @@ class FetchCollector:
 
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
-        self._subscriptions.take_back(tp, before)
+        state = self._assigned.by_partition.get(tp)
+        if state is not None:
+            state.take_back(before)
         self._buffer.discard(tp)
 
     def _next_portion(
@@ -92,7 +91,8 @@ class FetchCollector:
         fetch: CompletedFetch | None = first
         while fetch is not None and not fetch.over:
             tp = fetch.tp
-            readable = self._subscriptions.is_readable_at(tp, fetch.position)
+            state = self._assigned.by_partition.get(tp)
+            readable = None if state is None else state.is_readable_at(fetch.position)
             if readable is None:
                 self._log.debug(
                     "Dropping fetched data of %s at %d: it is not wanted any more", tp, fetch.position

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -13,17 +12,18 @@ from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_position import FetchPosition
 from kclient.consumer.internals.fetch_session import (
     FetchSession,
     SessionFetch,
     WantedPartition,
 )
 from kclient.consumer.internals.metrics import ConsumerMetrics
-from kclient.consumer.internals.partition_state import FetchPosition
-from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.too_large import TooLargeAnswers
+from kclient.consumer.internals.topic_partition_state import TopicPartitionState
 from kclient.errors import (
     Errors,
     FetchSessionTopicIdError,
@@ -87,7 +87,7 @@ class Fetcher:
         *,
         sender: RequestSender,
         metadata: Metadata,
-        subscriptions: SubscriptionState,
+        assigned: AssignedPartitions,
         buffer: FetchBuffer,
         on_change: Callable[[], None],
         backoff: ExponentialBackoff,
@@ -97,7 +97,7 @@ class Fetcher:
         self._settings = settings
         self._client = sender.client
         self._metadata = metadata
-        self._subscriptions = subscriptions
+        self._assigned = assigned
         self._buffer = buffer
         self._on_change = on_change
         self._backoff = backoff
@@ -119,14 +119,15 @@ class Fetcher:
         nodes: dict[int, Node] = {}
         full: set[int] = set()
         wait_ms = NEVER
-        for tp, position, elsewhere in self._subscriptions.fetchable():
+        for state, position in self._assigned.fetchable():
+            tp = state.tp
             retry_ms = self._retry_ms.get(tp, 0)
             if now_ms < retry_ms:
                 wait_ms = min(wait_ms, retry_ms - now_ms)
                 continue
             node = position.leader.leader
-            if elsewhere or node is None:
-                node = self._node_for(tp, position, now_ms)
+            if state.preferred_replica is not None or node is None:
+                node = self._node_for(state, position, now_ms)
             if node is None:
                 self._metadata.request_update()
             elif node.id in self._flights:
@@ -166,9 +167,10 @@ class Fetcher:
 
     # Sending.
 
-    def _node_for(self, tp: TopicPartition, position: FetchPosition, now_ms: int) -> Node | None:
+    def _node_for(self, state: TopicPartitionState, position: FetchPosition, now_ms: int) -> Node | None:
+        tp = state.tp
         leader = position.leader.leader or self._metadata.leader_and_epoch(tp).leader
-        replica_id = self._subscriptions.preferred_replica(tp, now_ms)
+        replica_id = state.replica_to_read(now_ms)
         if replica_id is None or leader is None:
             return leader
         info = self._metadata.fetch().partition(tp)
@@ -176,14 +178,14 @@ class Fetcher:
         replica = self._metadata.fetch().node_by_id(replica_id)
         if replica is None or any(node.id == replica_id for node in offline):
             self._log.debug("Replica %d of %s is gone; going back to the leader", replica_id, tp)
-            self._subscriptions.clear_preferred_replica(tp)
+            state.clear_preferred_replica()
             self._metadata.request_update()
             return leader
         return replica
 
     def _wanted(self, tp: TopicPartition, position: FetchPosition, offset: int) -> WantedPartition:
         # Of the topic that the position belongs to, which metadata may not have any more.
-        topic_id = self._subscriptions.topic_id(tp.topic) or Uuid.ZERO
+        topic_id = self._assigned.topic_id(tp.topic) or Uuid.ZERO
         return WantedPartition(offset, topic_id, self._settings.max_partition_bytes, position.leader.epoch)
 
     def _try_send(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
@@ -212,8 +214,7 @@ class Fetcher:
                 CompletedFetch.failed(tp, wanted.fetch_offset, error) for tp, wanted in partitions.items()
             )
             return wait_ms
-        for tp in partitions:
-            self._subscriptions.clear_preferred_replica(tp)  # the leader may be reachable
+        self._go_back_to_leaders(partitions)  # which may be reachable
         self._warning.warn(f"node {node.id}", f"Broker {node} cannot be reached for fetches", now_ms)
         return wait_ms
 
@@ -221,7 +222,7 @@ class Fetcher:
         self._flights[flight.node.id] = flight
         self._client.send(self._new_request(flight, fetch, now_ms), now_ms)
         for tp in fetch.to_send:
-            self._subscriptions.move_to_end(tp)
+            self._assigned.move_to_end(tp)
 
     def _new_request(self, flight: _Flight, fetch: SessionFetch, now_ms: int) -> ClientRequest:
         settings = self._settings
@@ -292,12 +293,11 @@ class Fetcher:
     ) -> None:
         if isinstance(error.__cause__, InvalidReceiveError):
             blamed = self._too_large.refused(partitions, error.__cause__)
-            if blamed is not None and self._is_current(blamed.tp, partitions[blamed.tp]):
+            if blamed is not None and self._current(blamed.tp, partitions[blamed.tp]) is not None:
                 self._buffer.add((blamed,))
             return
         self._back_off(node, now_ms)
-        for tp in partitions:
-            self._subscriptions.clear_preferred_replica(tp)
+        self._go_back_to_leaders(partitions)
         if error.retriable:
             self._warning.warn(f"node {node.id}", f"A fetch from broker {node} failed: {error}", now_ms)
             self._metadata.request_update()
@@ -305,8 +305,14 @@ class Fetcher:
         self._buffer.add(
             CompletedFetch.failed(tp, wanted.fetch_offset, error)
             for tp, wanted in partitions.items()
-            if self._is_current(tp, wanted)
+            if self._current(tp, wanted) is not None
         )
+
+    def _go_back_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        for tp in partitions:
+            state = self._assigned.by_partition.get(tp)
+            if state is not None:
+                state.clear_preferred_replica()
 
     def _back_off(self, node: Node, now_ms: int) -> int:
         """Leave `node` alone for longer with every failure in a row (KIP-580); returns for how long."""
@@ -315,12 +321,15 @@ class Fetcher:
         self._node_failures[node.id] = failures + 1, now_ms + wait_ms
         return wait_ms
 
-    def _is_current(self, tp: TopicPartition, wanted: WantedPartition) -> bool:
-        """Return True if the fetched data is still what comes next, after the position or the buffered data."""
-        if wanted.topic_id not in (self._subscriptions.topic_id(tp.topic), Uuid.ZERO):
-            return False  # of a topic that was deleted
-        offset = self._subscriptions.offset_to_fetch(tp)
-        return offset is not None and self._buffer.next_fetch_offset(tp, offset) == wanted.fetch_offset
+    def _current(self, tp: TopicPartition, wanted: WantedPartition) -> TopicPartitionState | None:
+        """The partition, if the fetched data is still what comes next, after the position or the buffered data."""
+        if wanted.topic_id not in (self._assigned.topic_id(tp.topic), Uuid.ZERO):
+            return None  # of a topic that was deleted
+        state = self._assigned.by_partition.get(tp)
+        position = None if state is None else state.valid_position()
+        if position is None or self._buffer.next_fetch_offset(tp, position.offset) != wanted.fetch_offset:
+            return None
+        return state
 
     def _take(
         self,
@@ -331,18 +340,17 @@ class Fetcher:
         hints: dict[TopicPartition, tuple[int, int]],
         now_ms: int,
     ) -> CompletedFetch | None:
-        if not self._is_current(tp, wanted):
+        state = self._current(tp, wanted)
+        if state is None:
             return None
         if data.error_code:
-            return self._take_error(node, tp, wanted, data, hints, now_ms)
+            return self._take_error(node, state, wanted, data, hints, now_ms)
         self._retry_ms.pop(tp, None)
-        self._subscriptions.update_log_ends(
-            tp, data.high_watermark, data.last_stable_offset, data.log_start_offset
-        )
+        state.update_log_ends(data.high_watermark, data.last_stable_offset, data.log_start_offset)
         if data.preferred_read_replica >= 0:
             self._log.debug("Fetching %s from replica %d", tp, data.preferred_read_replica)
             until_ms = now_ms + self._settings.metadata_max_age_ms
-            self._subscriptions.prefer_replica(tp, data.preferred_read_replica, until_ms)
+            state.prefer_replica(data.preferred_read_replica, until_ms)
         if not data.records:
             return None
         aborted: list[tuple[int, int]] | None = None
@@ -354,19 +362,20 @@ class Fetcher:
     def _take_error(
         self,
         node: Node,
-        tp: TopicPartition,
+        state: TopicPartitionState,
         wanted: WantedPartition,
         data: PartitionData,
         hints: dict[TopicPartition, tuple[int, int]],
         now_ms: int,
     ) -> CompletedFetch | None:
+        tp = state.tp
         code = data.error_code
         self._retry_ms[tp] = now_ms + self._backoff.backoff_ms(0)
         self._log.debug("Fetch of %s at %d: %s", tp, wanted.fetch_offset, Errors.name_of(code))
         if code == Errors.OFFSET_OUT_OF_RANGE:
-            self._out_of_range(node, tp, wanted)
+            self._out_of_range(node, state, wanted)
             return None
-        was_follower = self._subscriptions.clear_preferred_replica(tp)
+        was_follower = state.clear_preferred_replica()
         if code in _OTHER_LEADER:
             leader = data.current_leader
             if leader.leader_id >= 0 and leader.leader_epoch >= 0:
@@ -385,13 +394,14 @@ class Fetcher:
             return None
         return CompletedFetch.failed(tp, wanted.fetch_offset, error)
 
-    def _out_of_range(self, node: Node, tp: TopicPartition, wanted: WantedPartition) -> None:
-        replica_id = self._subscriptions.clear_preferred_replica(tp)
+    def _out_of_range(self, node: Node, state: TopicPartitionState, wanted: WantedPartition) -> None:
+        tp = state.tp
+        replica_id = state.clear_preferred_replica()
         if replica_id is not None and replica_id == node.id:
             self._log.debug("%s: replica %d does not have offset %d", tp, replica_id, wanted.fetch_offset)
             self._retry_ms.pop(tp, None)
             return  # a follower lags behind; the leader decides
-        position: Any = self._subscriptions.position(tp)
+        position = state.valid_position()
         if position is None or position.offset != wanted.fetch_offset:
             return  # there is data before it to be read first
         error = OffsetOutOfRangeError(
@@ -399,5 +409,5 @@ class Fetcher:
             "seek() to an offset that exists",
         )
         self._log.info("Offset %d of %s is out of range", wanted.fetch_offset, tp)
-        if self._subscriptions.refuse_position(tp, position, error):
+        if state.refuse_position(position, self._assigned.default_reset, error):
             self._on_change()

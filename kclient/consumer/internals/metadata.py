@@ -8,6 +8,7 @@ from typing import Final
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
 from kclient.common.uuid import Uuid
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
@@ -21,7 +22,8 @@ class ConsumerMetadata(Metadata):
 
     def __init__(
         self,
-        subscriptions: SubscriptionState,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
         *,
         retry_backoff_ms: int,
         retry_backoff_max_ms: int,
@@ -39,11 +41,12 @@ class ConsumerMetadata(Metadata):
             time=time,
             log_context=log_context,
         )
-        self._subscriptions = subscriptions
+        self._subscription = subscription
+        self._assigned = assigned
         self.exclude_internal_topics = exclude_internal_topics
         self._transient: dict[str, int] = {}
         self._missing_since_ms: dict[str, int] = {}
-        self._told_missing: set[str] = set()
+        self._missing_warned_of: set[str] = set()
 
     def add_transient_topics(self, topics: Collection[str]) -> None:
         """Know these too until `remove_transient_topics`, for a query about partitions that are not assigned."""
@@ -51,7 +54,7 @@ class ConsumerMetadata(Metadata):
             new = [topic for topic in topics if topic not in self._transient]
             for topic in topics:
                 self._transient[topic] = self._transient.get(topic, 0) + 1
-            if not self._subscriptions.metadata_topics().issuperset(new):
+            if not self._wanted_topics().issuperset(new):
                 self.request_update_for_new_topics()
 
     def remove_transient_topics(self, topics: Collection[str]) -> None:
@@ -64,48 +67,51 @@ class ConsumerMetadata(Metadata):
 
     def subscription_changed(self) -> None:
         """Ask for what is not known of the topics that are subscribed to or assigned now."""
-        if self._subscriptions.pattern is not None:
+        if self._subscription.pattern is not None:
             self.request_update(reset_backoff=True)
-        elif not self.fetch().topics >= self._subscriptions.metadata_topics():
+        elif not self.fetch().topics >= self._wanted_topics():
             self.request_update_for_new_topics()
 
     def match_pattern(self, cluster: Cluster) -> None:
         """Subscribe to the topics that match the subscribed pattern, if there is one."""
-        if self._subscriptions.pattern is not None:
+        if self._subscription.pattern is not None:
             hidden = cluster.internal_topics if self.exclude_internal_topics else frozenset()
-            self._subscriptions.subscribe_from_pattern(
-                topic for topic in cluster.topics - hidden if self._subscriptions.matches(topic)
+            self._subscription.subscribe_from_pattern(
+                topic for topic in cluster.topics - hidden if self._subscription.matches(topic)
             )
 
+    def _wanted_topics(self) -> frozenset[str]:
+        return self._subscription.metadata_topics(self._assigned.by_partition)
+
     def topics_to_request(self) -> list[str] | None:
-        if self._subscriptions.pattern is not None:
+        if self._subscription.pattern is not None:
             return None
-        return sorted(self._subscriptions.metadata_topics().union(self._transient))
+        return sorted(self._wanted_topics().union(self._transient))
 
     def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:  # noqa: ARG002
-        if topic in self._transient or topic in self._subscriptions.metadata_topics():
+        if topic in self._transient or topic in self._wanted_topics():
             return True
         if is_internal and self.exclude_internal_topics:
             return False
-        return self._subscriptions.matches(topic)
+        return self._subscription.matches(topic)
 
     def is_gone(self, topic: str, topic_id: Uuid | None) -> bool:
         """True if the brokers say that the topic with this id, None if unknown, does not exist any more."""
         known = self.topic_id(topic)
         if known is not None:
             return topic_id is not None and known != topic_id
-        if self._subscriptions.pattern is not None:
+        if self._subscription.pattern is not None:
             return topic not in self.fetch().topics
         return topic in self.snapshot.missing_topics
 
     def on_missing_topics(self, topics: frozenset[str], now_ms: int) -> None:
         """Warn of each topic that is subscribed to or assigned, once until it exists."""
-        wanted = topics & self._subscriptions.metadata_topics()
-        self._told_missing &= wanted
+        wanted = topics & self._wanted_topics()
+        self._missing_warned_of &= wanted
         since_ms = {topic: self._missing_since_ms.get(topic, now_ms) for topic in wanted}
         self._missing_since_ms = since_ms
         patience_ms = _CREATION_MS if self.allow_auto_topic_creation else 0
-        for topic in sorted(wanted - self._told_missing):
+        for topic in sorted(wanted - self._missing_warned_of):
             if now_ms - since_ms[topic] >= patience_ms:
-                self._told_missing.add(topic)
+                self._missing_warned_of.add(topic)
                 self._log.warning("Topic %r does not exist; it will be read once it is created", topic)

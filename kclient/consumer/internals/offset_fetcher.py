@@ -12,15 +12,16 @@ from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
-from kclient.consumer.internals.metadata import ConsumerMetadata
-from kclient.consumer.internals.partition_state import (
+from kclient.consumer.internals.fetch_position import (
     RESET_TO_LATEST,
     AutoOffsetReset,
     FetchPosition,
 )
+from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.requests import Request
-from kclient.consumer.internals.subscription_state import SubscriptionState
+from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
 from kclient.errors import (
     Errors,
     KafkaError,
@@ -81,7 +82,7 @@ class _Answer:
 class OffsetFetcher:
     """Gives positions to partitions that have none, checks those whose leader changed, answers offset queries.
 
-    Belongs to the I/O thread. A valid position is never touched; see `SubscriptionState`.
+    Belongs to the I/O thread. A valid position is never touched; see `TopicPartitionState`.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class OffsetFetcher:
         *,
         sender: RequestSender,
         metadata: ConsumerMetadata,
-        subscriptions: SubscriptionState,
+        assigned: AssignedPartitions,
         commits: CommitManager | None,
         backoff: ExponentialBackoff,
         time: Time,
@@ -101,7 +102,7 @@ class OffsetFetcher:
     ) -> None:
         self._sender = sender
         self._metadata = metadata
-        self._subscriptions = subscriptions
+        self._assigned = assigned
         self._commits = commits
         self._backoff = backoff
         self._time = time
@@ -134,19 +135,19 @@ class OffsetFetcher:
     def poll(self, now_ms: int) -> int:
         """Ask for what is missing."""
         wait_ms: int | None = None
-        if not self._subscriptions.all_valid():
+        if not self._assigned.all_valid():
             self._initialize(now_ms)
             self._reset(now_ms)
             self._validate(now_ms)
-            wait_ms = self._subscriptions.next_retry_delay_ms(now_ms)
+            wait_ms = self._assigned.next_retry_delay_ms(now_ms)
         searched_ms = self._poll_searches(now_ms) if self._searches else NEVER
         return searched_ms if wait_ms is None else min(wait_ms, searched_ms)
 
     def metadata_updated(self, cluster: Cluster) -> None:  # noqa: ARG002 - it is for listeners
         """Take over what new metadata means for positions; queries that miss a leader are continued at once."""
-        for tp in self._subscriptions.follow_topics(self._metadata.topic_id):
+        for tp in self._assigned.follow_topics(self._metadata.topic_id):
             self._discard(tp)
-        self._subscriptions.update_leaders(self._metadata.leader_and_epoch, self.can_validate)
+        self._assigned.update_leaders(self._metadata.leader_and_epoch, self.can_validate)
         for search in self._searches:
             if isinstance(search.last_error, LeaderNotAvailableError):
                 search.retry_ms = 0
@@ -154,92 +155,96 @@ class OffsetFetcher:
     # Committed offsets.
 
     def _initialize(self, now_ms: int) -> None:
-        needing = self._subscriptions.needing_offsets(now_ms)
+        needing = self._assigned.in_state(FetchState.INITIALIZING, now_ms)
         if not needing:
             return
         if self._commits is None:
-            for tp in needing:
-                self._subscriptions.initialize_by_policy(tp)
+            for state in needing.values():
+                state.initialize_by_policy(self._assigned.default_reset)
             self._on_change()
             return
         if self._committed_in_flight.issuperset(needing):
             return
         request = Request[CommittedOffsets](now_ms + self._timeout_ms)
         self._committed_in_flight = partitions = frozenset(needing)
-        request.add_done_callback(lambda _: self._on_committed(partitions, request))
+        request.add_done_callback(lambda _: self._on_committed(needing, partitions, request))
         self._commits.fetch(partitions, request)
         self._commits.poll(now_ms)
 
     def _on_committed(
-        self, partitions: frozenset[TopicPartition], request: Request[CommittedOffsets]
+        self,
+        states: Mapping[TopicPartition, TopicPartitionState],
+        partitions: frozenset[TopicPartition],
+        request: Request[CommittedOffsets],
     ) -> None:
         if self._committed_in_flight is partitions:
             self._committed_in_flight = frozenset()
         error = request.exception()
         if isinstance(error, KafkaError):
-            self._back_off(partitions)
+            self._back_off(*states.values())
             if not isinstance(error, KafkaTimeoutError):
-                self._fail(partitions, error)
+                self._fail(error, *states.values())
             return
         for tp, committed in request.result().items():
             if committed is None:
-                self._subscriptions.initialize_by_policy(tp)
+                states[tp].initialize_by_policy(self._assigned.default_reset)
             else:
-                self._start_at(tp, committed)
+                self._start_at(states[tp], committed)
         self._on_change()
 
-    def _start_at(self, tp: TopicPartition, committed: OffsetAndMetadata) -> None:
+    def _start_at(self, state: TopicPartitionState, committed: OffsetAndMetadata) -> None:
+        tp, epoch = state.tp, committed.leader_epoch
         self._log.info("Starting %s at the committed offset %d", tp, committed.offset)
-        position = self.position_at(tp, committed.offset, committed.leader_epoch)
-        self._subscriptions.initialize(tp, position, validate=self.needs_validation(position))
-
-    def position_at(self, tp: TopicPartition, offset: int, epoch: int | None) -> FetchPosition:
-        """A position at `offset`, whose last record was written under `epoch`."""
         if epoch is not None:
             self._metadata.update_last_seen_epoch_if_newer(tp, epoch)
-        return FetchPosition(offset, epoch, self._metadata.leader_and_epoch(tp))
-
-    def needs_validation(self, position: FetchPosition) -> bool:
-        """Return True if the log may have been cut below `position` since its records were read."""
-        return position.offset_epoch is not None and self.can_validate(position.leader.leader)
+        position = FetchPosition(committed.offset, epoch, self._metadata.leader_and_epoch(tp))
+        # The log may have been cut below it since its records were read.
+        state.initialize(position, validate=epoch is not None and self.can_validate(position.leader.leader))
 
     # Resets.
 
     def _reset(self, now_ms: int) -> None:
-        needing = self._subscriptions.needing_reset(now_ms)
-        if not needing:
+        states = self._assigned.in_state(FetchState.AWAIT_RESET, now_ms)
+        if not states:
             return
         wall_ms = self._time.wall_ms()
-        wanted = {tp: reset.timestamp(wall_ms) for tp, reset in needing.items() if tp not in self._busy}
+        asked = {
+            tp: reset
+            for tp, state in states.items()
+            if tp not in self._busy and (reset := state.reset) is not None
+        }
+        wanted = {tp: reset.timestamp(wall_ms) for tp, reset in asked.items()}
 
         def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:
             for tp, answer in answers.items():
                 self._busy.discard(tp)
-                self._finish_reset(tp, needing[tp], answer)
+                self._finish_reset(states[tp], asked[tp], answer)
 
         self._busy.update(wanted)
         self._list_offsets(wanted, on_answers, now_ms)
 
-    def _finish_reset(self, tp: TopicPartition, asked: AutoOffsetReset, answer: _Answer) -> None:
+    def _finish_reset(self, state: TopicPartitionState, asked: AutoOffsetReset, answer: _Answer) -> None:
+        tp = state.tp
         if isinstance(answer.error, LeaderNotAvailableError):
             return  # new metadata is on its way and gives another turn
         if answer.error is not None:
-            self._back_off((tp,))
+            self._back_off(state)
             if not answer.error.retriable:
-                self._fail((tp,), answer.error)
+                self._fail(answer.error, state)
         elif answer.offset >= 0:
             if answer.leader_epoch is not None:
                 self._metadata.update_last_seen_epoch_if_newer(tp, answer.leader_epoch)
             # No epoch goes into the position: nothing was read before it that could have been truncated.
             position = FetchPosition(answer.offset, None, self._metadata.leader_and_epoch(tp))
-            self._subscriptions.finish_reset(tp, asked, position)
+            if state.finish_reset(asked, position):
+                self._log.info("Starting %s at offset %d (%s)", tp, position.offset, asked.policy)
             self._on_change()
         elif asked.duration_ms is not None:
             # Nothing is younger than that, so all there is to read is what comes next.
-            self._subscriptions.redirect_reset(tp, asked, RESET_TO_LATEST)
+            state.redirect_reset(asked, RESET_TO_LATEST)
         else:
             self._log.warning("The broker gave the impossible offset %d for %s", answer.offset, tp)
-            self._back_off((tp,))
+            self._back_off(state)
 
     # Queries of the application.
 
@@ -390,24 +395,30 @@ class OffsetFetcher:
     # Validation (KIP-320).
 
     def _validate(self, now_ms: int) -> None:
-        needing = self._subscriptions.needing_validation(now_ms)
-        needing = {tp: position for tp, position in needing.items() if tp not in self._busy}
+        needing = {
+            tp: (state, position)
+            for tp, state in self._assigned.in_state(FetchState.AWAIT_VALIDATION, now_ms).items()
+            if tp not in self._busy and (position := state.position) is not None
+        }
         if not needing:
             return
         by_leader, _ = self._by_leader(needing)
         for node, partitions in by_leader.items():
-            positions = {tp: needing[tp] for tp in partitions}
             if self.can_validate(node):
-                self._send_validation(node, positions, now_ms)
+                self._send_validation(node, {tp: needing[tp] for tp in partitions}, now_ms)
                 continue
-            for tp, position in positions.items():
-                self._subscriptions.finish_validation(tp, position, None)
+            for tp in partitions:
+                state, position = needing[tp]
+                state.finish_validation(position, None)
 
     def _send_validation(
-        self, node: Node, positions: Mapping[TopicPartition, FetchPosition], now_ms: int
+        self,
+        node: Node,
+        asked: Mapping[TopicPartition, tuple[TopicPartitionState, FetchPosition]],
+        now_ms: int,
     ) -> None:
         topics: dict[str, offset_for_leader_epoch.OffsetForLeaderTopic] = {}
-        for tp, position in positions.items():
+        for tp, (_, position) in asked.items():
             topic = topics.get(tp.topic)
             if topic is None:
                 topic = topics[tp.topic] = offset_for_leader_epoch.OffsetForLeaderTopic(topic=tp.topic)
@@ -424,22 +435,23 @@ class OffsetFetcher:
         )
 
         def on_reply(reply: Reply) -> None:
-            self._busy.difference_update(positions)
+            self._busy.difference_update(asked)
             if reply.error is not None:
-                self._back_off(positions)
+                states = [state for state, _ in asked.values()]
+                self._back_off(*states)
                 self._metadata.request_update()
                 if not reply.error.retriable:
-                    self._fail(positions, reply.error)
+                    self._fail(reply.error, *states)
                 return
             answered = self._read_epochs(reply.message)
-            for tp, position in positions.items():
+            for tp, (state, position) in asked.items():
                 end = answered.get(tp)
                 if end is None:
-                    self._back_off((tp,))
+                    self._back_off(state)
                 else:
-                    self._finish_validation(tp, position, end)
+                    self._finish_validation(state, position, end)
 
-        self._busy.update(positions)
+        self._busy.update(asked)
         self._sender.send(node, ApiKeys.OFFSET_FOR_LEADER_EPOCH, lambda _version: request, on_reply, now_ms)
 
     def _read_epochs(
@@ -456,14 +468,15 @@ class OffsetFetcher:
                     answers[tp] = _Answer(partition.end_offset, -1, None if epoch < 0 else epoch)
         return answers
 
-    def _finish_validation(self, tp: TopicPartition, position: FetchPosition, end: _Answer) -> None:
+    def _finish_validation(self, state: TopicPartitionState, position: FetchPosition, end: _Answer) -> None:
+        tp = state.tp
         if end.error is not None:
-            self._back_off((tp,))
+            self._back_off(state)
             if not end.error.retriable:
-                self._fail((tp,), end.error)
+                self._fail(end.error, state)
             return
         if end.leader_epoch is not None and end.offset >= position.offset:
-            self._subscriptions.finish_validation(tp, position, None)
+            state.finish_validation(position, None)
             self._on_change()
             return
         known = end.leader_epoch is not None and end.offset >= 0
@@ -471,29 +484,31 @@ class OffsetFetcher:
         self._log.warning(
             "The log of %s was truncated: position %s, but the epoch ends at %s", tp, position, diverged
         )
-        if self._subscriptions.default_reset.is_none:
+        if self._assigned.default_reset.is_none:
             error = LogTruncationError(
                 f"The log of {tp} was truncated below the position {position}; records read from "
                 f"{diverged if known else 'an unknown offset'} on are gone. Seek to an offset to go on",
                 divergent_offsets={tp: diverged},
             )
-            self._subscriptions.fail_validation(tp, position, error)
+            state.fail_validation(position, error)
             self._on_change()
         elif known:
             moved = FetchPosition(end.offset, end.leader_epoch, position.leader)
-            self._subscriptions.finish_validation(tp, position, moved)
+            state.finish_validation(position, moved)
             self._on_change()
         else:
-            self._subscriptions.abandon_validation(tp, position)
+            state.abandon_validation(position, self._assigned.default_reset)
 
     # Common.
 
-    def _back_off(self, partitions: Any) -> None:
+    def _back_off(self, *states: TopicPartitionState) -> None:
         until_ms = self._time.monotonic_ms() + self._backoff.backoff_ms(0)
-        self._subscriptions.back_off(partitions, until_ms)
+        for state in states:
+            state.back_off(until_ms)
 
-    def _fail(self, partitions: Any, error: KafkaError) -> None:
-        self._subscriptions.fail(partitions, error)
+    def _fail(self, error: KafkaError, *states: TopicPartitionState) -> None:
+        for state in states:
+            state.fail(error)
         self._on_change()
 
 

@@ -33,12 +33,12 @@ class GroupLeader:
     def __init__(
         self,
         assignors: Mapping[str, ConsumerPartitionAssignor],
-        subscriptions: SubscriptionState,
+        subscription: SubscriptionState,
         metadata: Metadata,
         log_context: LogContext,
     ) -> None:
         self._assignors = assignors
-        self._subscriptions = subscriptions
+        self._subscription = subscription
         self._metadata = metadata
         self._log = log_context.logger(__name__)
         self._assignment: _Assignment | None = None
@@ -57,7 +57,7 @@ class GroupLeader:
     def keep(self, members: Sequence[JoinGroupResponseMember]) -> None:
         """Lead a group whose assignment stays as it is (KIP-814), and watch over it."""
         topics = _topics(group_protocol.decode_members(members, self._log))
-        self._subscriptions.group_subscribe(topics)
+        self._subscription.group_subscribe(topics)
         self._watched = group_protocol.partition_counts(self._metadata.fetch(), topics)
 
     def begin(self, assignor: str, members: Sequence[JoinGroupResponseMember], deadline_ms: int) -> None:
@@ -65,7 +65,7 @@ class GroupLeader:
         subscriptions = group_protocol.decode_members(members, self._log)
         topics = _topics(subscriptions)
         version = self._metadata.update_version
-        if self._subscriptions.group_subscribe(topics):
+        if self._subscription.group_subscribe(topics):
             # Topics that only other members subscribe to are not known here yet.
             version = self._metadata.request_update_for_new_topics()
         elif not self._metadata.update_requested or not self._lacks(topics):
@@ -104,7 +104,7 @@ class GroupLeader:
         return shares
 
     def is_outdated(self, cluster: Cluster) -> bool:
-        """Return True if the group's topics have other partitions than when they were assigned; told once."""
+        """Return True if the group's topics have other partitions than when they were assigned; said once."""
         watched = self._watched
         if watched is None or watched == group_protocol.partition_counts(cluster, watched):
             return False

@@ -12,6 +12,7 @@ from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
@@ -76,7 +77,8 @@ class Membership:
         settings: MembershipSettings,
         *,
         assignors: Mapping[str, ConsumerPartitionAssignor],
-        subscriptions: SubscriptionState,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
         metadata: Metadata,
         finder: CoordinatorFinder,
         sender: RequestSender,
@@ -87,9 +89,10 @@ class Membership:
         log_context: LogContext,
     ) -> None:
         self._settings = settings
-        self._leader = GroupLeader(assignors, subscriptions, metadata, log_context)
+        self._leader = GroupLeader(assignors, subscription, metadata, log_context)
         self._assignors = assignors
-        self._subscriptions = subscriptions
+        self._subscription = subscription
+        self._assigned = assigned
         self._finder = finder
         self._sender = sender
         self._heartbeat = heartbeat
@@ -143,7 +146,7 @@ class Membership:
 
     def poll(self, now_ms: int) -> int:
         """Heartbeat and rejoin as needed."""
-        if not self._subscriptions.has_auto_assigned_partitions():
+        if not self._subscription.has_auto_assigned_partitions():
             return NEVER
         wait_ms = NEVER
         if self.generation.is_valid and self.state in _WITH_HEARTBEAT:
@@ -162,14 +165,14 @@ class Membership:
 
     def subscription_changed(self) -> None:
         """The subscription may be another one than the group knows."""
-        self._pattern_seen = self._subscriptions.pattern is None
-        if self._joined_topics is not None and self._joined_topics != self._subscriptions.subscription():
+        self._pattern_seen = self._subscription.pattern is None
+        if self._joined_topics is not None and self._joined_topics != self._subscription.subscription():
             self.request_rejoin("the subscribed topics changed")
 
     def metadata_updated(self, cluster: Cluster) -> None:
         """The pattern was matched anew, and a leader looks whether its assignment still fits."""
         self._pattern_seen = True
-        if self._joined_topics is not None and self._joined_topics != self._subscriptions.subscription():
+        if self._joined_topics is not None and self._joined_topics != self._subscription.subscription():
             self.request_rejoin("the topics that match the subscription changed")
         if self._leader.is_outdated(cluster):
             self.request_rejoin("the partitions of the group's topics changed")
@@ -322,7 +325,7 @@ class Membership:
     def _poll_rejoin(self, now_ms: int) -> int:
         if self._callback is not None or self.state in (MemberState.JOINING, MemberState.SYNCING):
             return NEVER
-        held = self._subscriptions.assigned_partitions()
+        held = self._assigned.partitions()
         if held:
             kind = RebalanceKind.LOST if self._lost else RebalanceKind.REVOKED
             self._transition_to(MemberState.REVOKING)
@@ -342,7 +345,7 @@ class Membership:
         self._post(self._callback)
 
     def _join(self, now_ms: int) -> None:
-        topics = self._subscriptions.subscription()
+        topics = self._subscription.subscription()
         reason = self._rejoin_reason or ""
         self._transition_to(MemberState.JOINING)
         self._attempt += 1
@@ -388,7 +391,7 @@ class Membership:
         self._heartbeat.reset(now_ms)
         self._log.info("Joined generation %d as %s", response.generation_id, response.member_id)
         if response.leader != response.member_id:
-            self._subscriptions.reset_group_subscription()
+            self._subscription.reset_group_subscription()
             self._sync({}, now_ms)
         elif response.skip_assignment:
             self._leader.keep(response.members)
@@ -443,7 +446,7 @@ class Membership:
             return
         self._failures = 0
         self.rebalance_count += 1
-        if not self._subscriptions.matches_subscription(partitions):
+        if not self._subscription.covers(partitions):
             self._retry_at_once("the subscription changed during the rebalance")
             return
         self._log.info("Assigned: %s", ", ".join(map(str, sorted(partitions))) or "nothing")

@@ -1,0 +1,197 @@
+"""The partitions that the consumer holds, by its own choice or its group's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from kclient.client.metadata_snapshot import LeaderAndEpoch
+from kclient.common.node import Node
+from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
+from kclient.consumer.internals.fetch_position import AutoOffsetReset, FetchPosition
+from kclient.consumer.internals.requests import Offsets
+from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
+from kclient.errors import IllegalStateError, InvalidOffsetError, NoOffsetForPartitionError
+from kclient.utils.log_context import LogContext
+
+TopicIdOf = Callable[[str], Uuid | None]
+
+
+class AssignedPartitions:
+    """The assignment: the state of each partition, and the topics, by their ids, that positions belong to.
+
+    Thread-safe. `by_partition` is replaced as a whole and never changed, so anybody may look into it at any time.
+    """
+
+    def __init__(self, default_reset: AutoOffsetReset, log_context: LogContext) -> None:
+        self._log = log_context.logger(__name__)
+        self._lock = threading.RLock()
+        self.default_reset = default_reset
+        self.by_partition: Mapping[TopicPartition, TopicPartitionState] = {}
+        self._turns: list[TopicPartitionState] = []
+        self._topic_ids: dict[str, Uuid] = {}
+
+    def replace(
+        self, partitions: Iterable[TopicPartition], topic_id: TopicIdOf, *, awaiting_callback: bool = False
+    ) -> None:
+        """Take exactly `partitions`; those held already keep their state.
+
+        `topic_id` says by which id a topic is known now: what is read belongs to that one. New partitions may have to
+        wait for `finish_callback` before they are read.
+        """
+        with self._lock:
+            held = self.by_partition
+            self.by_partition = {
+                tp: held.get(tp) or TopicPartitionState(tp, self._lock, awaiting_callback=awaiting_callback)
+                for tp in partitions
+            }
+            self._turns = list(self.by_partition.values())
+            topics = {tp.topic for tp in self.by_partition}
+            ids = {topic: self._topic_ids.get(topic) or topic_id(topic) for topic in topics}
+            self._topic_ids = {topic: known for topic, known in ids.items() if known is not None}
+
+    def finish_callback(self) -> None:
+        """The listener has heard of the assignment, so its partitions may be read."""
+        for state in self.by_partition.values():
+            state.awaiting_callback = False
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions held now."""
+        return frozenset(self.by_partition)
+
+    def state(self, tp: TopicPartition) -> TopicPartitionState:
+        """The state of `tp`. Raises IllegalStateError if it is not assigned."""
+        state = self.by_partition.get(tp)
+        if state is None:
+            raise IllegalStateError(f"{tp} is not assigned to this consumer")
+        return state
+
+    # Topics.
+
+    def topic_id(self, topic: str) -> Uuid | None:
+        """The id of the topic of this name that positions belong to; None while it is not known, or not held."""
+        return self._topic_ids.get(topic)
+
+    def topic_ids(self) -> dict[str, Uuid]:
+        """All of them."""
+        with self._lock:
+            return dict(self._topic_ids)
+
+    def follow_topics(self, topic_id: TopicIdOf) -> list[TopicPartition]:
+        """New metadata: start again in topics that were deleted and created again. Returns their partitions."""
+        with self._lock:
+            again = set()
+            for topic in {tp.topic for tp in self.by_partition}:
+                before, now = self._topic_ids.get(topic), topic_id(topic)
+                if now is None or now == before:
+                    continue
+                self._topic_ids[topic] = now
+                if before is not None:
+                    again.add(topic)
+                    self._log.warning(
+                        "Topic %s was deleted and created again: its id was %s and is %s. Positions, fetched records "
+                        "and offsets to commit of the old one are dropped; auto.offset.reset (%s) says where to start",
+                        topic,
+                        before,
+                        now,
+                        self.default_reset.policy,
+                    )
+            states = [state for state in self._turns if state.tp.topic in again]
+            for state in states:
+                state.start_over(self.default_reset)
+            return [state.tp for state in states]
+
+    def update_leaders(
+        self,
+        leader_of: Callable[[TopicPartition], LeaderAndEpoch],
+        can_validate: Callable[[Node], bool],
+    ) -> None:
+        """New metadata: take over who leads, and validate positions where the leader's epoch moved on."""
+        for tp, state in self.by_partition.items():
+            state.update_leader(leader_of(tp), can_validate)
+
+    # All partitions.
+
+    def fetchable(self) -> list[tuple[TopicPartitionState, FetchPosition]]:
+        """Partitions to fetch with their positions; those at the front were given a turn longest ago."""
+        with self._lock:
+            return [
+                (state, position)
+                for state in self._turns
+                if (position := state.position) is not None and state.is_fetchable()
+            ]
+
+    def move_to_end(self, tp: TopicPartition) -> None:
+        """`tp` had its turn; others are fetched first the next time."""
+        with self._lock:
+            state = self.by_partition.get(tp)
+            if state is not None and self._turns[-1] is not state:
+                self._turns.remove(state)
+                self._turns.append(state)
+
+    def consumed(self) -> Offsets:
+        """The valid positions of all partitions, as a commit says them."""
+        with self._lock:
+            consumed = ((state.tp, state.consumed()) for state in self._turns)
+            return {tp: offset for tp, offset in consumed if offset is not None}
+
+    def max_lag(self, read_committed: bool) -> int:
+        """The largest lag of any partition, as far as they are known."""
+        return max((state.lag(read_committed) or 0 for state in self.by_partition.values()), default=0)
+
+    # Partitions without a valid position.
+
+    def all_valid(self) -> bool:
+        """Return True if there is no such partition, as nearly always: then none of what follows finds anything."""
+        return all(state.state is FetchState.FETCHING for state in self.by_partition.values())
+
+    def in_state(self, wanted: FetchState, now_ms: int) -> dict[TopicPartition, TopicPartitionState]:
+        """Partitions for which something is to be done now."""
+        with self._lock:
+            return {
+                state.tp: state
+                for state in self._turns
+                if state.state is wanted
+                and state.error is None
+                and state.next_retry_ms <= now_ms
+                and not state.awaiting_callback
+            }
+
+    def next_retry_delay_ms(self, now_ms: int) -> int | None:
+        """The time until a partition without a valid position is tried again; None if there is none waiting."""
+        states = self.by_partition.values()
+        return min(
+            (state.next_retry_ms - now_ms for state in states if state.next_retry_ms > now_ms), default=None
+        )
+
+    def raise_error(self) -> None:
+        """Raise what keeps partitions from having a position and only the application can decide.
+
+        An error is raised at every call until the application seeks. One that cannot be mended by seeking,
+        such as a missing authorization, is raised once and the partition tried again.
+        """
+        for state in self.by_partition.values():
+            if state.error is not None:
+                break
+        else:
+            return
+        with self._lock:
+            failed = [(state, state.error) for state in self._turns if state.error is not None]
+            if not failed:
+                return
+            error = failed[0][1]
+            if isinstance(error, NoOffsetForPartitionError):
+                without = frozenset(
+                    state.tp for state, why in failed if isinstance(why, NoOffsetForPartitionError)
+                )
+                raise NoOffsetForPartitionError(
+                    f"No offset is committed for {', '.join(map(str, sorted(without)))} and "
+                    "auto.offset.reset is none; seek() to an offset",
+                    topic_partitions=without,
+                )
+            if not isinstance(error, InvalidOffsetError):
+                for state, why in failed:
+                    if why is error:
+                        state.error = None
+            raise error
