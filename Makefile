@@ -46,9 +46,11 @@ bench-spark:  ## the data source beside Spark's own connector, as ratios
 	@$(MAKE) --no-print-directory spark-env SPARK_VENV=$(SPARK_VENV)-4.0.0 PYSPARK=pyspark==4.0.0
 	@$(SPARK_VENV)-4.0.0/bin/python -m benchmarks.spark
 
-docs: $(VENV)/.installed-dev  ## write the generated reference pages again
+docs: $(VENV)/.installed-dev  ## write the reference page and the types of the settings again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
 	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+	@$(BIN)/python -m kclient.config.typed_dicts kclient.producer.config:ProducerConfig \
+	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig
 
 build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .

@@ -19,9 +19,10 @@ from kclient import (
 
 servers = sys.argv[1] if len(sys.argv) > 1 else "embedded://examples"
 
-# A typo in a setting is found at once, with the name that was probably meant.
+# A typo in a setting is found at once, with the name that was probably meant. (A type checker finds one in a keyword
+# argument before that.)
 try:
-    KafkaProducer(bootstrap_servers=servers, linger_msec=5)
+    KafkaProducer({"bootstrap.servers": servers, "linger.msec": 5})
 except ConfigError as error:
     print(f"1. {error}")
 
@@ -55,7 +56,7 @@ with KafkaConsumer(
     value_deserializer=JsonDeserializer(),
 ) as consumer:
     consumer.subscribe(["payments"])
-    amounts = []
+    amounts: list[int] = []
     while len(amounts) < 2:
         try:
             for record in consumer.poll(timeout_ms=1000):

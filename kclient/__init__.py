@@ -39,12 +39,13 @@ from kclient.errors import (
 from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
-    from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+    from kclient.admin import AdminSettings, KafkaAdminClient, NewTopic, OffsetSpec
     from kclient.consumer import (
         ConsumerInterceptor,
         ConsumerRebalanceListener,
         ConsumerRecord,
         ConsumerRecords,
+        ConsumerSettings,
         KafkaConsumer,
     )
     from kclient.producer import (
@@ -52,6 +53,7 @@ if typing.TYPE_CHECKING:
         Partitioner,
         ProducerInterceptor,
         ProducerRecord,
+        ProducerSettings,
         RecordMetadata,
         RoundRobinPartitioner,
     )
@@ -69,12 +71,13 @@ else:
     __getattr__, __dir__ = lazy.names(
         __name__,
         {
-            "kclient.admin": ("KafkaAdminClient", "NewTopic", "OffsetSpec"),
+            "kclient.admin": ("AdminSettings", "KafkaAdminClient", "NewTopic", "OffsetSpec"),
             "kclient.consumer": (
                 "ConsumerInterceptor",
                 "ConsumerRebalanceListener",
                 "ConsumerRecord",
                 "ConsumerRecords",
+                "ConsumerSettings",
                 "KafkaConsumer",
             ),
             "kclient.producer": (
@@ -82,6 +85,7 @@ else:
                 "Partitioner",
                 "ProducerInterceptor",
                 "ProducerRecord",
+                "ProducerSettings",
                 "RecordMetadata",
                 "RoundRobinPartitioner",
             ),
@@ -101,6 +105,7 @@ else:
 __all__ = [
     "IMPL",
     "AdminError",
+    "AdminSettings",
     "AuthenticationError",
     "AuthorizationError",
     "BufferExhaustedError",
@@ -113,6 +118,7 @@ __all__ = [
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerRecords",
+    "ConsumerSettings",
     "CorruptRecordError",
     "Deserializer",
     "ForkedClientError",
@@ -135,6 +141,7 @@ __all__ = [
     "Partitioner",
     "ProducerInterceptor",
     "ProducerRecord",
+    "ProducerSettings",
     "RecordDeserializationError",
     "RecordMetadata",
     "RecordTooLargeError",

@@ -121,13 +121,13 @@ def busy(job: Job) -> Measured:
 def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
     """With the settings that all peers have."""
     return KafkaProducer(
+        {"compression.type": job.case.codec},
         bootstrap_servers=job.bootstrap_servers,
         acks="all",
         enable_idempotence=True,
         max_in_flight_requests_per_connection=IN_FLIGHT,
         batch_size=job.case.batch_bytes,
         linger_ms=linger_ms,
-        compression_type=job.case.codec,
     )
 
 

@@ -8,6 +8,7 @@ from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
     from kclient.admin.kafka_admin_client import KafkaAdminClient
+    from kclient.admin.settings import AdminSettings
     from kclient.admin.types import (
         ClusterDescription,
         CreatedTopic,
@@ -25,6 +26,7 @@ else:
         __name__,
         {
             "kclient.admin.kafka_admin_client": ("KafkaAdminClient",),
+            "kclient.admin.settings": ("AdminSettings",),
             "kclient.admin.types": (
                 "ClusterDescription",
                 "CreatedTopic",
@@ -41,6 +43,7 @@ else:
     )
 
 __all__ = [
+    "AdminSettings",
     "ClusterDescription",
     "CreatedTopic",
     "GroupDescription",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals import operations
@@ -38,9 +37,13 @@ from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.config.declare import ConfigSource
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME
+
+if TYPE_CHECKING:
+    from kclient.admin.settings import AdminSettings
 
 
 class _BrokersAlone(Metadata):
@@ -64,7 +67,7 @@ class KafkaAdminClient:
             admin.create_topics([NewTopic("orders", num_partitions=3)])
     """
 
-    def __init__(self, config: Mapping[str, object] | str | Path | None = None, **settings: object) -> None:
+    def __init__(self, config: ConfigSource = None, **settings: Unpack[AdminSettings]) -> None:
         self._config = AdminConfig.parse(config, settings)
         self._client_id = self._config.client_id
         self._time = SYSTEM_TIME

@@ -61,6 +61,7 @@ class ConfigKey:
     support: Support = Support.YES
     off: tuple[object, ...] = ()
     java_kind: str | None = None
+    takes: str = ""
     missing: str = ""
 
     def parse(self, value: object) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import attrs
 
@@ -30,6 +30,9 @@ _METADATA = "kclient.config.key"
 
 C = TypeVar("C", bound="Config")
 
+ConfigSource: TypeAlias = Mapping[str, object] | str | Path | None
+"""Settings by their names, dotted or underscored, or the path of a `.properties` file."""
+
 _config_classes: dict[str, type[Config]] = {}
 _definitions: dict[type[Config], ConfigDef] = {}
 
@@ -45,16 +48,17 @@ def setting(
     support: Support = Support.YES,
     off: tuple[object, ...] = (),
     java_kind: str | None = None,
+    takes: str = "",
     missing: str = "",
 ) -> Any:
     """An attrs field for the setting `name`; the attribute must have the same name with underscores.
 
     `off` are values that mean "off", for a setting with `Support.LATER`. `java_kind` says which of Java's
-    class names (see `java_names`) the value may be. `missing` is the error's text when a `REQUIRED` one is
-    not given.
+    class names (see `java_names`) the value may be, `takes` which class an object must have, for type checkers, as
+    `module:name`. `missing` is the error's text when a `REQUIRED` one is not given.
     """
     return _field(
-        ConfigKey(name, type_, default, importance, doc, validator, support, off, java_kind, missing)
+        ConfigKey(name, type_, default, importance, doc, validator, support, off, java_kind, takes, missing)
     )
 
 
@@ -91,16 +95,19 @@ class Config:
     @classmethod
     def parse(
         cls,
-        config: Mapping[str, object] | str | Path | None = None,
+        config: ConfigSource = None,
         settings: Mapping[str, object] | None = None,
+        **parameters: object,
     ) -> Self:
-        """The settings in `config`, a mapping or the path of a `.properties` file, and in `settings`.
+        """The settings in `config`, a mapping or the path of a `.properties` file, in `settings`, and in those
+        `parameters` that are not None.
 
         Names may be dotted or underscored, values strings or native objects. Raises ConfigError for a name
         that is unknown or given twice, a value that is not valid, values that do not go together, and a
         setting that is missing or not implemented yet.
         """
-        return from_mapping(cls, config, settings)
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return from_mapping(cls, config, {**settings, **given} if settings else given)
 
     @classmethod
     def introduce(cls, given: dict[str, object]) -> LogContext:  # noqa: ARG003 - for those that have an identity
@@ -119,7 +126,7 @@ class Config:
 
 def from_mapping(
     cls: type[C],
-    config: Mapping[str, object] | str | Path | None = None,
+    config: ConfigSource = None,
     settings: Mapping[str, object] | None = None,
 ) -> C:
     """Return the settings of `config` and `settings`, as `Config.parse` does, for any class of settings."""

@@ -87,7 +87,8 @@ def _default(key: ConfigKey) -> str:
     return f"`{text}`" if text else "empty"
 
 
-def _load(path: str) -> type[Config]:
+def load(path: str) -> type[Config]:
+    """The class of settings at `path`, as in `kclient.producer.config:ProducerConfig`."""
     module, _, name = path.partition(":")
     cls = getattr(importlib.import_module(module), name)
     if not (isinstance(cls, type) and issubclass(cls, Config)):
@@ -96,4 +97,4 @@ def _load(path: str) -> type[Config]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render_document([_load(path) for path in sys.argv[1:]]))
+    sys.stdout.write(render_document([load(path) for path in sys.argv[1:]]))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import NewType
+
+ByDuration = NewType("ByDuration", str)
+"""Says to type checkers that a text for `auto_offset_reset` is `by_duration:` and a duration, which they cannot see."""
 
 _DURATION = re.compile(
     r"P(?:([+-]?\d{1,9})D)?(T(?:([+-]?\d{1,12})H)?(?:([+-]?\d{1,14})M)?(?:([+-]?\d{1,16})(?:[.,](\d{0,9}))?S)?)?",

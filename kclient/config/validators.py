@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -131,17 +131,19 @@ class Levels:
 class OffsetReset:
     """`latest`, `earliest`, `none` or `by_duration:` and an ISO-8601 duration (KIP-1106)."""
 
+    words: ClassVar[tuple[str, ...]] = ("latest", "earliest", "none")
+
     def __call__(self, value: object) -> object:
         text = str(value)
         word, colon, duration = text.partition(":")
         if colon and word == "by_duration":
             parse_duration_ms(duration)
-        elif text not in {"latest", "earliest", "none"}:
-            raise ValueError("it must be latest, earliest, none or by_duration:<ISO-8601 duration>")
+        elif text not in self.words:
+            raise ValueError(f"it must be {', '.join(self.words)} or by_duration:<ISO-8601 duration>")
         return value
 
     def describe(self) -> str:
-        return "[latest, earliest, none, by_duration:PnDTnHnMn.nS]"
+        return f"[{', '.join(self.words)}, by_duration:PnDTnHnMn.nS]"
 
 
 @attrs.frozen

@@ -7,35 +7,41 @@ import typing
 from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
+    from kclient.config.durations import ByDuration
     from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
     from kclient.consumer.interceptor import ConsumerInterceptor
     from kclient.consumer.kafka_consumer import KafkaConsumer
     from kclient.consumer.listener import ConsumerRebalanceListener
+    from kclient.consumer.settings import ConsumerSettings
     from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 else:
     __getattr__, __dir__ = lazy.names(
         __name__,
         {
+            "kclient.config.durations": ("ByDuration",),
             "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
             "kclient.consumer.config": ("ConsumerConfig",),
             "kclient.consumer.interceptor": ("ConsumerInterceptor",),
             "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
             "kclient.consumer.listener": ("ConsumerRebalanceListener",),
+            "kclient.consumer.settings": ("ConsumerSettings",),
             "kclient.consumer.types": ("ConsumerRecord", "ConsumerRecords"),
         },
     )
 
 __all__ = [
     "BinaryColumn",
+    "ByDuration",
     "ConsumerConfig",
     "ConsumerInterceptor",
     "ConsumerPartitionAssignor",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerRecords",
+    "ConsumerSettings",
     "HeaderColumns",
     "KafkaConsumer",
     "RangeAssignor",

@@ -88,6 +88,7 @@ class ConsumerConfig(ClientConfig):
         "How partitions are shared out: range, roundrobin or assignor objects, the preferred one first.",
         validator=NoDuplicates(),
         java_kind="assignor",
+        takes="kclient.consumer.assignor:ConsumerPartitionAssignor",
     )
     session_timeout_ms: int = setting(
         "session.timeout.ms",
@@ -228,6 +229,7 @@ class ConsumerConfig(ClientConfig):
         "Objects that see, and may change, records before poll() returns them, and see commits.",
         validator=NoDuplicates(),
         java_kind="interceptor",
+        takes="kclient.consumer.interceptor:ConsumerInterceptor",
     )
     internal_throw_on_fetch_stable_offset_unsupported: bool = setting(
         "internal.throw.on.fetch.stable.offset.unsupported",

@@ -6,12 +6,12 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.arguments import (
@@ -37,20 +37,17 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
 from kclient.metrics import MetricName
-from kclient.serialization import Deserializer
+from kclient.serialization.typed import DeserializerLike, K, V
 from kclient.utils.text import counted
 from kclient.utils.time import Timer
 
+if TYPE_CHECKING:
+    from kclient.consumer.settings import ConsumerSettings
+
 log = logging.getLogger(__name__)
 
-K = TypeVar("K")
-V = TypeVar("V")
-K1 = TypeVar("K1")
-V1 = TypeVar("V1")
 T = TypeVar("T")
 
-Settings: TypeAlias = Mapping[str, object] | str | Path | None
-DeserializerLike: TypeAlias = Deserializer[K1] | Callable[[bytes], K1]
 OffsetLike: TypeAlias = int | OffsetAndMetadata
 
 _CLOSE_TIMEOUT_MS = 30_000
@@ -74,55 +71,18 @@ class KafkaConsumer(Generic[K, V]):
     returned, processed or not: use the `with` block, or commit_sync() without enable.auto.commit.
     """
 
-    @overload
-    def __init__(
-        self: KafkaConsumer[bytes, bytes],
-        config: Settings = None,
-        *,
-        key_deserializer: None = None,
-        value_deserializer: None = None,
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaConsumer[K1, bytes],
-        config: Settings = None,
-        *,
-        key_deserializer: DeserializerLike[K1],
-        value_deserializer: None = None,
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaConsumer[bytes, V1],
-        config: Settings = None,
-        *,
-        key_deserializer: None = None,
-        value_deserializer: DeserializerLike[V1],
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaConsumer[K1, V1],
-        config: Settings = None,
-        *,
-        key_deserializer: DeserializerLike[K1],
-        value_deserializer: DeserializerLike[V1],
-        **settings: object,
-    ) -> None: ...
     def __init__(
         self,
-        config: Settings = None,
+        config: ConfigSource = None,
         *,
-        key_deserializer: object | None = None,
-        value_deserializer: object | None = None,
-        **settings: object,
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
+        **settings: Unpack[ConsumerSettings],
     ) -> None:
-        if key_deserializer is not None:
-            settings["key_deserializer"] = key_deserializer
-        if value_deserializer is not None:
-            settings["value_deserializer"] = value_deserializer
-        self._begin(build_consumer(ConsumerConfig.parse(config, settings)))
+        parsed = ConsumerConfig.parse(
+            config, settings, key_deserializer=key_deserializer, value_deserializer=value_deserializer
+        )
+        self._begin(build_consumer(parsed))
 
     def _begin(self, core: ConsumerCore) -> None:
         self._core = core

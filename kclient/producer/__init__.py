@@ -12,6 +12,7 @@ if typing.TYPE_CHECKING:
     from kclient.producer.interceptor import ProducerInterceptor
     from kclient.producer.kafka_producer import KafkaProducer
     from kclient.producer.partitioner import DefaultPartitioner, Partitioner, RoundRobinPartitioner
+    from kclient.producer.settings import ProducerSettings
     from kclient.producer.types import ProducerRecord, RecordMetadata
 else:
     __getattr__, __dir__ = lazy.names(
@@ -22,6 +23,7 @@ else:
             "kclient.producer.interceptor": ("ProducerInterceptor",),
             "kclient.producer.kafka_producer": ("KafkaProducer",),
             "kclient.producer.partitioner": ("DefaultPartitioner", "Partitioner", "RoundRobinPartitioner"),
+            "kclient.producer.settings": ("ProducerSettings",),
             "kclient.producer.types": ("ProducerRecord", "RecordMetadata"),
         },
     )
@@ -34,6 +36,7 @@ __all__ = [
     "ProducerConfig",
     "ProducerInterceptor",
     "ProducerRecord",
+    "ProducerSettings",
     "RecordMetadata",
     "RecordRange",
     "RoundRobinPartitioner",

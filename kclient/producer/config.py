@@ -169,6 +169,7 @@ class ProducerConfig(ClientConfig):
         Importance.MEDIUM,
         "An object that chooses partitions; without one, keys are hashed, the others fill batch by batch.",
         java_kind="partitioner",
+        takes="kclient.producer.partitioner:Partitioner",
     )
     partitioner_ignore_keys: bool = setting(
         "partitioner.ignore.keys",
@@ -232,6 +233,7 @@ class ProducerConfig(ClientConfig):
         "Objects that see, and may change, records before they are sent, and see their outcome.",
         validator=NoDuplicates(),
         java_kind="interceptor",
+        takes="kclient.producer.interceptor:ProducerInterceptor",
     )
     transactional_id: str | None = setting(
         "transactional.id",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from kclient._accel import belongs_to_caller
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
+from kclient.config.declare import ConfigSource
 from kclient.errors import (
     ClientClosedError,
     IllegalStateError,
@@ -26,7 +26,7 @@ from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_arrow import send_arrow
 from kclient.producer.internals.send_many import send_many
 from kclient.producer.types import Headers, OnDelivery, ProducerRecord, RecordMetadata
-from kclient.serialization import Serializer
+from kclient.serialization.typed import K, SerializerLike, V
 from kclient.utils import fork
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.steps import Steps, run
@@ -34,19 +34,13 @@ from kclient.utils.time import NS_PER_MS
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
+    from kclient.producer.settings import ProducerSettings
 
 log = logging.getLogger(__name__)
 
 _INTERRUPTED_CLOSE_MS = 3000
 
-K = TypeVar("K")
-V = TypeVar("V")
-K1 = TypeVar("K1")
-V1 = TypeVar("V1")
 T = TypeVar("T")
-
-Settings: TypeAlias = Mapping[str, object] | str | Path | None
-SerializerLike: TypeAlias = Serializer[K1] | Callable[[K1], bytes | None]
 
 
 class KafkaProducer(Generic[K, V]):
@@ -60,55 +54,18 @@ class KafkaProducer(Generic[K, V]):
     that leaves the block gives delivery 3 s; the log tells how many records of which partitions were then given up.
     """
 
-    @overload
-    def __init__(
-        self: KafkaProducer[bytes, bytes],
-        config: Settings = None,
-        *,
-        key_serializer: None = None,
-        value_serializer: None = None,
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaProducer[K1, bytes],
-        config: Settings = None,
-        *,
-        key_serializer: SerializerLike[K1],
-        value_serializer: None = None,
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaProducer[bytes, V1],
-        config: Settings = None,
-        *,
-        key_serializer: None = None,
-        value_serializer: SerializerLike[V1],
-        **settings: object,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: KafkaProducer[K1, V1],
-        config: Settings = None,
-        *,
-        key_serializer: SerializerLike[K1],
-        value_serializer: SerializerLike[V1],
-        **settings: object,
-    ) -> None: ...
     def __init__(
         self,
-        config: Settings = None,
+        config: ConfigSource = None,
         *,
-        key_serializer: object | None = None,
-        value_serializer: object | None = None,
-        **settings: object,
+        key_serializer: SerializerLike[K] | None = None,
+        value_serializer: SerializerLike[V] | None = None,
+        **settings: Unpack[ProducerSettings],
     ) -> None:
-        if key_serializer is not None:
-            settings["key_serializer"] = key_serializer
-        if value_serializer is not None:
-            settings["value_serializer"] = value_serializer
-        self._begin(build_producer(ProducerConfig.parse(config, settings)))
+        parsed = ProducerConfig.parse(
+            config, settings, key_serializer=key_serializer, value_serializer=value_serializer
+        )
+        self._begin(build_producer(parsed))
 
     def _begin(self, core: ProducerCore) -> None:
         self._core = core

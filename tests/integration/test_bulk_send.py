@@ -257,8 +257,8 @@ def test_what_is_wrong_with_a_column_is_raised_before_anything_is_sent(
     servers: str, columns: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     topic = new_topic(servers)
-    settings = {"max_block_ms": 1000} if error is KafkaTimeoutError else {}
-    with KafkaProducer(bootstrap_servers=servers, **settings) as producer, pytest.raises(error, match=words):
+    settings = {"max.block.ms": 1000} if error is KafkaTimeoutError else {}
+    with KafkaProducer(settings, bootstrap_servers=servers) as producer, pytest.raises(error, match=words):
         producer.send_arrow(pa.table(columns), topic=topic)
     assert not any(end_offsets(servers, topic).values())
 

@@ -81,7 +81,7 @@ def mixed_records(servers: str, topic: str, codec: str) -> None:
     """Records of every kind in three partitions, in batches of several sizes."""
     chance = random.Random(codec)
     with KafkaProducer(
-        bootstrap_servers=servers, compression_type=codec, batch_size=4000, linger_ms=5
+        {"compression.type": codec}, bootstrap_servers=servers, batch_size=4000, linger_ms=5
     ) as producer:
         for number in range(1500):
             size = chance.choice([0, 1, 12, 13, 100, 3000])

@@ -75,9 +75,9 @@ def test_a_producer_whose_broker_does_not_answer_holds_buffer_memory_and_gives_i
     # What does not shrink would be seen twice if a batch were held both ways, or joined for its request.
     value = (bytes(range(256)) * (size // 256 + 1))[:size] if shrinks else random.Random(1).randbytes(size)
     with KafkaProducer(
+        {"compression.type": codec},
         bootstrap_servers=broker.bootstrap_servers,
         buffer_memory=buffer_memory,
-        compression_type=codec,
         max_block_ms=300,
     ) as producer:
         producer.partitions_for(topic)

@@ -111,7 +111,7 @@ def truth(
 ) -> Counter[tuple[int, bytes | None]]:
     """The records as a plain consumer reads them."""
     found: Counter[tuple[int, bytes | None]] = Counter()
-    with KafkaConsumer(bootstrap_servers=servers, isolation_level=isolation) as consumer:
+    with KafkaConsumer({"isolation.level": isolation}, bootstrap_servers=servers) as consumer:
         consumer.assign([tp])
         consumer.seek_to_beginning()
         end = consumer.end_offsets([tp])[tp]

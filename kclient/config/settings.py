@@ -1,0 +1,212 @@
+"""Settings as keyword arguments. Made by `kclient.config.typed_dicts`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+from kclient.config.values import Password
+
+
+class ClientSettings(TypedDict, total=False):
+    """Keyword arguments for the settings of every client; docs/configuration.md tells more."""
+
+    bootstrap_resolve_timeout_ms: int
+    """Default: 0. How long the names of bootstrap servers may stay unresolved; 0 is one try, when the client is made.
+    Not implemented yet.
+    """
+    client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]
+    """Default: 'use_all_dns_ips'. Whether all addresses of a name are tried, or bootstrap names are made canonical
+    names first.
+    """
+    client_id: str
+    """Default: ''. The name by which brokers log the client and apply quotas; empty makes one up."""
+    config_providers: str | Sequence[str]
+    """Default: []. Where ${...} in values is looked up. Not implemented yet."""
+    kclient_receive_max_bytes: int
+    """Default: 104857600. The largest answer the client takes from a broker; a larger one closes the connection."""
+    metadata_cluster_check_enable: bool
+    """Default: True. Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.
+    Not implemented yet.
+    """
+    metadata_max_age_ms: int
+    """Default: 300000. How old the picture of the cluster may become before it is fetched anew."""
+    metadata_recovery_rebootstrap_trigger_ms: int
+    """Default: 300000. How long metadata may not be had before the client starts again from bootstrap.servers."""
+    metadata_recovery_strategy: Literal["rebootstrap", "none"]
+    """Default: 'rebootstrap'. What to do when no known broker can be reached: start again from bootstrap.servers, or
+    nothing.
+    """
+    metric_reporters: str | Sequence[object]
+    """Default: []. Objects that are told of metrics as they come and go; Java's JmxReporter stands for none. Not
+    implemented yet.
+    """
+    metrics_recording_level: Literal["INFO", "DEBUG", "TRACE"]
+    """Default: 'INFO'. How detailed the recorded metrics are. Not implemented yet."""
+    receive_buffer_bytes: int
+    """Default: -1. The size of a socket's receive buffer; -1 leaves it to the system, which lets it grow as needed."""
+    reconnect_backoff_max_ms: int
+    """Default: 1000. The longest wait between connections to a broker."""
+    reconnect_backoff_ms: int
+    """Default: 50. The wait before the first new connection to a broker; it doubles with every failure."""
+    request_timeout_ms: int
+    """Default: 30000. How long to wait for an answer before the connection is given up and the request tried again."""
+    retry_backoff_max_ms: int
+    """Default: 1000. The longest wait before a failed request is sent again."""
+    retry_backoff_ms: int
+    """Default: 100. The wait before a failed request is sent again; it doubles with every failure."""
+    sasl_client_callback_handler_class: object
+    """Optional. An object that answers the SASL client's questions for credentials. Not implemented yet."""
+    sasl_jaas_config: str | Password | None
+    """Optional. The login module with its options, in Java's JAAS notation. Not implemented yet."""
+    sasl_kerberos_kinit_cmd: str
+    """Default: '/usr/bin/kinit'. The path of Kerberos' kinit command. Not implemented yet."""
+    sasl_kerberos_min_time_before_relogin: int
+    """Default: 60000. How long a login thread waits at least between two refreshes of a ticket. Not implemented yet."""
+    sasl_kerberos_service_name: str | None
+    """Optional. The name under which the brokers run in Kerberos. Not implemented yet."""
+    sasl_kerberos_ticket_renew_jitter: float
+    """Default: 0.05. The random part added to the time of a renewal. Not implemented yet."""
+    sasl_kerberos_ticket_renew_window_factor: float
+    """Default: 0.8. The part of a ticket's lifetime after which it is renewed. Not implemented yet."""
+    sasl_login_callback_handler_class: object
+    """Optional. An object that answers the login's questions for credentials. Not implemented yet."""
+    sasl_login_class: object
+    """Optional. An object that does the login. Not implemented yet."""
+    sasl_login_connect_timeout_ms: int | None
+    """Optional. How long a connection to the identity provider may take. Not implemented yet."""
+    sasl_login_read_timeout_ms: int | None
+    """Optional. How long an answer of the identity provider may take. Not implemented yet."""
+    sasl_login_refresh_buffer_seconds: int
+    """Default: 300. How long before its expiry a credential is refreshed at the latest, in seconds. Not implemented
+    yet.
+    """
+    sasl_login_refresh_min_period_seconds: int
+    """Default: 60. How long to wait at least before a credential is refreshed, in seconds. Not implemented yet."""
+    sasl_login_refresh_window_factor: float
+    """Default: 0.8. The part of a credential's lifetime after which it is refreshed. Not implemented yet."""
+    sasl_login_refresh_window_jitter: float
+    """Default: 0.05. The random part, of the credential's lifetime, added to the time of a refresh. Not implemented
+    yet.
+    """
+    sasl_login_retry_backoff_max_ms: int
+    """Default: 10000. The longest wait between tries with the identity provider. Not implemented yet."""
+    sasl_login_retry_backoff_ms: int
+    """Default: 100. The wait before the first new try with the identity provider. Not implemented yet."""
+    sasl_mechanism: str
+    """Default: 'GSSAPI'. The SASL mechanism: GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Not
+    implemented yet.
+    """
+    sasl_oauthbearer_allow_unverified_audience: bool
+    """Default: False. Whether tokens are accepted without a check of their audience. Not implemented yet."""
+    sasl_oauthbearer_allow_unverified_issuer: bool
+    """Default: False. Whether tokens are accepted without a check of their issuer. Not implemented yet."""
+    sasl_oauthbearer_assertion_algorithm: Literal["RS256", "ES256"]
+    """Default: 'RS256'. The algorithm that assertions are signed with. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_aud: str | None
+    """Optional. The audience that assertions name. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_exp_seconds: int
+    """Default: 300. How long assertions are valid, in seconds. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_iss: str | None
+    """Optional. The issuer that assertions name. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_jti_include: bool
+    """Default: False. Whether assertions carry an id of their own. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_nbf_seconds: int
+    """Default: 60. How long before now assertions begin to be valid, in seconds. Not implemented yet."""
+    sasl_oauthbearer_assertion_claim_sub: str | None
+    """Optional. The subject that assertions name. Not implemented yet."""
+    sasl_oauthbearer_assertion_file: str | None
+    """Optional. A file with a ready assertion. Not implemented yet."""
+    sasl_oauthbearer_assertion_private_key_file: str | None
+    """Optional. The private key that assertions are signed with. Not implemented yet."""
+    sasl_oauthbearer_assertion_private_key_passphrase: str | Password | None
+    """Optional. The passphrase of that private key. Not implemented yet."""
+    sasl_oauthbearer_assertion_template_file: str | None
+    """Optional. A JSON file with further claims for assertions. Not implemented yet."""
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    """Optional. The client's id at the identity provider. Not implemented yet."""
+    sasl_oauthbearer_client_credentials_client_secret: str | Password | None
+    """Optional. The client's secret at the identity provider. Not implemented yet."""
+    sasl_oauthbearer_clock_skew_seconds: int
+    """Default: 30. How far clocks may be apart when a token's times are checked, in seconds. Not implemented yet."""
+    sasl_oauthbearer_expected_audience: str | Sequence[str]
+    """Default: []. The audiences of which a token must name one. Not implemented yet."""
+    sasl_oauthbearer_expected_issuer: str | None
+    """Optional. The issuer that a token must name. Not implemented yet."""
+    sasl_oauthbearer_header_urlencode: bool
+    """Default: False. Whether id and secret are URL-encoded in the request's header. Not implemented yet."""
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    """Default: 3600000. How long those keys are kept before they are fetched again. Not implemented yet."""
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
+    """Default: 10000. The longest wait between tries to fetch those keys. Not implemented yet."""
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
+    """Default: 100. The wait before the first new try to fetch those keys. Not implemented yet."""
+    sasl_oauthbearer_jwks_endpoint_url: str | None
+    """Optional. The address of the keys that tokens are signed with. Not implemented yet."""
+    sasl_oauthbearer_jwt_retriever_class: object
+    """Default: 'org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever'. An object that gets the token. Not
+    implemented yet.
+    """
+    sasl_oauthbearer_jwt_validator_class: object
+    """Default: 'org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator'. An object that checks the token. Not
+    implemented yet.
+    """
+    sasl_oauthbearer_scope: str | None
+    """Optional. The scope to ask for with the token. Not implemented yet."""
+    sasl_oauthbearer_scope_claim_name: str
+    """Default: 'scope'. The claim of the token that holds the scope. Not implemented yet."""
+    sasl_oauthbearer_sub_claim_name: str
+    """Default: 'sub'. The claim of the token that holds the subject. Not implemented yet."""
+    sasl_oauthbearer_token_endpoint_url: str | None
+    """Optional. The address that tokens are requested from. Not implemented yet."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    """Default: 'PLAINTEXT'. Whether connections use TLS, SASL or both. Not implemented yet."""
+    security_providers: str | None
+    """Optional. Classes that make Java's security providers. For the JVM only."""
+    send_buffer_bytes: int
+    """Default: -1. The size of a socket's send buffer; -1 leaves it to the system, which lets it grow as needed."""
+    socket_connection_setup_timeout_max_ms: int
+    """Default: 30000. How long setting up a connection may take at most."""
+    socket_connection_setup_timeout_ms: int
+    """Default: 10000. How long setting up a connection may take at first; it doubles with every failure."""
+    ssl_cipher_suites: str | Sequence[str]
+    """Default: []. The cipher suites that connections may use; empty leaves the choice to OpenSSL. Not implemented yet.
+    """
+    ssl_enabled_protocols: str | Sequence[str]
+    """Default: ['TLSv1.2', 'TLSv1.3']. The TLS versions that connections may use. Not implemented yet."""
+    ssl_endpoint_identification_algorithm: str
+    """Default: 'https'. How the host name is checked against the broker's certificate; empty turns the check off. Not
+    implemented yet.
+    """
+    ssl_engine_factory_class: object
+    """Optional. An object that makes the TLS contexts instead of the settings here. Not implemented yet."""
+    ssl_key_password: str | Password | None
+    """Optional. The password of the client's own private key. Not implemented yet."""
+    ssl_keymanager_algorithm: str
+    """Default: 'SunX509'. The algorithm of Java's key manager factory. For the JVM only."""
+    ssl_keystore_certificate_chain: str | Password | None
+    """Optional. The client's own certificate and those of its issuers, as PEM text. Not implemented yet."""
+    ssl_keystore_key: str | Password | None
+    """Optional. The client's own private key itself, as PEM text. Not implemented yet."""
+    ssl_keystore_location: str | None
+    """Optional. The file with the client's own key and certificates. Not implemented yet."""
+    ssl_keystore_password: str | Password | None
+    """Optional. The password of the file with the client's own key. Not implemented yet."""
+    ssl_keystore_type: str
+    """Default: 'JKS'. The format of the client's own key and certificates: PEM, PKCS12 or JKS. Not implemented yet."""
+    ssl_protocol: str
+    """Default: 'TLSv1.3'. The TLS version to prefer. Not implemented yet."""
+    ssl_provider: str | None
+    """Optional. The name of Java's security provider for TLS. For the JVM only."""
+    ssl_secure_random_implementation: str | None
+    """Optional. The name of Java's random number generator for TLS. For the JVM only."""
+    ssl_trustmanager_algorithm: str
+    """Default: 'PKIX'. The algorithm of Java's trust manager factory. For the JVM only."""
+    ssl_truststore_certificates: str | Password | None
+    """Optional. The trusted certificates themselves, as PEM text. Not implemented yet."""
+    ssl_truststore_location: str | None
+    """Optional. The file with the certificates of the authorities to trust. Not implemented yet."""
+    ssl_truststore_password: str | Password | None
+    """Optional. The password of the file with the trusted certificates. Not implemented yet."""
+    ssl_truststore_type: str
+    """Default: 'JKS'. The format of the trusted certificates: PEM, PKCS12 or JKS. Not implemented yet."""
