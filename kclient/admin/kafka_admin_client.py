@@ -21,8 +21,8 @@ from kclient.admin.internals.arguments import (
     checked_topics,
     checked_words,
 )
+from kclient.admin.internals.assembly import build_driver
 from kclient.admin.internals.context import OperationContext
-from kclient.admin.internals.driver import AdminDriver
 from kclient.admin.types import (
     ClusterDescription,
     CreatedTopic,
@@ -33,8 +33,6 @@ from kclient.admin.types import (
     TopicDescription,
     TopicListing,
 )
-from kclient.client.assembly import build_network_client
-from kclient.client.metadata import Metadata
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.config.declare import ConfigSource
@@ -44,13 +42,6 @@ from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
     from kclient.admin.settings import AdminSettings
-
-
-class _BrokersAlone(Metadata):
-    """Operations ask for the topics they need; the client itself keeps track of brokers only."""
-
-    def topics_to_request(self) -> list[str]:
-        return []
 
 
 class KafkaAdminClient:
@@ -71,32 +62,9 @@ class KafkaAdminClient:
         self._config = AdminConfig.parse(config, settings)
         self._client_id = self._config.client_id
         self._time = SYSTEM_TIME
-        log_context = self._config.log_context()
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
-        metadata = _BrokersAlone(
-            retry_backoff_ms=self._config.retry_backoff_ms,
-            retry_backoff_max_ms=self._config.retry_backoff_max_ms,
-            metadata_max_age_ms=self._config.metadata_max_age_ms,
-            log_context=log_context,
-            time=self._time,
-        )
-        network_client = build_network_client(
-            self._config,
-            metadata=metadata,
-            time=self._time,
-            max_in_flight=5,
-        )
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
-        self._driver = AdminDriver(
-            network_client,
-            metadata,
-            client_id=self._client_id,
-            request_timeout_ms=self._config.request_timeout_ms,
-            retry_backoff=self._backoff,
-            retries=self._config.retries,
-            time=self._time,
-            log_context=log_context,
-        )
+        self._driver = build_driver(self._config, self._backoff, self._time)
         # In this order: after a Ctrl-C in between there is no thread that nobody would end.
         self._closed = False
         self._driver.start()

@@ -1,0 +1,44 @@
+"""Puts the inside of an admin client together, for whichever facade uses it."""
+
+from __future__ import annotations
+
+from kclient.admin.config import AdminConfig
+from kclient.admin.internals.driver import AdminDriver
+from kclient.client.assembly import build_network_client
+from kclient.client.metadata import Metadata
+from kclient.utils.backoff import ExponentialBackoff
+from kclient.utils.time import Time
+
+_MAX_IN_FLIGHT = 5
+
+
+class _BrokersAlone(Metadata):
+    """Operations ask for the topics they need; the client itself keeps track of brokers only."""
+
+    def topics_to_request(self) -> list[str]:
+        return []
+
+
+def build_driver(config: AdminConfig, backoff: ExponentialBackoff, time: Time) -> AdminDriver:
+    """The driver that `config` describes; its I/O thread is not started.
+
+    Raises BootstrapError if no bootstrap server can be resolved.
+    """
+    log_context = config.log_context()
+    metadata = _BrokersAlone(
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        metadata_max_age_ms=config.metadata_max_age_ms,
+        log_context=log_context,
+        time=time,
+    )
+    return AdminDriver(
+        build_network_client(config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, time=time),
+        metadata,
+        client_id=config.client_id,
+        request_timeout_ms=config.request_timeout_ms,
+        retry_backoff=backoff,
+        retries=config.retries,
+        time=time,
+        log_context=log_context,
+    )
