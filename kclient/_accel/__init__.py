@@ -89,6 +89,8 @@ FrameMemory = _body.FrameMemory
 Future = _body.Future
 OpenBatches = _body.OpenBatches
 Poller = _body.Poller
+RecordCursor = _body.RecordCursor
+RecordIterator = _body.RecordIterator
 RecordReader = _body.RecordReader
 crc32c = _body.crc32c
 encode_record = _body.encode_record
@@ -114,6 +116,8 @@ __all__ = [
     "KafkaFuture",
     "OpenBatches",
     "Poller",
+    "RecordCursor",
+    "RecordIterator",
     "RecordReader",
     "belongs_to_caller",
     "crc32c",

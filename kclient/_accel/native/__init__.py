@@ -19,7 +19,13 @@ from kclient._accel.native.batch import (
     murmur2,
 )
 from kclient._accel.native.poller import FrameMemory
-from kclient._accel.native.reader import RecordReader, end_of_batches, largest_timestamp
+from kclient._accel.native.reader import (
+    RecordCursor,
+    RecordIterator,
+    RecordReader,
+    end_of_batches,
+    largest_timestamp,
+)
 from kclient._accel.reference.batch import encode_record
 from kclient._accel.shared import batch_result
 from kclient._accel.shared.future import KafkaFuture
@@ -53,6 +59,8 @@ __all__ = [
     "Future",
     "OpenBatches",
     "Poller",
+    "RecordCursor",
+    "RecordIterator",
     "RecordReader",
     "crc32c",
     "encode_record",

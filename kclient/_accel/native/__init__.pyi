@@ -9,6 +9,8 @@ from kclient._accel.reference.open_batches import Serializer
 from kclient._accel.reference.poller import FrameMemory as FrameMemory
 from kclient._accel.reference.poller import Poller as Poller
 from kclient._accel.reference.reader import RecordReader as RecordReader
+from kclient._accel.reference.record_cursor import RecordCursor as RecordCursor
+from kclient._accel.reference.record_cursor import RecordIterator as RecordIterator
 from kclient._accel.shared.batch_input import Column
 from kclient._accel.shared.batch_result import BatchResult as BatchResult
 from kclient._accel.shared.batch_result import MetadataFactory
@@ -21,6 +23,8 @@ __all__ = [
     "Future",
     "OpenBatches",
     "Poller",
+    "RecordCursor",
+    "RecordIterator",
     "RecordReader",
     "crc32c",
     "encode_record",

@@ -30,7 +30,9 @@ from kclient._accel.native.scan cimport (
 )
 from kclient._accel.native.wire cimport crc32c_of, crc32c_setup, get_32, get_64
 
+from kclient._accel.reference.record_cursor import system_ms
 from kclient._accel.shared.aborted import AbortedTransactions
+from kclient._accel.shared.forks import in_forked_children
 from kclient._accel.shared.hooks import hooks
 from kclient._accel.shared.columns import BinaryColumn, Columns, HeaderColumns
 from kclient._accel.reference.fast_construction import RECORD_FIELDS, is_plain
@@ -59,6 +61,7 @@ cdef enum:
 include "columns.pxi"
 include "batch_iterator.pxi"
 include "check.pxi"
+include "record_cursor.pxi"
 
 crc32c_setup()
 

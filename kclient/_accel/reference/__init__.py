@@ -13,6 +13,7 @@ from kclient._accel.reference.open_batches import OpenBatches
 from kclient._accel.reference.partitions import key_partitions
 from kclient._accel.reference.poller import FrameMemory, Poller
 from kclient._accel.reference.reader import RecordReader
+from kclient._accel.reference.record_cursor import RecordCursor, RecordIterator
 from kclient._accel.shared.batch_result import BatchResult
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Future",
     "OpenBatches",
     "Poller",
+    "RecordCursor",
+    "RecordIterator",
     "RecordReader",
     "crc32c",
     "encode_record",
