@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kclient.client.request_sender import NEVER
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
@@ -27,6 +26,8 @@ from kclient.utils.time import Time
 
 OnCommit = Callable[[Offsets, "KafkaError | None"], object]
 
+# A time that no clock reaches. A month is not enough: the monotonic clock begins when the machine does.
+_NEVER_MS = 2**63 - 1
 _AUTOMATIC_COMMIT = "the automatic commit"  # the cause of a warning that may repeat
 
 
@@ -69,7 +70,9 @@ class Committer:
         self._warning = RepeatedWarning(self._log)
         self.automatic = config.enable_auto_commit
         """True if the application leaves committing to the consumer."""
-        self.next_auto_ms = time.monotonic_ms() + config.auto_commit_interval_ms if self.automatic else NEVER
+        self.next_auto_ms = (
+            time.monotonic_ms() + config.auto_commit_interval_ms if self.automatic else _NEVER_MS
+        )
         """The time when poll() has to call `auto_commit` next."""
         self.polled = False
         """True if the application has polled or sought since it assigned its partitions.

@@ -212,3 +212,17 @@ def test_commits_that_go_on_failing_are_warned_of_once(
         rig.consumer.poll(1000)
     assert len(rig.sent(ApiKeys.OFFSET_COMMIT)) > 3
     assert sum("automatic commit" in line.getMessage() for line in caplog.records) == 1
+
+
+def test_nothing_is_committed_automatically_that_must_not_be_however_long_the_machine_is_up(
+    make_rig: Callable[..., Any],
+) -> None:
+    rig = make_rig(group_id="g", enable_auto_commit=False)
+    rig.time.advance(2**33)  # a hundred days: the monotonic clock begins when the machine does
+    rig.fill(T0, 3)
+    rig.consumer.assign([T0])
+    assert len(rig.consumer.poll(1000)) == 3
+    rig.time.advance(60_000)
+    rig.consumer.poll(100)
+    rig.rounds()
+    assert not rig.committed
