@@ -23,7 +23,7 @@ from kclient.errors import (
 )
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kclient.utils.log_context import LogContext
-from kclient.utils.steps import Changes, Pause, Steps
+from kclient.utils.steps import Broadcast, Pause, Steps
 from kclient.utils.time import SYSTEM_TIME, Time, Timer
 
 MetadataListener = Callable[[Cluster], None]
@@ -66,7 +66,7 @@ class Metadata:
         self._schedule = MetadataSchedule(retry_backoff_ms, retry_backoff_max_ms, metadata_max_age_ms)
         # Reentrant: a subclass may ask for an update from within one of its hooks.
         self._lock = threading.RLock()
-        self._changed = Changes()
+        self._changed = Broadcast()
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._memory = EpochMemory()
         self._listeners: list[MetadataListener] = []

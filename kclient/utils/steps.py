@@ -33,8 +33,8 @@ class Pause:
 Steps: TypeAlias = Generator[Pause, None, T]
 
 
-class Changes:
-    """Wakes those who wait for a change of what a lock protects. The lock is held in both calls.
+class Broadcast:
+    """A future for all who wait for the next change of what a lock protects. The lock is held in both calls.
 
     In place of a `threading.Condition`, for which only threads can wait.
     """

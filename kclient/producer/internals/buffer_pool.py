@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
-from kclient.utils.steps import Changes, Pause, Steps
+from kclient.utils.steps import Broadcast, Pause, Steps
 from kclient.utils.time import NS_PER_MS, Timer
 
 
@@ -62,7 +62,7 @@ class BufferPool:
         self._wait_sensor = wait_sensor
         self._waiters: deque[_Waiter] = deque()
         self.lock = threading.RLock()  # reentrant: see Entry
-        self._changed = Changes()
+        self._changed = Broadcast()
         self._closed = False
 
     @property

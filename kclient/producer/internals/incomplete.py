@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 from kclient.producer.internals.producer_batch import ProducerBatch
-from kclient.utils.steps import Changes, Pause, Steps
+from kclient.utils.steps import Broadcast, Pause, Steps
 from kclient.utils.time import Timer
 
 
@@ -17,7 +17,7 @@ class IncompleteBatches:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # reentrant: see Entry
-        self._changed = Changes()
+        self._changed = Broadcast()
         self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
         self._last_number = 0
         self._ended = False

@@ -8,7 +8,7 @@ import pytest
 
 from kclient.testing.mock_time import MockTime
 from kclient.utils.futures import CompletableFuture
-from kclient.utils.steps import Changes, Pause, Steps, run
+from kclient.utils.steps import Broadcast, Pause, Steps, run
 from kclient.utils.time import SYSTEM_TIME
 
 
@@ -70,7 +70,7 @@ def test_an_interrupt_of_a_wait_lets_the_steps_put_things_in_order() -> None:
 
 
 def test_all_who_wait_for_a_change_wait_for_the_same_one_and_later_ones_for_the_next() -> None:
-    changes = Changes()
+    changes = Broadcast()
     changes.notify_all()
     first = changes.next()
     assert changes.next() is first
