@@ -14,18 +14,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
-from kclient.consumer.internals.arguments import (
-    checked_assigned,
-    checked_max_records,
-    checked_offset,
-    checked_offsets,
-    checked_partition,
-    checked_partitions,
-    checked_timeout,
-    checked_timestamps,
-    checked_topic,
-    checked_topics,
-)
+from kclient.consumer.internals import arguments
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls, RecordPortion
@@ -38,7 +27,6 @@ from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
 from kclient.metrics import MetricName
 from kclient.serialization.typed import DeserializerLike, K, V
-from kclient.utils.text import counted
 from kclient.utils.time import Timer
 
 if TYPE_CHECKING:
@@ -101,12 +89,11 @@ class KafkaConsumer(Generic[K, V]):
         InvalidGroupIdError without group.id, IllegalStateError after `assign`.
         """
         with self._use:
-            if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
-                raise TypeError(f"listener must be a ConsumerRebalanceListener, not {listener!r}")
+            arguments.check_listener(listener)
             if isinstance(topics, re.Pattern):
                 self._core.subscribe_pattern(topics, listener)
                 return
-            names = checked_topics(topics)
+            names = arguments.checked_topics(topics)
             if names:
                 self._core.subscribe(names, listener)
             else:
@@ -128,7 +115,7 @@ class KafkaConsumer(Generic[K, V]):
         IllegalStateError after `subscribe`.
         """
         with self._use:
-            chosen = checked_partitions(partitions)
+            chosen = arguments.checked_partitions(partitions)
             if chosen:
                 self._core.assign(chosen)
             else:
@@ -171,7 +158,7 @@ class KafkaConsumer(Generic[K, V]):
         Calls of `poll` may come between. Raises what `poll` raises, and IllegalStateError with interceptors, which
         would see none of it.
         """
-        most = checked_max_records(max_records)
+        most = arguments.checked_max_records(max_records)
 
         def wait(timer: Timer) -> dict[TopicPartition, RecordColumns]:
             found = self._calls.wait_for_columns(timer, most)
@@ -191,7 +178,7 @@ class KafkaConsumer(Generic[K, V]):
         which is kept for as long as the batch. Raises ImportError without pyarrow (`kclient-kafka[arrow]`), which for
         views has to be 19 or newer.
         """
-        most = checked_max_records(max_records)
+        most = arguments.checked_max_records(max_records)
         batches = ArrowBatches(binary)
 
         def wait(timer: Timer) -> Any:
@@ -206,7 +193,7 @@ class KafkaConsumer(Generic[K, V]):
         begun = False
         try:
             with self._use:
-                timer = Timer(self._core.time, checked_timeout(timeout_ms, 0))
+                timer = Timer(self._core.time, arguments.checked_timeout(timeout_ms, 0))
                 self._calls.check_can_poll()
                 self._current = None  # what iteration has left over is still in the buffer
                 self._core.begin_poll(timer.started_ms)
@@ -271,7 +258,7 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             self._calls.need_group("commit_sync()")
-            chosen = None if offsets is None else checked_offsets(offsets)
+            chosen = None if offsets is None else arguments.checked_offsets(offsets)
             self._calls.commit(chosen, self._calls.timer(timeout_ms))
 
     def commit_async(
@@ -287,9 +274,8 @@ class KafkaConsumer(Generic[K, V]):
         """
         with self._use:
             self._calls.need_group("commit_async()")
-            if on_commit is not None and not callable(on_commit):
-                raise TypeError(f"on_commit must be callable, not {on_commit!r}")
-            chosen = None if offsets is None else checked_offsets(offsets)
+            arguments.check_callback(on_commit)
+            chosen = None if offsets is None else arguments.checked_offsets(offsets)
             self._calls.commit_in_background(chosen, on_commit)
 
     def committed(
@@ -298,27 +284,29 @@ class KafkaConsumer(Generic[K, V]):
         """The offsets that the group has committed for `partitions`; None where none is. Raises KafkaTimeoutError."""
         with self._use:
             self._calls.need_group("committed()")
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.committed(checked_partitions(partitions), timer)
+            return self._calls.committed(
+                arguments.checked_partitions(partitions), self._calls.timer(timeout_ms)
+            )
 
     # Positions.
 
     def seek(self, tp: TopicPartition, offset: OffsetLike) -> None:
         """Read `tp` from `offset` on, with the next `poll`. Raises IllegalStateError if it is not assigned."""
         with self._use:
-            self._core.seek(checked_partition(tp), checked_offset(offset))
+            self._core.seek(arguments.checked_partition(tp), arguments.checked_offset(offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            held = self._core.assigned.partitions()
-            self._core.request_reset(checked_assigned(partitions, held), RESET_TO_EARLIEST)
+            self._core.request_reset(self._chosen(partitions), RESET_TO_EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read only what comes from now on; all assigned partitions if none are named. Looked up when needed."""
         with self._use:
-            held = self._core.assigned.partitions()
-            self._core.request_reset(checked_assigned(partitions, held), RESET_TO_LATEST)
+            self._core.request_reset(self._chosen(partitions), RESET_TO_LATEST)
+
+    def _chosen(self, partitions: Iterable[TopicPartition] | None) -> list[TopicPartition]:
+        return arguments.checked_assigned(partitions, self._core.assigned.by_partition)
 
     def position(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
         """The offset of the next record that will be read, waiting until it is known.
@@ -327,62 +315,59 @@ class KafkaConsumer(Generic[K, V]):
         that keep it from having one.
         """
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.position(checked_partition(tp), timer)
+            return self._calls.position(arguments.checked_partition(tp), self._calls.timer(timeout_ms))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return nothing from these until `resume`. What is fetched already is kept."""
         with self._use:
-            self._core.set_paused(checked_partitions(partitions), True)
+            self._core.set_paused(arguments.checked_partitions(partitions), True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records from these again."""
         with self._use:
-            self._core.set_paused(checked_partitions(partitions), False)
+            self._core.set_paused(arguments.checked_partitions(partitions), False)
 
     def paused(self) -> frozenset[TopicPartition]:
         """The paused partitions."""
         with self._use:
-            held = self._core.assigned.by_partition
-            return frozenset(tp for tp, state in held.items() if state.paused)
+            return self._core.paused()
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition, assigned or not."""
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.beginnings(checked_partitions(partitions), timer)
+            return self._calls.beginnings(
+                arguments.checked_partitions(partitions), self._calls.timer(timeout_ms)
+            )
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.ends(checked_partitions(partitions), timer)
+            return self._calls.ends(arguments.checked_partitions(partitions), self._calls.timer(timeout_ms))
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.offsets(checked_timestamps(timestamps), timer)
+            return self._calls.offsets(
+                arguments.checked_timestamps(timestamps), self._calls.timer(timeout_ms)
+            )
 
     def current_lag(self, tp: TopicPartition) -> int | None:
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
         with self._use:
-            read_committed = self._core.config.isolation_level == "read_committed"
-            return self._core.assigned.state(checked_partition(tp)).lag(read_committed)
+            return self._core.lag(arguments.checked_partition(tp))
 
     # The cluster and the group.
 
     def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> list[PartitionInfo]:
         """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
         with self._use:
-            timer = self._calls.timer(timeout_ms)
-            return self._calls.partitions_of(checked_topic(topic), timer)
+            return self._calls.partitions_of(arguments.checked_topic(topic), self._calls.timer(timeout_ms))
 
     def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
@@ -399,11 +384,7 @@ class KafkaConsumer(Generic[K, V]):
     def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
         """Have the group rebalance with the next `poll`; `reason` is told to the coordinator (KIP-568, KIP-800)."""
         with self._use:
-            if not isinstance(reason, str):
-                raise TypeError(f"reason must be a str, not {reason!r}")
-            if not self._core.subscription.has_auto_assigned_partitions():
-                raise IllegalStateError("enforce_rebalance() needs a subscription")
-            self._core.rejoin(reason)
+            self._core.rejoin(arguments.checked_reason(reason))
 
     def metrics(self) -> dict[MetricName, float]:
         """Return the metrics of the consumer, under Java's names."""
@@ -432,27 +413,16 @@ class KafkaConsumer(Generic[K, V]):
         """
         if self._use.closed or self._use.forked:
             return
-        core = self._core
         with self._use:
             if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
-            timer = core.time.timer(checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            core.wakeup.closing = True
-            failure: BaseException | None = None
-            try:
-                self._calls.unsubscribe(timer, "the consumer is being closed")
-            except Exception as error:
-                failure = error
-            finally:
-                core.network.close(timer.remaining_ms())
-                core.network.join(timer.remaining_ms())
-                core.metadata.close()
-                core.close_parts()
-                self._use.closed = True
-            failure_told = core.queue.run_all_calls()
-            failure = failure or failure_told
+            timer = self._core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
+            failure = self._calls.close(timer, self._closed)
             if failure is not None:
                 raise failure
+
+    def _closed(self) -> None:
+        self._use.closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -477,14 +447,7 @@ class KafkaConsumer(Generic[K, V]):
 
     def __repr__(self) -> str:
         # Takes no turn: also the repr of a consumer in use by another thread must do.
-        core, config = self._core, self._core.config
-        group = "" if config.group_id is None else f" in group {config.group_id}"
-        subscription = ", ".join(sorted(core.subscription.subscription()))
-        count = len(core.assigned.by_partition)
-        reads = f" subscribed to {subscription}" if subscription else ""
-        state = " closed" if self._use.closed else ""
-        servers = ", ".join(config.bootstrap_servers)
-        return f"<KafkaConsumer {core.client_id}{state} to {servers}{group}{reads} with {counted(count, 'partition')}>"
+        return f"<KafkaConsumer {self._core.describe(' closed' if self._use.closed else '')}>"
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)

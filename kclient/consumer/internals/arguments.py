@@ -8,6 +8,7 @@ from typing import Any
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import IllegalStateError
 
 _MAX_PARTITION = 2**31 - 1
@@ -75,6 +76,25 @@ def checked_timeout(timeout_ms: Any, default_ms: int) -> int:
     if timeout_ms < 0:
         raise ValueError(f"timeout_ms must not be negative, not {timeout_ms}")
     return timeout_ms
+
+
+def check_listener(listener: Any) -> None:
+    """Raise TypeError for what is no listener of rebalances, nor None."""
+    if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
+        raise TypeError(f"listener must be a ConsumerRebalanceListener, not {listener!r}")
+
+
+def check_callback(on_commit: Any) -> None:
+    """Raise TypeError for what cannot be called, nor is None."""
+    if on_commit is not None and not callable(on_commit):
+        raise TypeError(f"on_commit must be callable, not {on_commit!r}")
+
+
+def checked_reason(reason: Any) -> str:
+    """Return the reason of a rebalance."""
+    if not isinstance(reason, str):
+        raise TypeError(f"reason must be a str, not {reason!r}")
+    return reason
 
 
 def checked_offset(offset: Any, argument: str = "offset") -> OffsetAndMetadata:

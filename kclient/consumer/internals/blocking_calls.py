@@ -193,6 +193,24 @@ class BlockingCalls:
         except KafkaError as error:
             log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
 
+    def close(self, timer: Timer, closed: Callable[[], None]) -> BaseException | None:
+        """End it all, and call `closed` then; returns what the application's own code raised, the first of it."""
+        core = self._core
+        core.wakeup.closing = True
+        failure: BaseException | None = None
+        try:
+            self.unsubscribe(timer, "the consumer is being closed")
+        except Exception as error:
+            failure = error
+        finally:
+            core.network.close(timer.remaining_ms())
+            core.network.join(timer.remaining_ms())
+            core.metadata.close()
+            core.close_parts()
+            closed()
+        last = core.queue.run_all_calls()
+        return failure or last
+
     # Rebalancing, and waiting.
 
     def _run_callbacks(self) -> None:

@@ -34,6 +34,7 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError
 from kclient.utils.log_context import LogContext
+from kclient.utils.text import counted
 from kclient.utils.time import Time
 
 T = TypeVar("T")
@@ -314,10 +315,11 @@ class ConsumerCore:
             self.network.submit(lambda _: membership.callback_done(callback))
 
     def rejoin(self, reason: str) -> None:
-        """Have the group rebalance, with the next poll."""
+        """Have the group rebalance, with the next poll. Raises IllegalStateError without a subscription."""
         membership = self.membership
-        if membership is not None:
-            self.network.submit(lambda _: membership.request_rejoin(reason))
+        if membership is None or not self.subscription.has_auto_assigned_partitions():
+            raise IllegalStateError("enforce_rebalance() needs a subscription")
+        self.network.submit(lambda _: membership.request_rejoin(reason))
 
     def leave_group(self, reason: str, deadline_ms: int) -> Request[None]:
         """Leave the group, if in one; nothing is under way any more when that is done."""
@@ -350,6 +352,14 @@ class ConsumerCore:
             state.paused = paused
         if not paused:
             self.network.wakeup()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions of which nothing is read for now."""
+        return frozenset(tp for tp, state in self.assigned.by_partition.items() if state.paused)
+
+    def lag(self, tp: TopicPartition) -> int | None:
+        """Records between the position and the end of what can be read; None while either is unknown."""
+        return self.assigned.state(tp).lag(self.config.isolation_level == "read_committed")
 
     def _moved(self, tp: TopicPartition) -> None:
         self.commits.polled = True
@@ -384,6 +394,15 @@ class ConsumerCore:
         return request
 
     # The end.
+
+    def describe(self, state: str) -> str:
+        """Name the consumer, in the given state, with what it reads from where. For any thread."""
+        config = self.config
+        group = "" if config.group_id is None else f" in group {config.group_id}"
+        topics = ", ".join(sorted(self.subscription.subscription()))
+        reads = f" subscribed to {topics}" if topics else ""
+        held = counted(len(self.assigned.by_partition), "partition")
+        return f"{self.client_id}{state} to {', '.join(config.bootstrap_servers)}{group}{reads} with {held}"
 
     def close_parts(self) -> None:
         """Close what the application gave."""

@@ -23,9 +23,9 @@ class _Seen:
     longest_latency_ms: int = 0
     throttle_ms: int = 0
     longest_throttle_ms: int = 0
-    portions: int = 0
+    partitions: int = 0
     bytes: int = 0
-    largest_portion: int = 0
+    largest_bytes: int = 0
     records: int = 0
     polls: int = 0
     between_polls_ms: int = 0
@@ -94,9 +94,9 @@ class ConsumerMetrics:
             seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
             for size in sizes:
-                seen.portions += 1
+                seen.partitions += 1
                 seen.bytes += size
-                seen.largest_portion = max(seen.largest_portion, size)
+                seen.largest_bytes = max(seen.largest_bytes, size)
 
     def consumed(self, records: int) -> None:
         """Records were handed to the application."""
@@ -129,9 +129,9 @@ class ConsumerMetrics:
             self._requests.record(seen.fetches)
             self._latency.record(seen.latency_ms, seen.fetches, seen.longest_latency_ms)
             self._throttle.record(seen.throttle_ms, seen.fetches, seen.longest_throttle_ms)
-        if seen.portions:
+        if seen.partitions:
             self._bytes.record(seen.bytes)
-            self._size.record(seen.bytes, seen.portions, seen.largest_portion)
+            self._size.record(seen.bytes, seen.partitions, seen.largest_bytes)
         if seen.records:
             self._records.record(seen.records)
         if seen.polls:
