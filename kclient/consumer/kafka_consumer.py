@@ -20,7 +20,7 @@ from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.blocking_calls import BlockingCalls, RecordPortion
 from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.fetch_position import RESET_TO_EARLIEST, RESET_TO_LATEST
+from kclient.consumer.internals.fetch_position import EARLIEST, LATEST, RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -183,9 +183,8 @@ class KafkaConsumer(Generic[K, V]):
 
         def wait(timer: Timer) -> Any:
             found = self._calls.wait_for_columns(timer, most, view=binary == "view", partitions=1)
-            for tp, (columns, _) in found.items():
-                return batches.batch(tp, columns)
-            return batches.empty()
+            tp = next(iter(found), None)
+            return batches.empty() if tp is None else batches.batch(tp, found[tp][0])
 
         return self._poll(timeout_ms, wait)
 
@@ -337,8 +336,8 @@ class KafkaConsumer(Generic[K, V]):
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition, assigned or not."""
         with self._use:
-            return self._calls.beginnings(
-                arguments.checked_partitions(partitions), self._calls.timer(timeout_ms)
+            return self._calls.log_ends(
+                arguments.checked_partitions(partitions), EARLIEST, self._calls.timer(timeout_ms)
             )
 
     def end_offsets(
@@ -346,7 +345,9 @@ class KafkaConsumer(Generic[K, V]):
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         with self._use:
-            return self._calls.ends(arguments.checked_partitions(partitions), self._calls.timer(timeout_ms))
+            return self._calls.log_ends(
+                arguments.checked_partitions(partitions), LATEST, self._calls.timer(timeout_ms)
+            )
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
@@ -417,12 +418,9 @@ class KafkaConsumer(Generic[K, V]):
             if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             timer = self._core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            failure = self._calls.close(timer, self._closed)
+            failure = self._calls.close(timer, self._use.close)
             if failure is not None:
                 raise failure
-
-    def _closed(self) -> None:
-        self._use.closed = True
 
     def __enter__(self) -> Self:
         return self

@@ -23,9 +23,8 @@ from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
-from kclient.consumer.internals.network_thread import NetworkThread
+from kclient.consumer.internals.network_thread import NetworkThread, RequestManager
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
-from kclient.consumer.internals.request_manager import RequestManager
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.errors import ConfigError, KafkaError

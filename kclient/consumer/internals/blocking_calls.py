@@ -14,7 +14,6 @@ from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS, Portion
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.fetch_position import EARLIEST, LATEST
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.requests import Request
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
@@ -284,17 +283,10 @@ class BlockingCalls:
         found = self._wait_for(request, timer, "The offsets were not found")
         return {tp: found[tp] for tp in timestamps}
 
-    def beginnings(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
-        """The offsets where the logs begin."""
-        return self._log_ends(partitions, EARLIEST, timer)
-
-    def ends(self, partitions: Sequence[TopicPartition], timer: Timer) -> dict[TopicPartition, int]:
-        """The offsets where the logs end."""
-        return self._log_ends(partitions, LATEST, timer)
-
-    def _log_ends(
+    def log_ends(
         self, partitions: Sequence[TopicPartition], which: int, timer: Timer
     ) -> dict[TopicPartition, int]:
+        """The offsets where the logs begin or end, as the code `which` says."""
         found = self.offsets(dict.fromkeys(partitions, which), timer)
         return {tp: offset.offset for tp, offset in found.items() if offset is not None}
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from kclient._accel import belongs_to_caller
 from kclient.client.request_sender import NEVER, RequestSender
 from kclient.consumer.internals.fetcher import Fetcher
-from kclient.consumer.internals.request_manager import RequestManager
 from kclient.consumer.internals.requests import Request
 from kclient.errors import ClientClosedError, KafkaError
 from kclient.utils.log_context import LogContext
@@ -21,6 +20,13 @@ Task: TypeAlias = Callable[[int], object]
 _CLOSE_GRACE_MS = 200
 """The longest time to wait for the last requests (leaving, ending fetch sessions) to be written."""
 _ENDED = "The consumer's I/O thread has ended"
+
+
+class RequestManager(Protocol):
+    """A part of the consumer that gets a turn in every round of the I/O thread's loop."""
+
+    def poll(self, now_ms: int) -> int:
+        """Do and send what is due; returns after how many ms it wants the next turn at the latest."""
 
 
 class NetworkThread:

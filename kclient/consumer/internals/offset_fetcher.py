@@ -20,7 +20,7 @@ from kclient.consumer.internals.fetch_position import (
     FetchPosition,
 )
 from kclient.consumer.internals.metadata import ConsumerMetadata
-from kclient.consumer.internals.requests import Request
+from kclient.consumer.internals.requests import PendingRequest, Request
 from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
 from kclient.errors import (
     Errors,
@@ -56,17 +56,13 @@ _ASK_AGAIN = frozenset(
 
 
 @attrs.define(eq=False)
-class _Search:
+class _Search(PendingRequest[FoundOffsets]):
     """One ListOffsets call of the application, which may take several rounds."""
 
     timestamps: Mapping[TopicPartition, int]
-    request: Request[FoundOffsets]
     missing: set[TopicPartition]
     found: FoundOffsets = attrs.field(factory=dict)
     waiting_for: int = 0
-    retry_ms: int = 0
-    attempts: int = 0
-    last_error: KafkaError | None = None
 
 
 @attrs.frozen
@@ -120,7 +116,7 @@ class OffsetFetcher:
         topics = {tp.topic for tp in timestamps}
         self._metadata.add_transient_topics(topics)
         request.add_done_callback(lambda _: self._metadata.remove_transient_topics(topics))
-        self._searches.append(_Search(timestamps, request, set(timestamps)))
+        self._searches.append(_Search(request, timestamps, set(timestamps)))
 
     def can_validate(self, node: Node | None) -> bool:
         """Return True if a leader's epochs can be asked for: before version 3 it took cluster permissions."""
@@ -253,7 +249,8 @@ class OffsetFetcher:
         self._searches = [each for each in self._searches if not each.request.done()]
         for search in self._searches:
             if now_ms >= search.request.deadline_ms:
-                self._expire(search)
+                missing = ", ".join(map(str, sorted(search.missing)))
+                search.expire(f"No offsets were found in time for {missing}")
                 continue
             if search.waiting_for == 0 and now_ms >= search.retry_ms:
                 self._continue_search(search, now_ms)
@@ -263,15 +260,9 @@ class OffsetFetcher:
             wait_ms = min(wait_ms, next_ms - now_ms)
         return max(wait_ms, 0)
 
-    def _expire(self, search: _Search) -> None:
-        missing = ", ".join(map(str, sorted(search.missing)))
-        reason = "" if search.last_error is None else f": {search.last_error}"
-        search.request.fail(KafkaTimeoutError(f"No offsets were found in time for {missing}{reason}"))
-
     def _continue_search(self, search: _Search, now_ms: int) -> None:
         wanted = {tp: search.timestamps[tp] for tp in search.missing}
-        search.retry_ms = now_ms + self._backoff.backoff_ms(search.attempts)
-        search.attempts += 1
+        search.back_off(self._backoff, now_ms)
         search.waiting_for = len(wanted)
 
         def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:

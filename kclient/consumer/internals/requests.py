@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
+
+import attrs
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.errors import KafkaError, KafkaTimeoutError
+from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
 
 T = TypeVar("T")
@@ -27,6 +31,26 @@ class Request(CompletableFuture[T]):
     def __init__(self, deadline_ms: int) -> None:
         super().__init__()
         self.deadline_ms = deadline_ms
+
+
+@attrs.define(eq=False)
+class PendingRequest(Generic[T]):
+    """A request that the I/O thread works on, in as many attempts as there is time for."""
+
+    request: Request[T]
+    retry_ms: int = attrs.field(default=0, init=False)
+    attempts: int = attrs.field(default=0, init=False)
+    last_error: KafkaError | None = attrs.field(default=None, init=False)
+
+    def back_off(self, backoff: ExponentialBackoff, now_ms: int) -> None:
+        """Make the next attempt later, and later with each."""
+        self.retry_ms = now_ms + backoff.backoff_ms(self.attempts)
+        self.attempts += 1
+
+    def expire(self, what: str) -> None:
+        """Fail it: its time is over, of which `what` says what that means."""
+        reason = "" if self.last_error is None else f": {self.last_error}"
+        self.request.fail(KafkaTimeoutError(what + reason))
 
 
 class CommitRequest(Request[Offsets]):

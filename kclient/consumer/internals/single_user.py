@@ -43,6 +43,10 @@ class SingleUser:
         """Raise ForkedClientError in a child of the process that made the consumer."""
         self._fork.check()
 
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self.closed = True
+
     def mend(self) -> None:
         """Mend what is torn; whoever may enter next does if this thread may not."""
         with contextlib.suppress(KafkaError), self:

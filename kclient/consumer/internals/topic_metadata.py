@@ -10,12 +10,11 @@ from kclient.client.metadata_response import EpochMemory, read_response
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.topic_partition import PartitionInfo
-from kclient.consumer.internals.requests import Request
+from kclient.consumer.internals.requests import PendingRequest, Request
 from kclient.errors import (
     Errors,
     InvalidTopicError,
     KafkaError,
-    KafkaTimeoutError,
     TopicAuthorizationError,
 )
 from kclient.protocol.api_keys import ApiKeys
@@ -24,13 +23,9 @@ from kclient.utils.backoff import ExponentialBackoff
 
 
 @attrs.define(eq=False)
-class _Waiting:
+class _Waiting(PendingRequest[dict[str, list[PartitionInfo]]]):
     topics: tuple[str, ...] | None
-    request: Request[dict[str, list[PartitionInfo]]]
-    retry_ms: int = 0
-    attempts: int = 0
     in_flight: bool = False
-    last_error: KafkaError | None = None
 
 
 class TopicMetadataManager:
@@ -46,7 +41,7 @@ class TopicMetadataManager:
 
     def fetch(self, topics: tuple[str, ...] | None, request: Request[dict[str, list[PartitionInfo]]]) -> None:
         """Look up the partitions of those of `topics` that exist, or of all topics for None."""
-        self._waiting.append(_Waiting(topics, request))
+        self._waiting.append(_Waiting(request, topics))
 
     def poll(self, now_ms: int) -> int:
         """Send what is due."""
@@ -56,7 +51,7 @@ class TopicMetadataManager:
         self._waiting = [each for each in self._waiting if not each.request.done()]
         for waiting in self._waiting:
             if now_ms >= waiting.request.deadline_ms:
-                self._expire(waiting)
+                waiting.expire("No broker answered for topic metadata in time")
                 continue
             if not waiting.in_flight and now_ms >= waiting.retry_ms:
                 self._send(waiting, now_ms)
@@ -65,10 +60,6 @@ class TopicMetadataManager:
                 next_ms = min(next_ms, waiting.retry_ms)
             wait_ms = min(wait_ms, next_ms - now_ms)
         return wait_ms
-
-    def _expire(self, waiting: _Waiting) -> None:
-        reason = "" if waiting.last_error is None else f": {waiting.last_error}"
-        waiting.request.fail(KafkaTimeoutError(f"No broker answered for topic metadata in time{reason}"))
 
     def _send(self, waiting: _Waiting, now_ms: int) -> None:
         waiting.in_flight = True
@@ -93,8 +84,7 @@ class TopicMetadataManager:
             waiting.request.complete(_partitions(reply.message))
         elif error.retriable:
             waiting.last_error = error
-            waiting.retry_ms = reply.now_ms + self._backoff.backoff_ms(waiting.attempts)
-            waiting.attempts += 1
+            waiting.back_off(self._backoff, reply.now_ms)
         else:
             waiting.request.fail(error)
 

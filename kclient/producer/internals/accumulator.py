@@ -14,9 +14,9 @@ from kclient.producer.internals.entry import Entry
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import (
     Added,
+    ColumnsToAppend,
     Contents,
     PartitionQueue,
-    RecordColumns,
     TopicQueues,
 )
 from kclient.producer.internals.producer_batch import ProducerBatch
@@ -181,7 +181,7 @@ class RecordAccumulator:
         self,
         topic: TopicQueues,
         partition: int | None,
-        columns: RecordColumns,
+        columns: ColumnsToAppend,
         start: int,
         stop: int,
     ) -> Steps[Added]:

@@ -24,7 +24,7 @@ Added: TypeAlias = tuple[BatchResult, int, int]
 """The result of a batch, the index there of the first record that was added, and how many were."""
 
 
-class RecordColumns(Protocol):
+class ColumnsToAppend(Protocol):
     """Records in columns, as `BatchBuilder.append_columns` takes them."""
 
     @property
@@ -95,7 +95,7 @@ class PartitionQueue:
         first, taken = builder.append_many(None, keys, values, start, stop)
         return (builder.result, first, taken) if taken else None
 
-    def try_append_columns(self, columns: RecordColumns, start: int, stop: int) -> Added | None:
+    def try_append_columns(self, columns: ColumnsToAppend, start: int, stop: int) -> Added | None:
         """Do as `try_append_many`, for records in columns."""
         builder = self.open
         if builder is None:

@@ -7,7 +7,9 @@ import pytest
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.coordinator.member_requests import Generation
-from kclient.consumer.internals.requests import CommitRequest
+from kclient.consumer.internals.requests import CommitRequest, PendingRequest, Request
+from kclient.errors import KafkaError, KafkaTimeoutError
+from kclient.utils.backoff import ExponentialBackoff
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -33,3 +35,17 @@ def test_nothing_is_added_where_it_would_not_be_sent(why: str) -> None:
         request.complete(request.offsets)
     assert not request.add(newer)
     assert request.offsets == {T0: OffsetAndMetadata(1)}
+
+
+def test_a_request_is_tried_again_later_each_time_and_says_at_the_end_what_was_wrong() -> None:
+    pending = PendingRequest(Request[int](1000))
+    backoff = ExponentialBackoff(100, 1000, jitter=0)
+    waits = []
+    for _ in range(3):
+        pending.back_off(backoff, 5)
+        waits.append(pending.retry_ms - 5)
+    assert waits == [100, 200, 400]
+    pending.last_error = KafkaError("the last one")
+    pending.expire("No answer came")
+    with pytest.raises(KafkaTimeoutError, match="No answer came: the last one"):
+        pending.request.result()

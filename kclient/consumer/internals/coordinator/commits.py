@@ -15,7 +15,7 @@ from kclient.common.uuid import Uuid
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.metadata import ConsumerMetadata
-from kclient.consumer.internals.requests import CommitRequest, Request
+from kclient.consumer.internals.requests import CommitRequest, Offsets, PendingRequest, Request
 from kclient.errors import (
     ClientClosedError,
     CommitFailedError,
@@ -54,17 +54,7 @@ _TRY_AGAIN = frozenset(
 
 
 @attrs.define(eq=False)
-class _Waiting:
-    """Something that waits for the coordinator, or for its answer."""
-
-    request: Request[Any]
-    retry_ms: int = attrs.field(default=0, init=False)
-    attempts: int = attrs.field(default=0, init=False)
-    last_error: KafkaError | None = attrs.field(default=None, init=False)
-
-
-@attrs.define(eq=False)
-class _Commit(_Waiting):
+class _Commit(PendingRequest[Offsets]):
     request: CommitRequest
     left: dict[TopicPartition, OffsetAndMetadata] | None = attrs.field(default=None, init=False)
     """Offsets that the coordinator has not confirmed, once it was asked."""
@@ -79,8 +69,7 @@ class _Commit(_Waiting):
 
 
 @attrs.define(eq=False)
-class _Lookup(_Waiting):
-    request: Request[CommittedOffsets]
+class _Lookup(PendingRequest[CommittedOffsets]):
     partitions: frozenset[TopicPartition]
 
 
@@ -199,7 +188,7 @@ class CommitManager:
         for request in finishing:
             request.complete(None)
 
-    def _expire(self, waiting: _Waiting) -> None:
+    def _expire(self, waiting: _Commit | _Lookup) -> None:
         what = "commit offsets" if isinstance(waiting, _Commit) else "look up committed offsets"
         reason = f": {waiting.last_error}" if waiting.last_error is not None else ""
         if waiting in self._in_flight:
@@ -210,15 +199,14 @@ class CommitManager:
             waiting, KafkaTimeoutError(f"Could not {what} of group {self._group_id!r} in time{reason}")
         )
 
-    def _fail(self, waiting: _Waiting, error: KafkaError) -> None:
+    def _fail(self, waiting: _Commit | _Lookup, error: KafkaError) -> None:
         if isinstance(waiting, _Commit):
             waiting.request.seal()
         waiting.request.fail(error)
 
-    def _back_off(self, waiting: _Waiting, error: KafkaError, now_ms: int) -> None:
+    def _back_off(self, waiting: _Commit | _Lookup, error: KafkaError, now_ms: int) -> None:
         waiting.last_error = error
-        waiting.retry_ms = now_ms + self._backoff.backoff_ms(waiting.attempts)
-        waiting.attempts += 1
+        waiting.back_off(self._backoff, now_ms)
 
     # Committing.
 
