@@ -60,7 +60,8 @@ class BlockingCalls:
     def wait_for_records(self, timer: Timer) -> ConsumerRecords[Any, Any]:
         """The records that can be handed out, as soon as there are any; no records when `timer` has expired."""
         self._core.metrics.polled(timer.started_ms)
-        return self._look(timer, self._core.next_records) or ConsumerRecords({})
+        records = self._look(timer, self._core.next_records)
+        return ConsumerRecords({}) if records is None else records
 
     def wait_for_columns(
         self, timer: Timer, max_records: int | None, *, view: bool = False, partitions: int | None = None
@@ -74,16 +75,19 @@ class BlockingCalls:
             )
         core.metrics.polled(timer.started_ms)
         form = COLUMN_VIEWS if view else COLUMNS
-        found = self._look(timer, lambda: core.next_columns(form, max_records, partitions))
-        return {tp: (columns, end) for tp, (columns, end) in found.items() if columns is not None}
+        found, positions = self._look(timer, lambda: core.next_columns(form, max_records, partitions)) or (
+            {},
+            {},
+        )
+        return {tp: (columns, positions[tp]) for tp, columns in found.items() if columns is not None}
 
-    def _look(self, timer: Timer, look: Callable[[], T]) -> T:
-        """What `look` finds, as soon as it finds anything or `timer` has expired."""
+    def _look(self, timer: Timer, look: Callable[[], T | None]) -> T | None:
+        """What `look` finds, as soon as it finds anything; None when `timer` has expired."""
         while True:
             seen = self._core.changes.count
             self._do_what_is_due()
             found = look()
-            if found or timer.is_expired():
+            if found is not None or timer.is_expired():
                 return found
             self.wait_for_change(seen, timer)
 

@@ -183,31 +183,34 @@ class ConsumerCore:
 
     def hand_out(
         self, portions: list[Portion[T]], max_records: int | None
-    ) -> dict[TopicPartition, tuple[T, int]]:
-        """What is in `portions`, by partition, and where the positions go with it; `take_back` undoes that.
+    ) -> tuple[dict[TopicPartition, T], dict[TopicPartition, int]]:
+        """What is in `portions`, by partition, and the positions, which move past it; `take_back` undoes that.
 
         Without what must not be handed out any more, because the I/O thread began to validate its position.
         """
-        handed_out: dict[TopicPartition, tuple[T, int]] = {}
+        handed_out: dict[TopicPartition, T] = {}
+        positions: dict[TopicPartition, int] = {}
         for portion in portions:
             count = portion.left if max_records is None else min(portion.left, max_records)
             records = portion.first(count)
             if self.collector.hand_out(portion, count, self._before_last_poll):
-                handed_out[portion.fetch.tp] = records, portion.position
+                tp = portion.fetch.tp
+                handed_out[tp] = records
+                positions[tp] = portion.position
                 if max_records is not None:
                     max_records -= count
-        return handed_out
+        return handed_out, positions
 
     def next_records(self) -> ConsumerRecords[Any, Any] | None:
         """Up to max.poll.records records, as interceptors return them; None if there are none now."""
         most = self.config.max_poll_records
         portions = self.collect(RECORDS, most)
-        if not portions or not (handed_out := self.hand_out(portions, most)):
+        if not portions:
             return None
-        records: ConsumerRecords[Any, Any] = ConsumerRecords(
-            {tp: found for tp, (found, _) in handed_out.items()},
-            {tp: end for tp, (_, end) in handed_out.items()},
-        )
+        handed_out, positions = self.hand_out(portions, most)
+        if not handed_out:
+            return None
+        records: ConsumerRecords[Any, Any] = ConsumerRecords(handed_out, positions)
         if self._interceptors:
             records = self._intercept(records)
         self.metrics.consumed(len(records))
@@ -215,12 +218,13 @@ class ConsumerCore:
 
     def next_columns(
         self, form: Form[Columns | None], max_records: int | None, partitions: int | None
-    ) -> dict[TopicPartition, tuple[Columns | None, int]]:
+    ) -> tuple[dict[TopicPartition, Columns | None], dict[TopicPartition, int]] | None:
         """The same as columns of at most so many partitions, where max.poll.records does not apply."""
-        handed_out = self.hand_out(self.collect(form, max_records, partitions), max_records)
-        if handed_out:
-            self.metrics.consumed(sum(form.count(columns) for columns, _ in handed_out.values()))
-        return handed_out
+        handed_out, positions = self.hand_out(self.collect(form, max_records, partitions), max_records)
+        if not handed_out:
+            return None
+        self.metrics.consumed(sum(map(form.count, handed_out.values())))
+        return handed_out, positions
 
     def next_record(
         self, portion: Portion[list[ConsumerRecord[Any, Any]]]
