@@ -10,6 +10,9 @@ from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
 from kclient.client.network_client import NetworkClient
+from kclient.client.node_connections import NodeConnections
+from kclient.client.request_pipeline import RequestPipeline
+from kclient.client.requests import RequestFactory
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
 from kclient.utils.log_context import LogContext
@@ -97,15 +100,19 @@ def build_network_client(
         time=time,
         log_context=log_context,
     )
-    return NetworkClient(
-        selector=selector,
-        metadata_updater=updater,
-        connection_states=states,
-        max_in_flight=max_in_flight,
-        client_id=config.client_id,
-        request_timeout_ms=config.request_timeout_ms,
+    pipeline = RequestPipeline(
+        selector, states, max_in_flight=max_in_flight, client_id=config.client_id, log_context=log_context
+    )
+    new_request = RequestFactory(config.request_timeout_ms)
+    connections = NodeConnections(
+        selector,
+        states,
+        pipeline,
+        new_request,
+        updater.handle_connection_failure,
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
         time=time,
         log_context=log_context,
     )
+    return NetworkClient(selector, updater, states, pipeline, connections, new_request, time)

@@ -173,14 +173,6 @@ class ConnectionStates:
         node = self._nodes.get(node_id)
         return node is not None and node.state is ConnectionState.READY and node.throttled_until_ms <= now_ms
 
-    def has_ready_nodes(self, now_ms: int) -> bool:
-        """True if `is_ready` holds for any node."""
-        return any(self.is_ready(node_id, now_ms) for node_id in self._nodes)
-
-    def is_connecting(self, node_id: int) -> bool:
-        """True while TCP, handshake and authentication are under way."""
-        return node_id in self._connecting
-
     def is_preparing(self, node_id: int) -> bool:
         """True while a connection is being set up, up to its versions being known."""
         state = self.state(node_id)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kclient.client.api_versions import NodeApiVersions
-from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
+from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError
-from kclient.protocol.api_keys import ApiKeys
+
+
+class Connections(Protocol):
+    """Knowledge about the connections to brokers, by node id."""
+
+    def poll_delay_ms(self, node_id: int, now_ms: int) -> int:
+        """The time that a poll may wait before the node deserves another look: connection delay or throttling."""
+
+    def is_disconnected(self, node_id: int) -> bool:
+        """True if the last connection broke and no new one has begun; False for a node never connected to."""
+
+    def authentication_error(self, node_id: int) -> AuthenticationError | None:
+        """The reason why the peer refused the last connection; None if it did not."""
 
 
 class KafkaClient(Protocol):
@@ -18,45 +30,19 @@ class KafkaClient(Protocol):
     Times are milliseconds of the monotonic clock.
     """
 
+    @property
+    def connections(self) -> Connections:
+        """The connections to brokers."""
+
+    @property
+    def new_request(self) -> RequestFactory:
+        """The maker of requests for `send`."""
+
     def ready(self, node: Node, now_ms: int) -> bool:
         """True if a request can be sent to `node` now; otherwise begins to connect if that is allowed yet."""
 
     def is_ready(self, node: Node, now_ms: int) -> bool:
         """True if a request can be sent to `node` now. Changes nothing."""
-
-    def connection_delay_ms(self, node: Node, now_ms: int) -> int:
-        """The time to wait before trying to connect or send to `node` again; very long if an event will tell."""
-
-    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
-        """The time that a poll may wait before `node` deserves another look: connection delay or throttling."""
-
-    def throttle_delay_ms(self, node: Node, now_ms: int) -> int:
-        """The time for which the broker asked not to be sent anything (KIP-219); 0 if it did not."""
-
-    def connection_failed(self, node: Node) -> bool:
-        """True if the last connection to `node` broke and no new one has begun."""
-
-    def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """The reason why the last connection to `node` was refused, None if it was not."""
-
-    def new_request(
-        self,
-        node_id: int,
-        message_or_builder: Any | MessageBuilder,
-        now_ms: int,
-        *,
-        api_key: ApiKeys | None = None,
-        expect_response: bool = True,
-        timeout_ms: int | None = None,
-        on_complete: ResponseCallback | None = None,
-        min_version: int | None = None,
-        max_version: int | None = None,
-    ) -> ClientRequest:
-        """A request for `send`.
-
-        Give a message, or a function of the version together with `api_key`. `timeout_ms` is
-        request.timeout.ms unless given. Raises TypeError for a function without `api_key`.
-        """
 
     def send(self, request: ClientRequest, now_ms: int) -> None:
         """Queue `request`; raises IllegalStateError unless `ready` said that its node can take it."""
@@ -83,12 +69,6 @@ class KafkaClient(Protocol):
 
     def in_flight_count(self, node_id: int | None = None) -> int:
         """The number of requests that wait for an answer, from one node or from all."""
-
-    def has_in_flight(self) -> bool:
-        """True if any request waits for an answer."""
-
-    def has_ready_nodes(self, now_ms: int) -> bool:
-        """True if any node is connected and not throttled."""
 
     def disconnect(self, node_id: int) -> None:
         """Close the connection; the next poll completes its requests as disconnected."""

@@ -7,8 +7,9 @@ from typing import Protocol
 
 import attrs
 
-from kclient.client.connection_states import WAIT_FOR_EVENT_MS
+from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionStates
 from kclient.client.metadata import Metadata, MetadataRequestPlan
+from kclient.client.node_choice import NodeChoice
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, KafkaError
 from kclient.errors.codes import Errors
@@ -19,20 +20,14 @@ from kclient.utils.log_context import LogContext
 class MetadataChannel(Protocol):
     """The part of a NetworkClient that the updater works with."""
 
+    choice: NodeChoice
+    connections: ConnectionStates
+
     def least_loaded_node(self, now_ms: int) -> Node | None:
         """The broker to ask."""
 
     def is_ready(self, node: Node, now_ms: int) -> bool:
         """True if it can be asked now."""
-
-    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
-        """The time until this one may be connected to, or be asked, again."""
-
-    def is_any_node_preparing(self) -> bool:
-        """True if some connection is being set up."""
-
-    def is_any_node_connected(self) -> bool:
-        """True if some connection is set up, whether or not it can take a request now."""
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
@@ -75,10 +70,6 @@ class MetadataUpdater:
         self._in_progress: MetadataRequestPlan | None = None
         self._needed_since_ms: int | None = None
 
-    def nodes(self) -> Sequence[Node]:
-        """The brokers known at present."""
-        return self.metadata.fetch().nodes
-
     def maybe_update(self, client: MetadataChannel, now_ms: int) -> int:
         """Send a request or connect for one if an update is due; returns how long nothing more will be
         due.
@@ -96,11 +87,11 @@ class MetadataUpdater:
         node = client.least_loaded_node(now_ms)
         if node is None:
             # A broker that is busy, or asks for silence, is there, and will take the request in its turn (KIP-899).
-            self.awaits_turn = client.is_any_node_connected()
+            self.awaits_turn = client.choice.is_any_connected()
             if not self.awaits_turn and not self.metadata.is_bootstrapping:
                 self._begin_again(now_ms, "no known broker is available")
             # Before the first of them may be tried again another turn would find nothing to do.
-            waits_ms = (client.poll_delay_ms(node, now_ms) for node in self.nodes())
+            waits_ms = (client.connections.poll_delay_ms(n.id, now_ms) for n in self.metadata.fetch().nodes)
             return max(self._reconnect_backoff_ms, min(waits_ms, default=0))
         if client.is_ready(node, now_ms):
             self._in_progress = self.metadata.plan_request()
@@ -108,7 +99,7 @@ class MetadataUpdater:
             return self._request_timeout_ms
         # A connection that is being set up will do; opening one more per poll would end with one to every
         # broker.
-        if client.is_any_node_preparing() or client.connect_if_allowed(node, now_ms):
+        if client.choice.is_any_preparing() or client.connect_if_allowed(node, now_ms):
             return self._reconnect_backoff_ms
         return WAIT_FOR_EVENT_MS
 

@@ -108,15 +108,17 @@ class RequestSender:
             self._unsent.append(waiting)
             wait_ms = min(wait_ms, waiting.deadline_ms - now_ms)
             # Without a node to ask, metadata has to come back first: look again soon.
-            wait_ms = min(wait_ms, 100 if node is None else self.client.poll_delay_ms(node, now_ms))
+            wait_ms = min(
+                wait_ms, 100 if node is None else self.client.connections.poll_delay_ms(node.id, now_ms)
+            )
         return wait_ms
 
     def _failure(self, waiting: _Unsent, node: Node | None, now_ms: int) -> KafkaError | None:
         if waiting.node is not None and node is not None:
-            error = self.client.authentication_error(node)
+            error = self.client.connections.authentication_error(node.id)
             if error is not None:
                 return error
-            if self.client.connection_failed(node):
+            if self.client.connections.is_disconnected(node.id):
                 return DisconnectError(
                     f"Broker {node} cannot be reached for a {waiting.api_key.name} request"
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -13,6 +13,7 @@ from kclient.protocol.api_keys import ApiKeys
 MessageBuilder: TypeAlias = Callable[[int], Any]
 """Makes the message for the version that the broker and this client have in common."""
 ResponseCallback: TypeAlias = "Callable[[ClientResponse], None]"
+_MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 @attrs.define(eq=False)
@@ -37,6 +38,61 @@ class ClientRequest:
 
     def __str__(self) -> str:
         return f"{self.api_key.name} request {self.correlation_id} to node {self.node_id}"
+
+
+class RequestFactory:
+    """Makes requests and numbers them. Belongs to the thread of its client.
+
+    `timeout_ms` is for requests that are given none: request.timeout.ms.
+    """
+
+    __slots__ = ("_correlation_id", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._correlation_id = 0
+
+    def __call__(
+        self,
+        node_id: int,
+        message_or_builder: Any | MessageBuilder,
+        now_ms: int,
+        *,
+        api_key: ApiKeys | None = None,
+        expect_response: bool = True,
+        timeout_ms: int | None = None,
+        on_complete: ResponseCallback | None = None,
+        min_version: int | None = None,
+        max_version: int | None = None,
+    ) -> ClientRequest:
+        """Return a request for a message, or for a function of the version, which needs `api_key` beside it.
+
+        Raises TypeError for a function without `api_key`.
+        """
+        if callable(message_or_builder):
+            build = message_or_builder
+        else:
+            message = message_or_builder
+            api_key = message.API_KEY if api_key is None else api_key
+
+            def build(_: int) -> Any:
+                return message
+
+        if api_key is None:
+            raise TypeError("new_request() needs api_key when it is given a function that builds the message")
+        self._correlation_id = (self._correlation_id + 1) & _MAX_CORRELATION_ID
+        return ClientRequest(
+            node_id,
+            api_key,
+            build,
+            self._correlation_id,
+            now_ms,
+            self._timeout_ms if timeout_ms is None else timeout_ms,
+            expect_response,
+            on_complete,
+            min_version,
+            max_version,
+        )
 
 
 @attrs.define(eq=False)

@@ -11,10 +11,9 @@ import attrs
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
 from kclient.client.metadata import Metadata
-from kclient.client.requests import ClientRequest, ClientResponse, MessageBuilder, ResponseCallback
+from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, IllegalStateError, KafkaError, UnsupportedVersionError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import encode
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.utils.time import Time
@@ -53,6 +52,33 @@ class _MockConnection:
     failed: bool = False
 
 
+class MockConnections:
+    """The `Connections` of a MockClient, which changes them. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, _MockConnection] = {}
+
+    def node(self, node_id: int) -> _MockConnection:
+        """The connection to a node."""
+        return self._nodes.setdefault(node_id, _MockConnection())
+
+    def forget(self, node_id: int) -> None:
+        """Drop everything known of a node."""
+        self._nodes.pop(node_id, None)
+
+    def poll_delay_ms(self, node_id: int, now_ms: int) -> int:
+        node = self.node(node_id)
+        if now_ms < node.throttled_until_ms:
+            return node.throttled_until_ms - now_ms
+        return WAIT_FOR_EVENT_MS if node.connected else max(node.backoff_until_ms - now_ms, 0)
+
+    def is_disconnected(self, node_id: int) -> bool:
+        return self.node(node_id).failed
+
+    def authentication_error(self, node_id: int) -> AuthenticationError | None:
+        return self.node(node_id).authentication_error
+
+
 class MockClient:
     """Completes requests with prepared answers, in order, or with `respond`. Used by one thread.
 
@@ -70,15 +96,14 @@ class MockClient:
         """Everything that was ever sent."""
         self.wakeups = 0
         self.closed = False
+        self.connections = MockConnections()
+        self.new_request = RequestFactory(request_timeout_ms)
         self._time = time
         self._metadata = metadata
-        self._request_timeout_ms = request_timeout_ms
         self._versions = NodeApiVersions.all_of_ours()
-        self._nodes: dict[int, _MockConnection] = {}
         self._prepared: deque[_Prepared] = deque()
         self._metadata_updates: deque[MetadataResponse] = deque()
         self._responses: list[ClientResponse] = []
-        self._correlation_id = 0
 
     def prepare_response(
         self,
@@ -136,29 +161,29 @@ class MockClient:
     def set_unreachable(self, node: Node, duration_ms: int) -> None:
         """Break the connection to `node`; attempts fail for this long."""
         self.disconnect(node.id)
-        self._node(node.id).unreachable_until_ms = self._time.monotonic_ms() + duration_ms
+        self.connections.node(node.id).unreachable_until_ms = self._time.monotonic_ms() + duration_ms
 
     def backoff(self, node: Node, duration_ms: int) -> None:
         """No connection to `node` may be tried for this long."""
-        self._node(node.id).backoff_until_ms = self._time.monotonic_ms() + duration_ms
+        self.connections.node(node.id).backoff_until_ms = self._time.monotonic_ms() + duration_ms
 
     def throttle(self, node: Node, duration_ms: int) -> None:
         """`node` asks for silence for this long."""
-        self._node(node.id).throttled_until_ms = self._time.monotonic_ms() + duration_ms
+        self.connections.node(node.id).throttled_until_ms = self._time.monotonic_ms() + duration_ms
 
     def delay_ready(self, node: Node, duration_ms: int) -> None:
         """Connecting to `node` takes this long."""
-        self._node(node.id).delayed_ready_until_ms = self._time.monotonic_ms() + duration_ms
+        self.connections.node(node.id).delayed_ready_until_ms = self._time.monotonic_ms() + duration_ms
 
     def refuse_authentication(self, node: Node, error: AuthenticationError) -> None:
         """`node` refuses who the client is."""
-        connection = self._node(node.id)
+        connection = self.connections.node(node.id)
         connection.connected = False
         connection.failed = True
         connection.authentication_error = error
 
     def ready(self, node: Node, now_ms: int) -> bool:
-        connection = self._node(node.id)
+        connection = self.connections.node(node.id)
         if connection.authentication_error is not None or now_ms < connection.backoff_until_ms:
             return False
         if now_ms < connection.unreachable_until_ms:
@@ -171,65 +196,11 @@ class MockClient:
         return now_ms >= connection.throttled_until_ms
 
     def is_ready(self, node: Node, now_ms: int) -> bool:
-        connection = self._node(node.id)
+        connection = self.connections.node(node.id)
         return connection.connected and now_ms >= connection.throttled_until_ms
 
-    def connection_delay_ms(self, node: Node, now_ms: int) -> int:
-        connection = self._node(node.id)
-        if connection.connected:
-            return WAIT_FOR_EVENT_MS
-        return max(connection.backoff_until_ms - now_ms, 0)
-
-    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
-        return self.throttle_delay_ms(node, now_ms) or self.connection_delay_ms(node, now_ms)
-
-    def throttle_delay_ms(self, node: Node, now_ms: int) -> int:
-        return max(self._node(node.id).throttled_until_ms - now_ms, 0)
-
-    def connection_failed(self, node: Node) -> bool:
-        return self._node(node.id).failed
-
-    def authentication_error(self, node: Node) -> AuthenticationError | None:
-        return self._node(node.id).authentication_error
-
-    def new_request(
-        self,
-        node_id: int,
-        message_or_builder: Any | MessageBuilder,
-        now_ms: int,
-        *,
-        api_key: ApiKeys | None = None,
-        expect_response: bool = True,
-        timeout_ms: int | None = None,
-        on_complete: ResponseCallback | None = None,
-        min_version: int | None = None,
-        max_version: int | None = None,
-    ) -> ClientRequest:
-        builder = message_or_builder
-        if not callable(message_or_builder):
-
-            def builder(_: int) -> Any:
-                return message_or_builder
-
-            api_key = message_or_builder.API_KEY if api_key is None else api_key
-        if api_key is None:
-            raise TypeError("new_request() needs api_key when it is given a function that builds the message")
-        self._correlation_id += 1
-        return ClientRequest(
-            node_id,
-            api_key,
-            builder,
-            self._correlation_id,
-            now_ms,
-            self._request_timeout_ms if timeout_ms is None else timeout_ms,
-            expect_response,
-            on_complete,
-            min_version,
-            max_version,
-        )
-
     def send(self, request: ClientRequest, now_ms: int) -> None:
-        if not self._node(request.node_id).connected:
+        if not self.connections.node(request.node_id).connected:
             raise IllegalStateError(f"Node {request.node_id} is not ready for {request}")
         try:
             version = self._versions.usable_version(request.api_key, request.min_version, request.max_version)
@@ -272,23 +243,17 @@ class MockClient:
         usable = [
             node
             for node in nodes
-            if now_ms >= self._node(node.id).backoff_until_ms
-            and now_ms >= self._node(node.id).unreachable_until_ms
-            and now_ms >= self._node(node.id).throttled_until_ms
+            if now_ms >= self.connections.node(node.id).backoff_until_ms
+            and now_ms >= self.connections.node(node.id).unreachable_until_ms
+            and now_ms >= self.connections.node(node.id).throttled_until_ms
         ]
         return min(usable, key=lambda node: self.in_flight_count(node.id), default=None)
 
     def in_flight_count(self, node_id: int | None = None) -> int:
         return sum(1 for sent in self.requests if node_id is None or sent.request.node_id == node_id)
 
-    def has_in_flight(self) -> bool:
-        return bool(self.requests)
-
-    def has_ready_nodes(self, now_ms: int) -> bool:
-        return any(c.connected and now_ms >= c.throttled_until_ms for c in self._nodes.values())
-
     def disconnect(self, node_id: int) -> None:
-        connection = self._node(node_id)
+        connection = self.connections.node(node_id)
         connection.failed = connection.failed or connection.connected
         connection.connected = False
         now_ms = self._time.monotonic_ms()
@@ -299,12 +264,12 @@ class MockClient:
             )
 
     def close_connection(self, node_id: int) -> None:
-        self._nodes.pop(node_id, None)
+        self.connections.forget(node_id)
         for sent in [s for s in self.requests if s.request.node_id == node_id]:
             self.requests.remove(sent)
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
-        return self._versions if self._node(node_id).connected else None
+        return self._versions if self.connections.node(node_id).connected else None
 
     def wakeup(self) -> None:
         self.wakeups += 1
@@ -313,9 +278,6 @@ class MockClient:
         self.closed = True
         if self._metadata is not None:
             self._metadata.close()
-
-    def _node(self, node_id: int) -> _MockConnection:
-        return self._nodes.setdefault(node_id, _MockConnection())
 
     def _answer(self, sent: SentRequest, prepared: _Prepared) -> None:
         request = sent.request

@@ -269,14 +269,14 @@ class AdminDriver:
                 self._forget(call)
                 call.future.complete(node)
                 continue
-            error = self._client.authentication_error(node)
+            error = self._client.connections.authentication_error(node.id)
             if error is not None:
                 self._forget(call)
                 call.future.fail(error)
                 continue
             if not self._client.ready(node, now_ms):
-                delay_ms = self._client.poll_delay_ms(node, now_ms)
-                if call.target.key is not None and self._client.connection_failed(node):
+                delay_ms = self._client.connections.poll_delay_ms(node.id, now_ms)
+                if call.target.key is not None and self._client.connections.is_disconnected(node.id):
                     # It may be gone for good, and another broker the coordinator by now.
                     self._coordinators.mark_unknown(call.target.key, "it cannot be reached")
                     delay_ms = max(delay_ms, self._backoff.backoff_ms(0))

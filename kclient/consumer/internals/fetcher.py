@@ -193,9 +193,9 @@ class Fetcher:
         if now_ms < retry_ms:
             return retry_ms - now_ms
         if not self._client.ready(node, now_ms):
-            if self._client.connection_failed(node):
+            if self._client.connections.is_disconnected(node.id):
                 return self._unreachable(node, partitions, now_ms)
-            return self._client.poll_delay_ms(node, now_ms)
+            return self._client.connections.poll_delay_ms(node.id, now_ms)
         session = self._sessions.get(node.id)
         if session is None:
             session = self._sessions[node.id] = FetchSession(node.id, self._log_context)
@@ -208,7 +208,7 @@ class Fetcher:
 
     def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
         wait_ms = self._back_off(node, now_ms)
-        error = self._client.authentication_error(node)
+        error = self._client.connections.authentication_error(node.id)
         if error is not None:
             self._buffer.add(
                 CompletedFetch.failed(tp, wanted.fetch_offset, error) for tp, wanted in partitions.items()

@@ -216,7 +216,7 @@ class Sender:
         for node, queues in check.nodes.items():
             if not self._client.ready(node, now_ms):
                 self._availability.stalled(node.id, now_ms)
-                wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
+                wait_ms = min(wait_ms, self._client.connections.poll_delay_ms(node.id, now_ms))
                 if self._client.in_flight_count(node.id):
                     saturated.add(node.id)
                 continue

@@ -52,15 +52,14 @@ def test_a_node_never_heard_of_can_be_connected_to_at_once(states: ConnectionSta
 
 def test_a_connection_becomes_ready_step_by_step(states: ConnectionStates) -> None:
     assert states.connecting(1, "host", 0) == "10.0.0.1"
-    assert states.is_connecting(1)
+    assert states.state(1) is ConnectionState.CONNECTING
     assert not states.can_connect(1, 0)
     states.checking_api_versions(1)
     assert states.is_preparing(1)
-    assert not states.is_connecting(1)
+    assert states.state(1) is ConnectionState.CHECKING_API_VERSIONS
     assert not states.is_ready(1, 0)
     states.ready(1)
     assert states.is_ready(1, 0)
-    assert states.has_ready_nodes(0)
     assert states.connection_delay_ms(1, 0) == WAIT_FOR_EVENT_MS
 
 

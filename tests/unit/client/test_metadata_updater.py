@@ -25,6 +25,8 @@ class Channel:
         self.connected_to_any = False
         self.may_connect = True
         self.delay_ms = 0
+        self.choice = self
+        self.connections = self
         self.connected: list[Node] = []
         self.sent: list[MetadataRequestPlan] = []
 
@@ -34,13 +36,13 @@ class Channel:
     def is_ready(self, node: Node, now_ms: int) -> bool:
         return self.ready
 
-    def poll_delay_ms(self, node: Node, now_ms: int) -> int:
+    def poll_delay_ms(self, node_id: int, now_ms: int) -> int:
         return self.delay_ms
 
-    def is_any_node_preparing(self) -> bool:
+    def is_any_preparing(self) -> bool:
         return self.preparing
 
-    def is_any_node_connected(self) -> bool:
+    def is_any_connected(self) -> bool:
         return self.connected_to_any
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:

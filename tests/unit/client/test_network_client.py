@@ -54,7 +54,7 @@ def test_a_request_is_answered_and_its_callback_runs_once() -> None:
         assert response.message == HeartbeatResponse(error_code=7)
         assert response.version == ApiKeys.HEARTBEAT.max_version
         assert done == [response]
-        assert not driven.client.has_in_flight()
+        assert driven.client.in_flight_count() == 0
         header = broker.requests[-1][0]
         assert header.client_id == "driven"
         assert header.correlation_id == response.correlation_id
@@ -154,7 +154,7 @@ def test_versions_are_asked_for_on_every_connection_anew() -> None:
         assert driven.call(BEAT).version == 4
         broker.versions[ApiKeys.HEARTBEAT] = (0, 2)
         broker.drop_connections()
-        driven.poll_until(lambda: driven.client.connection_failed(driven.metadata.fetch().nodes[0]))
+        driven.poll_until(lambda: driven.client.connections.is_disconnected(0))
         assert driven.client.api_versions(0) is None
         assert driven.call(BEAT).version == 2
 
@@ -265,9 +265,7 @@ def test_a_client_without_recovery_keeps_to_the_brokers_it_knows() -> None:
             driven.update_metadata()
             away.stop()
             driven.metadata.request_update()
-            driven.poll_until(
-                lambda: driven.client.connection_delay_ms(driven.metadata.fetch().nodes[0], now())
-            )
+            driven.poll_until(lambda: driven.client.connections.connection_delay_ms(5, now()))
             for _ in range(10):
                 driven.client.poll(5, now())
             assert [n.id for n in driven.metadata.fetch().nodes] == [5]
@@ -353,8 +351,8 @@ def test_throttling_keeps_one_node_quiet_and_the_others_not() -> None:
         brokers[0].answer(ApiKeys.HEARTBEAT, HeartbeatResponse(throttle_time_ms=60_000))
         driven.call(BEAT)
         assert not driven.client.ready(node, now())
-        assert 50_000 < driven.client.throttle_delay_ms(node, now()) <= 60_000
-        assert driven.client.poll_delay_ms(node, now()) > 50_000
+        assert 50_000 < driven.client.connections.throttle_delay_ms(node.id, now()) <= 60_000
+        assert driven.client.connections.poll_delay_ms(node.id, now()) > 50_000
         assert driven.client.is_ready(node, now() + 60_000)
         assert driven.call(BEAT, node_id=1).error is None
 
@@ -384,7 +382,7 @@ def test_before_a_version_throttles_the_client_its_brokers_have_waited_already()
         broker.answer(ApiKeys.PRODUCE, ProduceResponse(throttle_time_ms=60_000))
         response = driven.call(ProduceRequest(), max_version=5)
         assert response.message.throttle_time_ms == 60_000
-        assert driven.client.throttle_delay_ms(driven.metadata.fetch().nodes[0], now()) == 0
+        assert driven.client.connections.throttle_delay_ms(0, now()) == 0
 
 
 def test_disconnecting_answers_what_is_in_flight_and_closing_a_connection_forgets_it() -> None:
@@ -396,7 +394,7 @@ def test_disconnecting_answers_what_is_in_flight_and_closing_a_connection_forget
         driven.client.disconnect(99)
         driven.send(BEAT)
         driven.client.close_connection(0)
-        assert not driven.client.has_in_flight()
+        assert driven.client.in_flight_count() == 0
         driven.node(0)
         assert driven.responses == []
 

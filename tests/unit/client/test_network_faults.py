@@ -233,7 +233,7 @@ def test_an_answer_given_twice_ends_the_connection(behind: Behind) -> None:
         behind.proxy.duplicate(ApiKeys.HEARTBEAT)
         assert driven.call(BEAT).error is None
         node = driven.metadata.fetch().nodes[0]
-        driven.poll_until(lambda: driven.client.connection_failed(node))
+        driven.poll_until(lambda: driven.client.connections.is_disconnected(node.id))
         assert driven.call(BEAT).error is None
         assert behind.broker.accepted == accepted + 1
 
@@ -254,7 +254,7 @@ def test_a_broker_that_restarts_is_found_again() -> None:
             assert driven.call(BEAT).error is None
             broker.stop()
             broker.start()
-            driven.poll_until(lambda: driven.client.connection_failed(driven.metadata.fetch().nodes[0]))
+            driven.poll_until(lambda: driven.client.connections.is_disconnected(0))
 
 
 def test_a_connection_that_cannot_be_set_up_in_time_is_given_up() -> None:
@@ -311,8 +311,8 @@ def test_a_broker_whose_name_does_not_resolve_does_not_keep_the_others_from_work
         unknown = driven.metadata.fetch().node_by_id(1)
         assert unknown is not None
         assert not driven.client.ready(unknown, now())
-        assert driven.client.connection_failed(unknown)
-        assert driven.client.connection_delay_ms(unknown, now()) > 0
+        assert driven.client.connections.is_disconnected(unknown.id)
+        assert driven.client.connections.connection_delay_ms(unknown.id, now()) > 0
         assert driven.call(BEAT).error is None
     assert "no-such-host.invalid" in caplog.text
 
@@ -335,7 +335,7 @@ def test_a_slow_resolver_does_not_use_up_the_wait_before_the_next_attempt(
     )
     node = Node(7, "nowhere", 9092)
     assert not client.ready(node, time.monotonic_ms())
-    assert client.connection_delay_ms(node, time.monotonic_ms()) >= 80
+    assert client.connections.connection_delay_ms(node.id, time.monotonic_ms()) >= 80
     client.close()
 
 
@@ -343,7 +343,7 @@ def test_idle_connections_are_closed_and_made_again_when_they_are_needed() -> No
     with ScriptedBroker() as broker, DrivenClient(broker.bootstrap, connections_max_idle_ms=500) as driven:
         broker.on(ApiKeys.HEARTBEAT, echo)
         driven.call(BEAT)
-        driven.poll_until(lambda: driven.client.connection_failed(driven.metadata.fetch().nodes[0]))
+        driven.poll_until(lambda: driven.client.connections.is_disconnected(0))
         assert driven.call(BEAT).error is None
 
 

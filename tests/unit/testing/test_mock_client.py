@@ -83,7 +83,7 @@ def test_waiting_requests_are_answered_by_hand(client: MockClient, time: MockTim
     client.respond(HeartbeatResponse(), matcher=lambda m: True)
     poll(client, time)
     assert done[0].latency_ms == 5
-    assert not client.has_in_flight()
+    assert client.in_flight_count() == 0
 
 
 def test_a_disconnection_fails_every_waiting_request_of_the_node(client: MockClient, time: MockTime) -> None:
@@ -92,7 +92,7 @@ def test_a_disconnection_fails_every_waiting_request_of_the_node(client: MockCli
     poll(client, time)
     assert first[0].disconnected
     assert second[0].disconnected
-    assert client.connection_failed(NODE)
+    assert client.connections.is_disconnected(NODE.id)
     assert not client.is_ready(NODE, time.monotonic_ms())
 
 
@@ -109,15 +109,15 @@ def test_requests_time_out_on_the_mock_clock(client: MockClient, time: MockTime)
 def test_brokers_can_be_unreachable_throttled_slow_or_hostile(client: MockClient, time: MockTime) -> None:
     client.set_unreachable(NODE, 100)
     assert not client.ready(NODE, time.monotonic_ms())
-    assert client.connection_failed(NODE)
+    assert client.connections.is_disconnected(NODE.id)
     time.advance(100)
     assert client.ready(NODE, time.monotonic_ms())
     client.throttle(NODE, 50)
-    assert client.throttle_delay_ms(NODE, time.monotonic_ms()) == 50
-    assert not client.has_ready_nodes(time.monotonic_ms())
+    assert client.connections.poll_delay_ms(NODE.id, time.monotonic_ms()) == 50
+    assert not client.ready(NODE, time.monotonic_ms())
     other = Node(2, "other", 9092)
     client.backoff(other, 30)
-    assert client.connection_delay_ms(other, time.monotonic_ms()) == 30
+    assert client.connections.poll_delay_ms(other.id, time.monotonic_ms()) == 30
     assert not client.ready(other, time.monotonic_ms())
     slow = Node(3, "slow", 9092)
     client.delay_ready(slow, 10)
@@ -127,7 +127,7 @@ def test_brokers_can_be_unreachable_throttled_slow_or_hostile(client: MockClient
     assert client.ready(slow, time.monotonic_ms())
     error = AuthenticationError("no")
     client.refuse_authentication(other, error)
-    assert client.authentication_error(other) is error
+    assert client.connections.authentication_error(other.id) is error
     assert not client.ready(other, time.monotonic_ms())
 
 

@@ -119,11 +119,11 @@ class IdempotenceManager:
         if node is None:
             return self._backoff.max_ms
         if not client.ready(node, now_ms):
-            error = client.authentication_error(node)
+            error = client.connections.authentication_error(node.id)
             if error is not None:
                 self._fail_for_good(error)
                 return None
-            return client.poll_delay_ms(node, now_ms)
+            return client.connections.poll_delay_ms(node.id, now_ms)
         request = client.new_request(
             node.id,
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS),

@@ -1,0 +1,153 @@
+"""NodeConnections: connections to brokers, from the first packet to the versions in common, and to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kclient.client.connection_reports import ConnectionReports
+from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
+from kclient.client.negotiations import Negotiations
+from kclient.client.request_pipeline import RequestPipeline
+from kclient.client.requests import ClientResponse, RequestFactory
+from kclient.common.node import Node
+from kclient.errors import AuthenticationError, DisconnectError, KafkaError
+from kclient.network.selector import Selector
+from kclient.utils.log_context import LogContext
+from kclient.utils.time import Time
+
+
+class NodeConnections:
+    """Makes connections, asks over each which versions the broker has, and ends them.
+
+    What ends a connection brings everything up to date that was said of it: state, versions, requests in flight.
+    `on_failure` is told of an end that nobody wished for. Resolving host names blocks for as long as the system's
+    resolver takes, as in the Java client. Belongs to the thread of its NetworkClient.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        states: ConnectionStates,
+        pipeline: RequestPipeline,
+        new_request: RequestFactory,
+        on_failure: Callable[[KafkaError], None],
+        *,
+        send_buffer_bytes: int,
+        receive_buffer_bytes: int,
+        time: Time,
+        log_context: LogContext,
+    ) -> None:
+        self._selector = selector
+        self._states = states
+        self._pipeline = pipeline
+        self._new_request = new_request
+        self._on_failure = on_failure
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+        self._time = time
+        self._log = log_context.logger(__name__)
+        self._reports = ConnectionReports(log_context)
+        self._negotiations = Negotiations(self._reports.describe)
+        self.versions = self._negotiations.versions
+        """The versions agreed on, by the ids of the nodes that are ready."""
+        self.to_ask = self._negotiations.due
+        """The nodes to be asked for their versions."""
+        self.next_check_ms = WAIT_FOR_EVENT_MS
+        """Before this `give_up_late` has nothing to do."""
+
+    def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
+        """Begin to connect if there is no connection and no backoff; returns whether it did."""
+        if not self._states.can_connect(node.id, now_ms):
+            return False
+        self._reports.connecting(node)
+        try:
+            address = self._states.connecting(node.id, node.host, now_ms)
+            self._log.debug("Connecting to %s at %s", node, address)
+            self._selector.connect(
+                str(node.id),
+                address,
+                node.port,
+                send_buffer_bytes=self._send_buffer_bytes,
+                receive_buffer_bytes=self._receive_buffer_bytes,
+                host=node.host,
+            )
+        except OSError as error:
+            # Resolving may have blocked for so long that a backoff counted from before it is over already, and this
+            # thread would do nothing but resolve a name that is not there.
+            failed_ms = self._time.monotonic_ms()
+            self.ended(node.id, failed_ms, DisconnectError(str(error.strerror or error)))
+        else:
+            self.next_check_ms = min(self.next_check_ms, now_ms + self._states.setup_timeout_ms(node.id))
+        return True
+
+    def established(self, node_id: int) -> None:
+        """TCP, handshake and authentication are through: next come the versions."""
+        self._states.checking_api_versions(node_id)
+        self._negotiations.begin(node_id)
+
+    def ask_versions(self, now_ms: int) -> None:
+        """Ask the nodes whose connections take a request now for their versions."""
+        for node_id, negotiation in list(self.to_ask.items()):
+            if not (
+                self._selector.is_channel_ready(str(node_id))
+                and self._pipeline.in_flight.can_send_more(node_id)
+            ):
+                continue
+            del self.to_ask[node_id]
+            message = negotiation.request()
+            request = self._new_request(node_id, message, now_ms, on_complete=self._versions_answered)
+            self._pipeline.transmit(request, message, negotiation.version, now_ms, internal=True)
+
+    def give_up_late(self, now_ms: int) -> None:
+        """Close the connections that take longer to set up than they may."""
+        for node_id in self._states.nodes_with_setup_timeout(now_ms):
+            timeout_ms = self._states.setup_timeout_ms(node_id)
+            error = DisconnectError(f"not set up in {timeout_ms} ms (socket.connection.setup.timeout.ms)")
+            self.close(node_id, now_ms, error)
+        next_ms = self._states.next_setup_deadline_ms()
+        self.next_check_ms = WAIT_FOR_EVENT_MS if next_ms is None else next_ms
+
+    def disconnect(self, node_id: int, now_ms: int) -> None:
+        """Close the connection, if there is one, because somebody wishes so."""
+        if self._states.is_connected_or_connecting(node_id):
+            self._log.info("Disconnecting from %s on request", self._reports.describe(node_id))
+            self.close(node_id, now_ms)
+
+    def close(
+        self, node_id: int, now_ms: int, error: KafkaError | None = None, *, timed_out: bool = False
+    ) -> None:
+        """Close the connection, with `error` because it can no longer be trusted, or is of no use."""
+        self._selector.close_channel(str(node_id))
+        self.ended(node_id, now_ms, error, timed_out=timed_out)
+
+    def ended(
+        self, node_id: int, now_ms: int, error: KafkaError | None = None, *, timed_out: bool = False
+    ) -> None:
+        """The channel is gone; without `error` that was wished for, with `timed_out` a request took too long."""
+        state = self._states.state(node_id)
+        if state is ConnectionState.CHECKING_API_VERSIONS:
+            error = self._negotiations.interrupted(node_id, error)
+        refused = error if isinstance(error, AuthenticationError) else None
+        self._states.disconnected(node_id, now_ms, refused)
+        self._negotiations.end(node_id)
+        if error is not None:
+            self._on_failure(self._reports.ended(node_id, state, error, now_ms))
+        self._pipeline.connection_ended(node_id, now_ms, error, timed_out)
+
+    def forget(self, node_id: int, now_ms: int) -> None:
+        """Close the connection and drop everything that is known of the node."""
+        self._selector.close_channel(str(node_id))
+        self._pipeline.forget(node_id, now_ms)
+        self._states.forget(node_id)
+        self._negotiations.forget(node_id)
+
+    def _versions_answered(self, response: ClientResponse) -> None:
+        if response.failed:
+            return  # what ended the connection says the rest
+        node_id = response.node_id
+        error = self._negotiations.answered(node_id, response.message)
+        if error is not None:
+            self.close(node_id, response.received_ms, error)
+        elif node_id in self.versions:
+            self._states.ready(node_id)
+            self._reports.connected(node_id)
