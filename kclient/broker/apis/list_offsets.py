@@ -80,12 +80,12 @@ def _offset(
     if timestamp_ms < (_MAX_TIMESTAMP if version >= 7 else _EARLIEST):
         raise UnsupportedVersionError(f"Version {version} does not know the timestamp {timestamp_ms}")
     if timestamp_ms == _LATEST:
-        return -1, partition.readable_end(isolation), partition.leader_epoch
+        return -1, partition.log.readable_end(isolation), partition.leader_epoch
     found = partition.log.offset_for_timestamp(timestamp_ms)
     if found is None:
         return _NOTHING
     found_ms, offset, epoch = found
     # A record that the client may not read yet is not there for it.
-    if timestamp_ms != _EARLIEST and offset >= partition.readable_end(isolation):
+    if timestamp_ms != _EARLIEST and offset >= partition.log.readable_end(isolation):
         return _NOTHING
     return found_ms, offset, partition.leader_epoch if epoch is None else epoch

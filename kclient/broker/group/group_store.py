@@ -131,10 +131,10 @@ class _Loader:
         self._open_transactions: dict[int, list[Entry]] = {}
 
     def read(self, partition: Partition) -> None:
-        offset = partition.log_start_offset
+        offset = partition.log.log_start_offset
         end = partition.log.log_end_offset
         while offset < end:
-            info = partition.read(offset, _READ_BYTES, FetchIsolation.LOG_END, min_one_batch=True)
+            info = partition.log.read(offset, _READ_BYTES, isolation=FetchIsolation.LOG_END)
             if not info.records:
                 break
             for batch in iter_batches(info.content()):

@@ -110,6 +110,13 @@ class LocalLog:
         """Bytes of all segments' batches."""
         return sum(segment.size for segment in self.segments)
 
+    def pin_from(self, offset: int) -> list[LogSegment]:
+        """Pin the segments that may hold `offset` or anything after it, in order."""
+        segments = self.segments.from_offset(offset)
+        for segment in segments:
+            segment.pin()
+        return segments
+
     def append(self, data: memoryview, batches: list[Appended]) -> None:
         """Write batches, whose offsets are set, to the active segment; nothing is written if it raises."""
         self.segments.active.append(data, batches)

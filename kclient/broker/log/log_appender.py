@@ -45,7 +45,7 @@ class LogAppender:
         self._time = time
         self._on_roll = on_roll
 
-    def append(
+    def append_as_leader(
         self, valid: ValidRecords, leader_epoch: int, origin: AppendOrigin, log_start_offset: int
     ) -> LogAppendInfo:
         """Give batches their offsets, check them against their producers' state, and write them.
@@ -63,7 +63,8 @@ class LogAppender:
                 f"{local.topic_partition}: {size} bytes of batches are more than "
                 f"segment.bytes ({local.config.segment_bytes})"
             )
-        append_time_ms = self._append_time_ms()
+        by_broker = local.config.message_timestamp_type == LOG_APPEND_TIME
+        append_time_ms = self._time.wall_ms() if by_broker else NO_TIMESTAMP
         first_offset = next_offset = local.log_end_offset
         appended = []
         count = 0
@@ -71,7 +72,7 @@ class LogAppender:
         for batch in batches:
             batch.set_base_offset(next_offset)
             batch.set_partition_leader_epoch(leader_epoch)
-            if append_time_ms != NO_TIMESTAMP:
+            if by_broker:
                 batch.set_log_append_time(append_time_ms)
             batch_max_ms = batch.max_timestamp_ms
             last_offset = batch.last_offset
@@ -79,18 +80,7 @@ class LogAppender:
             max_timestamp_ms = max(max_timestamp_ms, batch_max_ms)
             next_offset = last_offset + 1
             count += batch.count
-        drafts, completed = self._draft_producer_states(batches, origin)
-        if local.segments.active.should_roll(local.config, size, max_timestamp_ms, next_offset - 1):
-            self.roll()
-        # Before the batches: an epoch that begins where the log ends does no harm should their write fail.
-        self._epochs.assign(leader_epoch, first_offset)
-        local.append(valid.data, appended)
-        for draft in drafts.values():
-            self._producers.update(draft)
-        if completed:
-            with once_only():  # their markers are in the log already
-                complete_transactions(self._producers, local.segments.active, completed)
-        self._producers.map_end_offset = next_offset
+        self._write(valid, appended, max_timestamp_ms, leader_epoch, origin)
         return LogAppendInfo(
             first_offset,
             next_offset - 1,
@@ -102,6 +92,30 @@ class LogAppender:
             size_bytes=size,
         )
 
+    def _write(
+        self,
+        valid: ValidRecords,
+        appended: list[Appended],
+        max_timestamp_ms: int,
+        leader_epoch: int,
+        origin: AppendOrigin,
+    ) -> None:
+        """Write batches that have their offsets and the epoch, whoever gave them, and bring all state past them."""
+        local = self._local
+        drafts, completed = self._draft_producer_states(valid.batches, origin)
+        last_offset = appended[-1].last_offset
+        if local.segments.active.should_roll(local.config, len(valid.data), max_timestamp_ms, last_offset):
+            self.roll()
+        # Before the batches: an epoch that begins where the log ends does no harm should their write fail.
+        self._epochs.assign(leader_epoch, local.log_end_offset)
+        local.append(valid.data, appended)
+        for draft in drafts.values():
+            self._producers.update(draft)
+        if completed:
+            with once_only():  # their markers are in the log already
+                complete_transactions(self._producers, local.segments.active, completed)
+        self._producers.map_end_offset = local.log_end_offset
+
     def roll(self) -> LogSegment:
         """Begin a new segment at the log's end, with a snapshot of the producers' state there."""
         self._producers.map_end_offset = self._local.log_end_offset
@@ -109,11 +123,6 @@ class LogAppender:
         segment = self._local.roll()
         self._on_roll()
         return segment
-
-    def _append_time_ms(self) -> int:
-        if self._local.config.message_timestamp_type == LOG_APPEND_TIME:
-            return self._time.wall_ms()
-        return NO_TIMESTAMP
 
     def _find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
         producer_id = batch.producer_id

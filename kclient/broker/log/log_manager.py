@@ -231,11 +231,11 @@ class LogManager:
 
     def flush_due_logs(self) -> None:
         """Flush the logs whose flush.ms is over."""
-        self._for_each("flush", UnifiedLog.flush_if_due)
+        self._for_each("flush", lambda one: one.flusher.flush_if_due())
 
     def checkpoint_recovery_points(self) -> None:
         """Write down how far each log is known to be on disk."""
-        self._checkpoint(lambda log_dir: log_dir.recovery_points, lambda one: one.recovery_point)
+        self._checkpoint(lambda log_dir: log_dir.recovery_points, lambda one: one.flusher.recovery_point)
 
     def checkpoint_log_start_offsets(self) -> None:
         """Write down where each log starts, where that is not simply its first segment."""
@@ -264,7 +264,7 @@ class LogManager:
             for one in self.all_logs():
                 try:
                     if one.log_dir.offline_error is None:
-                        one.flush()
+                        one.flusher.flush()
                     one.close()
                 except KafkaError as error:
                     log.error("%s: closing failed: %s", one.topic_partition, error)

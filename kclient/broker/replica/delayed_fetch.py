@@ -40,7 +40,7 @@ class DelayedFetch(DelayedOperation):
     def try_complete(self) -> bool:
         available = 0
         for partition, fetch in self._fetches:
-            end = partition.readable_end(self._params.isolation)
+            end = partition.log.readable_end(self._params.isolation)
             if end < fetch.offset or not self._is_current(partition):
                 return self.force_complete()
             if end > fetch.offset:

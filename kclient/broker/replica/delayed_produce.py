@@ -47,7 +47,7 @@ class DelayedProduce(DelayedOperation):
         done = {
             partition
             for partition in self._waiting
-            if partition.high_watermark > self._outcomes[partition].last_offset
+            if partition.log.high_watermark > self._outcomes[partition].last_offset
         }
         # A new set: the timer may complete the operation at this moment and walk over the old one.
         self._waiting = self._waiting - done

@@ -21,7 +21,9 @@ def when_durable(
 
     An outcome whose partition failed meanwhile has the error by then. The partitions are waited for together.
     """
-    waiting = {partition: outcome for partition, outcome in outcomes.items() if partition.log.commits_later}
+    waiting = {
+        partition: outcome for partition, outcome in outcomes.items() if partition.log.flusher.commits_later
+    }
     if not waiting:
         act()
         return
@@ -40,4 +42,4 @@ def when_durable(
             act()
 
     for partition, outcome in waiting.items():
-        partition.log.when_durable(outcome.last_offset + 1, partial(done, partition))
+        partition.log.flusher.commit.when_durable(outcome.last_offset + 1, partial(done, partition))

@@ -87,7 +87,7 @@ class ReplicaManager:
         """Use other settings for the log of `tp`."""
         partition = self._partitions.get(tp)
         if partition is not None:
-            partition.update_config(config)
+            partition.log.update_config(config)
 
     def partition(self, tp: TopicPartition) -> Partition:
         """The partition. Raises UnknownTopicOrPartitionError, and KafkaStorageError if its directory is missing."""
@@ -133,7 +133,7 @@ class ReplicaManager:
         answer: Callable[[Mapping[TopicPartition, ProduceOutcome]], None],
     ) -> None:
         pending = required_acks == -1 and any(
-            outcome.error is None and partition.high_watermark <= outcome.last_offset
+            outcome.error is None and partition.log.high_watermark <= outcome.last_offset
             for partition, outcome in by_partition.items()
         )
         if pending:
@@ -282,10 +282,10 @@ class ReplicaManager:
             diverging = _divergence(partition, fetch)
             if diverging is not None:
                 return self._watermarks(PartitionFetched(fetch.tp, diverging_epoch=diverging), partition)
-            info = partition.read(
+            info = partition.log.read(
                 fetch.offset,
                 max_bytes,
-                params.isolation,
+                isolation=params.isolation,
                 min_one_batch=min_one_batch,
                 inline_bytes=inline_bytes,
             )
@@ -315,9 +315,9 @@ class ReplicaManager:
 
     @staticmethod
     def _watermarks(result: PartitionFetched, partition: Partition) -> PartitionFetched:
-        result.high_watermark = partition.high_watermark
+        result.high_watermark = partition.log.high_watermark
         result.last_stable_offset = partition.log.last_stable_offset
-        result.log_start_offset = partition.log_start_offset
+        result.log_start_offset = partition.log.log_start_offset
         return result
 
 

@@ -252,7 +252,7 @@ def test_the_work_behind_the_logs_is_done_in_time(managers: Managers, harness: L
     managers.run_due(3000)
     log = manager.get_log(A0)
     assert log is not None
-    assert log.recovery_point == 1
+    assert log.flusher.recovery_point == 1
     managers.run_due(57_000)
     assert (managers.root / "d" / "recovery-point-offset-checkpoint").read_text() == "0\n1\na 0 1\n"
     assert log.log_start_offset == 0
@@ -297,7 +297,7 @@ def test_a_checkpoint_ahead_of_the_log_is_clamped(managers: Managers, harness: L
     managers.kill(manager)
     (managers.root / "d" / "recovery-point-offset-checkpoint").write_text("0\n1\na 0 1000\n")
     log = managers.start().get_or_create_log(A0)
-    assert (log.log_end_offset, log.recovery_point) == (1, 1)
+    assert (log.log_end_offset, log.flusher.recovery_point) == (1, 1)
 
 
 def test_foreign_files_and_directories_are_left_alone(managers: Managers, harness: LogHarness) -> None:
@@ -404,7 +404,7 @@ def test_a_log_deleted_during_its_flush_does_not_take_the_directory_offline(
 
     monkeypatch.setattr(os, "fdatasync", delete_meanwhile)
     with pytest.raises(KafkaStorageError, match="closed"):
-        log.flush()
+        log.flusher.flush()
     assert [log_dir.offline_error for log_dir in manager.log_dirs] == [None]
 
 

@@ -75,14 +75,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.log.flush()
-        assert self.log.recovery_point == self.end
+        self.log.flusher.flush()
+        assert self.log.flusher.recovery_point == self.end
 
     @rule(clean=st.booleans(), flushed=st.booleans())
     def reopen(self, clean: bool, flushed: bool) -> None:
         if flushed:
-            self.log.flush()
-        recovery_point = self.log.recovery_point
+            self.log.flusher.flush()
+        recovery_point = self.log.flusher.recovery_point
         if clean:
             self.log.close()
         else:

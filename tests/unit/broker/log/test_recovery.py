@@ -39,7 +39,7 @@ def test_a_clean_restart_finds_everything(harness: LogHarness) -> None:
     expected = log.offset_for_timestamp(-3)
     log.close()
     log = harness.open(LogConfig(segment_bytes=2000, index_interval_bytes=300), clean=True)
-    assert (log.log_end_offset, log.recovery_point) == (30, 30)
+    assert (log.log_end_offset, log.flusher.recovery_point) == (30, 30)
     assert values(log) == written
     assert log.offset_for_timestamp(-3) == expected
     assert fill(harness, log, 1, 30)[0] == values(log)[-1]
@@ -213,7 +213,7 @@ def test_a_recovery_point_beyond_the_end_is_taken_back(harness: LogHarness) -> N
     written = fill(harness, log, 3)
     harness.crash(log)
     log = harness.open(recovery_point=1000)
-    assert (log.log_end_offset, log.recovery_point) == (3, 3)
+    assert (log.log_end_offset, log.flusher.recovery_point) == (3, 3)
     assert values(log) == written
 
 
@@ -375,7 +375,7 @@ def test_a_truncation_is_not_undone_by_entries_that_an_index_still_had_in_its_fi
     config = LogConfig(index_interval_bytes=0)
     log = harness.open(config)
     fill(harness, log, 10)
-    log.flush()
+    log.flusher.flush()
     log.truncate_to(4)
     fill(harness, log, 3, 100)
     harness.crash(log)

@@ -67,7 +67,7 @@ def test_a_full_index_rolls_its_segment(harness: LogHarness) -> None:
     # Three time entries fit, the last of which is kept for the entry of the roll; a segment's first batch has
     # none.
     assert log.segment_base_offsets == [0, 3, 6]
-    log.flush()
+    log.flusher.flush()
     assert all(path.stat().st_size <= 36 for path in harness.directory.glob("*index"))
 
 
@@ -101,9 +101,9 @@ def test_rolling_snapshots_the_producers_and_flushes_in_the_background(harness: 
     log.roll()
     (entry,) = read_snapshot(harness.directory / f"{2:020d}.snapshot")
     assert (entry.producer_id, entry.last_sequence, entry.last_offset) == (9, 5, 1)
-    assert log.recovery_point == 0
+    assert log.flusher.recovery_point == 0
     harness.run_due()
-    assert log.recovery_point == 2
+    assert log.flusher.recovery_point == 2
 
 
 def test_segments_older_than_retention_ms_go_and_their_files_later(harness: LogHarness) -> None:
@@ -180,20 +180,6 @@ def test_negative_limits_keep_everything(harness: LogHarness) -> None:
     assert log.delete_old_segments() == 0
 
 
-def test_a_log_is_flushed_after_so_many_records_or_so_much_time(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(flush_messages=3, flush_ms=100))
-    log.append_as_leader(harness.batch([b"a", b"b"]), 0)
-    assert log.recovery_point == 0
-    log.append_as_leader(harness.batch(), 0)
-    assert log.recovery_point == 3
-    log.append_as_leader(harness.batch(), 0)
-    log.flush_if_due()
-    assert log.recovery_point == 3
-    harness.time.advance(100)
-    log.flush_if_due()
-    assert log.recovery_point == 4
-
-
 def test_a_reader_that_comes_late_to_a_deleted_segment_finds_its_indexes(harness: LogHarness) -> None:
     config = LogConfig(retention_bytes=0, file_delete_delay_ms=0, index_interval_bytes=0)
     log = harness.open(config)
@@ -213,17 +199,3 @@ def test_a_reader_that_comes_late_to_a_deleted_segment_finds_its_indexes(harness
     with log._lock:
         segment.unpin()
     assert log.log_dir.offline_error is None
-
-
-def test_many_rolls_before_the_background_flush_cost_one(harness: LogHarness) -> None:
-    log = harness.open()
-    for _ in range(5):
-        log.append_as_leader(harness.batch(), 0)
-        log.roll()
-    assert len(harness.scheduler.timer._ready) == 1
-    harness.run_due()
-    assert log.recovery_point == 5
-    log.append_as_leader(harness.batch(), 0)
-    log.roll()
-    harness.run_due()
-    assert log.recovery_point == 6

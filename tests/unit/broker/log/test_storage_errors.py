@@ -8,16 +8,14 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
 
 from harness.broker.logs import TP, LogHarness, read_all
 from harness.programs import environment
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.durability import AckPolicy, DirectoryCommit, GroupCommit
+from kclient.broker.log.durability import AckPolicy
 from kclient.errors import Errors, KafkaStorageError
 
 
@@ -76,7 +74,7 @@ def test_a_full_disk_cuts_the_partial_write_back_and_goes_offline(harness: LogHa
     for use in (
         lambda: log.append_as_leader(harness.batch(), 0),
         lambda: log.read(0, 10),
-        log.flush,
+        log.flusher.flush,
         log.roll,
     ):
         with pytest.raises(KafkaStorageError, match="offline"):
@@ -134,7 +132,7 @@ def test_without_descriptors_a_roll_is_refused_and_works_when_there_are_some(
     disk.heal()
     assert log.append_as_leader(harness.batch([b"y" * 100], pid=1, seq=3), 0).first_offset == 3
     assert len(log.segment_base_offsets) == 2
-    log.flush()
+    log.flusher.flush()
     harness.crash(log)
     log = harness.open(config)
     assert [record.value for record in read_all(log)] == [b"x", b"x", b"x", b"y" * 100]
@@ -176,8 +174,8 @@ def test_an_index_that_cannot_be_written_fails_the_flush_and_not_the_append(
     disk.fail("pwrite", errno.ENOSPC)
     log.append_as_leader(harness.batch(), 0)
     with pytest.raises(KafkaStorageError):
-        log.flush()
-    assert log.recovery_point == 0
+        log.flusher.flush()
+    assert log.flusher.recovery_point == 0
 
 
 @pytest.mark.parametrize("policy", [AckPolicy.BATCH, AckPolicy.ALWAYS])
@@ -190,7 +188,7 @@ def test_a_failed_fdatasync_is_never_tried_again(harness: LogHarness, disk: Disk
     with pytest.raises(KafkaStorageError):
         log.append_as_leader(harness.batch(), 0)
     with pytest.raises(KafkaStorageError):
-        log.flush()
+        log.flusher.flush()
     assert len(failed) == 1
 
 
@@ -199,8 +197,8 @@ def test_a_failed_flush_does_not_move_the_recovery_point(harness: LogHarness, di
     log.append_as_leader(harness.batch(), 0)
     disk.fail("fdatasync", errno.EIO)
     with pytest.raises(KafkaStorageError):
-        log.flush()
-    assert log.recovery_point == 0
+        log.flusher.flush()
+    assert log.flusher.recovery_point == 0
 
 
 @pytest.mark.parametrize("policy", [AckPolicy.BATCH, AckPolicy.ALWAYS])
@@ -221,65 +219,6 @@ def test_a_durable_append_returns_after_the_fdatasync_of_its_segment(
         active = log._local.segments.active
         assert f"{active.path}:{active.size}" in synced
     assert len(log.segment_base_offsets) > 1
-
-
-def test_appends_that_come_together_share_an_fdatasync() -> None:
-    first_began, go = threading.Event(), threading.Event()
-    written = [1]
-    calls: list[int] = []
-
-    running = threading.Lock()
-    overlaps: list[int] = []
-
-    def sync() -> int:
-        end = written[0]
-        calls.append(end)
-        if not running.acquire(blocking=False):
-            overlaps.append(end)
-            return end
-        try:
-            if len(calls) == 1:
-                first_began.set()
-                assert go.wait(10)
-            return end
-        finally:
-            running.release()
-
-    directory = DirectoryCommit("test")
-    commit = GroupCommit(directory, sync)
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
-    commit.when_durable(1, done.put)
-    assert first_began.wait(10)
-    written[0] = 6
-    for end in range(2, 7):
-        commit.when_durable(end, done.put)
-    go.set()
-    assert [done.get(timeout=10) for _ in range(6)] == [None] * 6
-    directory.stop()
-    assert calls == [1, 6]
-    assert not overlaps
-
-
-def test_everyone_who_waits_for_a_failed_fdatasync_is_told() -> None:
-    began, go = threading.Event(), threading.Event()
-    error = KafkaStorageError("gone")
-
-    def sync() -> int:
-        began.set()
-        assert go.wait(10)
-        raise error
-
-    directory = DirectoryCommit("test")
-    commit = GroupCommit(directory, sync)
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
-    commit.when_durable(1, done.put)
-    assert began.wait(10)
-    commit.when_durable(2, done.put)
-    go.set()
-    assert [done.get(timeout=10) for _ in range(2)] == [error, error]
-    with pytest.raises(KafkaStorageError, match="gone"):
-        commit.await_durable(3)
-    directory.stop()
 
 
 LIMITED = """

@@ -22,7 +22,7 @@ from kclient.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
 )
-from kclient.record import MemoryRecordsBuilder, RecordBatch, TimestampType, iter_batches
+from kclient.record import RecordBatch, TimestampType, iter_batches
 
 
 def test_a_batch_gets_the_next_offsets_and_the_leaders_epoch(harness: LogHarness) -> None:
@@ -224,38 +224,6 @@ def test_a_topic_with_a_codec_of_its_own_recompresses(harness: LogHarness) -> No
     assert [record.value for record in batch.records()] == values
 
 
-def test_a_read_gives_at_most_max_bytes_but_the_first_batch_whole(harness: LogHarness) -> None:
-    log = harness.open()
-    sizes = [
-        log.append_as_leader(harness.batch([b"x" * size]), 0).size_bytes for size in (10, 5000, 20_000, 30)
-    ]
-    assert len(log.read(0, sizes[0] + 7).records) == sizes[0] + 7
-    assert len(log.read(0, 1).records) == sizes[0]
-    assert len(log.read(2, 1).records) == sizes[2]
-    assert len(log.read(2, 1, min_one_batch=False).records) == 1
-    assert len(log.read(2, 0, min_one_batch=False).records) == 0
-    assert len(log.read(0, 1 << 20).records) == sum(sizes)
-
-
-def test_a_read_within_a_batch_begins_with_that_batch(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(index_interval_bytes=0))
-    for _ in range(20):
-        log.append_as_leader(harness.batch([b"a", b"b", b"c"]), 0)
-    for offset in range(60):
-        batch = next(iter(iter_batches(log.read(offset, 1).records)))
-        assert batch.base_offset == offset // 3 * 3
-
-
-def test_a_batch_far_behind_the_last_index_entry_is_found(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(index_interval_bytes=10_000_000))
-    for _ in range(30):
-        log.append_as_leader(harness.batch([b"x" * 3000]), 0)
-    log.update_config(LogConfig())
-    for offset in (0, 1, 15, 29):
-        batch = next(iter(iter_batches(log.read(offset, 100).records)))
-        assert batch.base_offset == offset
-
-
 def test_reading_outside_the_log_is_out_of_range_and_at_its_end_empty(harness: LogHarness) -> None:
     log = harness.open()
     for _ in range(3):
@@ -266,18 +234,6 @@ def test_reading_outside_the_log_is_out_of_range_and_at_its_end_empty(harness: L
     for offset in (0, 4, -1):
         with pytest.raises(OffsetOutOfRangeError, match="between 1 and 3"):
             log.read(offset, 100)
-
-
-def test_a_read_passes_over_segments_that_hold_nothing_from_its_offset_on(harness: LogHarness) -> None:
-    builder = MemoryRecordsBuilder(base_offset=0)
-    builder.append(harness.time.wall_ms(), b"k", b"kept")
-    (harness.directory / ("0" * 20 + ".log")).write_bytes(builder.close())
-    builder = MemoryRecordsBuilder(base_offset=10)
-    builder.append(harness.time.wall_ms(), b"k", b"later")
-    (harness.directory / (f"{10:020d}" + ".log")).write_bytes(builder.close())
-    log = harness.open()
-    (batch,) = iter_batches(log.read(5, 1000).records)
-    assert batch.base_offset == 10
 
 
 def test_records_are_deleted_up_to_the_high_watermark_only(harness: LogHarness) -> None:
@@ -304,46 +260,6 @@ def test_the_epochs_say_where_each_ended(harness: LogHarness) -> None:
         (5, 4),
     ]
     assert log.end_offset_for_epoch(6) == log.end_offset_for_epoch(-1) == (-1, -1)
-
-
-def test_times_are_looked_up_across_segments(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(index_interval_bytes=0))
-    for start in (1000, 2000, 3000):
-        for step in range(0, 100, 10):
-            log.append_as_leader(
-                harness.batch([b"a", b"b"], timestamps_ms=[start + step, start + step + 5]), 1
-            )
-        log.roll()
-    assert log.offset_for_timestamp(0) == (1000, 0, 1)
-    assert log.offset_for_timestamp(1005) == (1005, 1, 1)
-    assert log.offset_for_timestamp(1006) == (1010, 2, 1)
-    assert log.offset_for_timestamp(1096) == (2000, 20, 1)
-    assert log.offset_for_timestamp(3095) == (3095, 59, 1)
-    assert log.offset_for_timestamp(3096) is None
-    assert log.offset_for_timestamp(-1) == (-1, 60, 1)
-    assert log.offset_for_timestamp(-2) == log.offset_for_timestamp(-4) == (-1, 0, 1)
-    assert log.offset_for_timestamp(-3) == (3095, 59, 1)
-    assert log.offset_for_timestamp(-5) is None
-    with pytest.raises(InvalidRequestError):
-        log.offset_for_timestamp(-6)
-    log.delete_records_before(4)
-    assert log.offset_for_timestamp(0) == (1020, 4, 1)
-
-
-def test_a_time_is_found_though_the_records_are_not_in_order_of_time(harness: LogHarness) -> None:
-    log = harness.open()
-    log.append_as_leader(harness.batch([b"a", b"b", b"c"], timestamps_ms=[300, 900, 100]), 0)
-    log.append_as_leader(harness.batch([b"d"], timestamps_ms=[200]), 0)
-    assert log.offset_for_timestamp(301) == (900, 1, 0)
-    assert log.offset_for_timestamp(-3) == (900, 1, 0)
-    assert log.offset_for_timestamp(150) == (300, 0, 0)
-
-
-def test_an_empty_log_has_no_greatest_timestamp(harness: LogHarness) -> None:
-    log = harness.open()
-    assert log.offset_for_timestamp(-3) is None
-    assert log.offset_for_timestamp(0) is None
-    assert log.offset_for_timestamp(-1) == (-1, 0, None)
 
 
 def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(harness: LogHarness) -> None:
@@ -388,7 +304,7 @@ def test_a_closed_log_refuses_to_work(harness: LogHarness) -> None:
         lambda: log.read(0, 100),
         lambda: log.offset_for_timestamp(0),
         log.roll,
-        log.flush,
+        log.flusher.flush,
     ):
         with pytest.raises(KafkaStorageError, match="closed"):
             use()

@@ -19,6 +19,7 @@ class FakePartition:
 
     def __init__(self, number: int = 0) -> None:
         self.tp = TopicPartition("t", number)
+        self.log = self
         self.high_watermark = 0
         self.appended_bytes = 0
         self.end = 10

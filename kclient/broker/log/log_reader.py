@@ -1,0 +1,114 @@
+"""LogReader: batches, times and aborted transactions, found in the segments of a log."""
+
+from __future__ import annotations
+
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_guard import LogGuard
+from kclient.broker.log.log_types import MAX_TIMESTAMP
+from kclient.broker.log.record_slice import RecordSlice
+from kclient.broker.log.segment import LogSegment
+
+
+class LogReader:
+    """Reads without the log's lock, which it takes only to find and pin segments. Thread-safe.
+
+    It knows no isolation: up to which offset may be read is the caller's to say. Methods raise `KafkaStorageError` when
+    the disk fails, and `CorruptRecordError` for damaged files.
+    """
+
+    __slots__ = ("_guard", "_local")
+
+    def __init__(self, local: LocalLog, guard: LogGuard) -> None:
+        self._local = local
+        self._guard = guard
+
+    def pin(self, offset: int, limit: int) -> tuple[LogSegment, int] | None:
+        """Return the segment to `read` from on, and its size now; None if nothing is there below `limit`.
+
+        Called with the lock held, so that both offsets are those of the same moment.
+        """
+        segment = self._local.segments.floor(offset) if offset < limit else None
+        if segment is None:
+            return None
+        segment.pin()
+        return segment, segment.size
+
+    def read(
+        self,
+        pinned: tuple[LogSegment, int],
+        start_offset: int,
+        limit: int,
+        max_bytes: int,
+        *,
+        log_end: int,
+        min_one_batch: bool,
+        inline_bytes: int | None,
+    ) -> tuple[LogSegment, int, memoryview | RecordSlice] | None:
+        """Return the batches from `start_offset` on, below `limit`, and where they are; None if there are none.
+
+        `log_end` is where the log ended when the first segment was pinned.
+        """
+        following: tuple[LogSegment, int] | None = pinned
+        while following is not None:
+            segment, max_position = following
+            with self._guard.disk("reading", (segment,)):
+                if limit < log_end:
+                    end = segment.position_of(limit)
+                    max_position = max_position if end is None else min(end, max_position)
+                found = segment.read(
+                    start_offset,
+                    max_bytes,
+                    max_position,
+                    min_one_batch=min_one_batch,
+                    inline_bytes=inline_bytes,
+                )
+            if found is not None:
+                return segment, *found
+            # Compaction may have removed the segment's last offsets: the next batch is the next segment's first.
+            with self._guard.lock:
+                higher = self._local.segments.higher(segment.base_offset)
+                following = None if higher is None else self.pin(higher.base_offset, limit)
+        return None
+
+    def aborted(self, start_offset: int, segment: LogSegment, end_position: int) -> list[tuple[int, int]]:
+        """Return producer and first offset of the aborted transactions among batches that were read.
+
+        They begin at `start_offset`, and end in `segment` at `end_position`. A transaction is in the index of the
+        segment of its marker, which may come long after its records.
+        """
+        with self._guard.lock:
+            segments = self._local.segments.from_offset(segment.base_offset)
+            upper = segment.offset_index.upper_bound(end_position)
+            if upper is None:
+                upper = segments[1].base_offset if len(segments) > 1 else self._local.log_end_offset
+        aborted: list[tuple[int, int]] = []
+        with self._guard.disk("reading aborted transactions"):
+            for one in segments:
+                found, complete = one.txn_index.collect(start_offset, upper)
+                aborted += [(txn.producer_id, txn.first_offset) for txn in found]
+                if complete:
+                    break
+        return aborted
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, start_offset: int
+    ) -> tuple[int, int, int | None] | None:
+        """Return the first record from `start_offset` on that is not before a time, with -3 the one with the greatest.
+
+        That is (timestamp, offset, leader epoch), None if there is none.
+        """
+        with self._guard.lock:
+            segments = self._local.pin_from(start_offset)
+        with self._guard.disk("looking up a time", segments):
+            candidates = segments
+            if timestamp_ms == MAX_TIMESTAMP:
+                newest = max(segments, key=lambda segment: segment.max_timestamp[0])
+                timestamp_ms = newest.max_timestamp[0]
+                candidates = [newest] if timestamp_ms >= 0 else []
+            for segment in candidates:
+                if segment.max_timestamp[0] >= timestamp_ms:
+                    found = segment.offset_for_timestamp(timestamp_ms, start_offset)
+                    if found is not None:
+                        timestamp, offset, epoch = found
+                        return timestamp, offset, None if epoch < 0 else epoch
+        return None
