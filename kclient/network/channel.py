@@ -162,22 +162,23 @@ class KafkaChannel:
         self._state = state
         self.ready = state is ChannelState.READY
 
-    def finish_connect(self) -> None:
-        """TCP is through (or failed: raises OSError). Goes on with handshake and authentication."""
-        self.transport.finish_connect()
-        address = self.transport.sock.getpeername()
-        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
-        self.transition_to(ChannelState.AUTHENTICATE)
-        self.prepare()
+    def prepare(self) -> bool:
+        """Go on as far as possible, once TCP is through or has failed: handshake, then authentication.
 
-    def prepare(self) -> None:
-        """Handshake and authenticate as far as possible; raises AuthenticationError, OSError or EOFError."""
+        Returns True once frames can be exchanged. Raises AuthenticationError, OSError or EOFError.
+        """
+        if not self.connected:
+            self.transport.finish_connect()
+            address = self.transport.sock.getpeername()
+            self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+            self.transition_to(ChannelState.AUTHENTICATE)
         if not self.transport.ready:
             self.transport.handshake()
         if self.transport.ready and self._authenticator is not None and not self._authenticator.complete:
             self._authenticator.authenticate()
         if self.transport.ready and (self._authenticator is None or self._authenticator.complete):
             self.transition_to(ChannelState.READY)
+        return self.ready
 
     def mute(self) -> None:
         """Stop reading; the Selector stops watching for input."""

@@ -6,23 +6,21 @@ reports what happened as results that stay until the next poll.
 
 from __future__ import annotations
 
-import errno
 import socket
 
 from kclient._accel import EVENT_READ, EVENT_WRITE, Poller
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder
+from kclient.network.channel_watch import ChannelWatch
 from kclient.network.idle import IdleExpiry
 from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend
+from kclient.network.sockets import SYSTEM_DEFAULT, begin_connect, configure
 from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
-
-_USE_SYSTEM_DEFAULT = -1
-_IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 
 class Selector:
@@ -59,13 +57,13 @@ class Selector:
         self._channels: dict[str, KafkaChannel] = {}
         self._connected_at_once: list[KafkaChannel] = []
         self._to_write: list[KafkaChannel] = []
-        self._to_expect: list[KafkaChannel] = []
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
         self._closed = False
         self._woken = False
         self._overlooked = 0
         self._poller = Poller()
+        self._watch = ChannelWatch(self._poller)
 
     def connect(
         self,
@@ -73,8 +71,8 @@ class Selector:
         address: str,
         port: int,
         *,
-        send_buffer_bytes: int = _USE_SYSTEM_DEFAULT,
-        receive_buffer_bytes: int = _USE_SYSTEM_DEFAULT,
+        send_buffer_bytes: int = SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = SYSTEM_DEFAULT,
         host: str | None = None,
     ) -> None:
         """Begin to connect to the IP `address`; a later poll reports it in `connected` or `disconnected`.
@@ -84,22 +82,13 @@ class Selector:
         """
         self._fork_guard.check()
         self._ensure_new(channel_id)
-        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            self._configure(sock, send_buffer_bytes, receive_buffer_bytes)
-            code = sock.connect_ex((address, port))
-            if code and code not in _IN_PROGRESS:
-                raise OSError(code, f"{errno.errorcode.get(code, code)} connecting to {address}:{port}")
-            channel = self._builder.build(channel_id, sock, self._max_receive_bytes, host)
-        except BaseException:
-            sock.close()
-            raise
+        sock, at_once = begin_connect(address, port, send_buffer_bytes, receive_buffer_bytes)
+        channel = self._build(channel_id, sock, host)
         channel.peer = f"{address}:{port}"
-        self._add(channel)
-        if code == 0:
+        if at_once:
             self._connected_at_once.append(channel)
         else:
-            self._watch(channel, EVENT_WRITE)
+            self._watch.update(channel)
 
     def register(
         self, channel_id: str, sock: socket.socket, memory: ReceiveMemory | None = None
@@ -113,18 +102,17 @@ class Selector:
         self._fork_guard.check()
         self._ensure_new(channel_id)
         try:
-            self._configure(sock, _USE_SYSTEM_DEFAULT, _USE_SYSTEM_DEFAULT)
-            channel = self._builder.build(channel_id, sock, self._max_receive_bytes)
+            configure(sock)
         except BaseException:
             sock.close()
             raise
+        channel = self._build(channel_id, sock)
         channel.memory = memory
-        self._add(channel)
         try:
-            channel.finish_connect()
+            channel.prepare()
         except (KafkaError, OSError, EOFError) as error:
             self._failed[channel_id] = _reason(channel, error)
-        self._update_interest(channel)
+        self._watch.update(channel)
         return channel
 
     def send(self, channel_id: str, send: NetworkSend) -> None:
@@ -158,8 +146,8 @@ class Selector:
                 self._overlooked = len(self.completed_sends)
             if self._has_results():
                 timeout_ms = 0
-        if self._to_expect:
-            self._expect_answers()
+        if self._watch.to_expect:
+            self._watch.expect_answers()
         if self._buffered:
             timeout_ms = 0
         deadline_ms = None if timeout_ms <= 0 else now_ms + timeout_ms
@@ -197,10 +185,6 @@ class Selector:
             self._woken = True
             self._poller.wake()
 
-    def channel(self, channel_id: str) -> KafkaChannel | None:
-        """The channel with this id, None if there is none."""
-        return self._channels.get(channel_id)
-
     def channels(self) -> list[KafkaChannel]:
         """Every channel."""
         return list(self._channels.values())
@@ -215,7 +199,10 @@ class Selector:
         channel = self._channels.get(channel_id)
         if channel is not None and not channel.muted:
             channel.mute()
-            self._update_interest(channel)
+            try:
+                self._watch.update(channel)
+            except (OSError, KafkaError) as error:
+                self._failed[channel_id] = _reason(channel, error)
 
     def unmute(self, channel_id: str) -> None:
         """Read from the channel again."""
@@ -224,17 +211,7 @@ class Selector:
             channel.unmute()
             if channel.transport.has_buffered_bytes:
                 self._buffered[channel_id] = channel
-            self._update_interest(channel)
-
-    def mute_all(self) -> None:
-        """Mute every channel."""
-        for channel_id in self._channels:
-            self.mute(channel_id)
-
-    def unmute_all(self) -> None:
-        """Unmute every channel."""
-        for channel_id in self._channels:
-            self.unmute(channel_id)
+            self._watch.update(channel)
 
     def close_channel(self, channel_id: str) -> None:
         """Close one connection now; polls will not report it."""
@@ -246,11 +223,8 @@ class Selector:
             self.completed_sends.pop(channel_id, None)
             self.completed_receives.pop(channel_id, None)
 
-    def close(self, channel_id: str | None = None) -> None:
-        """Close one connection, or, without an id, everything; the Selector cannot be used afterwards."""
-        if channel_id is not None:
-            self.close_channel(channel_id)
-            return
+    def close(self) -> None:
+        """Close everything; the Selector cannot be used afterwards. A second call does nothing."""
         if self._fork_guard.forked:
             return
         if self._closed:
@@ -267,21 +241,15 @@ class Selector:
         if channel_id in self._channels:
             raise IllegalStateError(f"There is a connection {channel_id} already")
 
-    @staticmethod
-    def _configure(sock: socket.socket, send_buffer_bytes: int, receive_buffer_bytes: int) -> None:
-        sock.setblocking(False)
-        if sock.family in {socket.AF_INET, socket.AF_INET6}:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # Before connecting: the receive buffer decides the window scale of the handshake.
-        if send_buffer_bytes != _USE_SYSTEM_DEFAULT:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        if receive_buffer_bytes != _USE_SYSTEM_DEFAULT:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-
-    def _add(self, channel: KafkaChannel) -> None:
-        self._channels[channel.id] = channel
-        self._idle.touch(channel.id, self._time.monotonic_ms())
+    def _build(self, channel_id: str, sock: socket.socket, host: str | None = None) -> KafkaChannel:
+        try:
+            channel = self._builder.build(channel_id, sock, self._max_receive_bytes, host)
+        except BaseException:
+            sock.close()
+            raise
+        self._channels[channel_id] = channel
+        self._idle.touch(channel_id, self._time.monotonic_ms())
+        return channel
 
     def _has_results(self) -> bool:
         return bool(
@@ -317,7 +285,7 @@ class Selector:
     def _guarded_write(self, channel: KafkaChannel, now_ms: int) -> None:
         try:
             self._write(channel)
-            self._update_interest(channel)
+            self._watch.update(channel)
         except (OSError, EOFError, KafkaError) as error:
             self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
         else:
@@ -329,38 +297,29 @@ class Selector:
             return
         self._idle.touch(channel.id, now_ms)
         try:
-            if not channel.ready:
-                self._prepare(channel)
+            if not channel.ready and channel.prepare():
+                self.connected.append(channel.id)
             if channel.ready:
                 if mask & EVENT_READ and not channel.muted:
                     self._read(channel)
                 if mask & EVENT_WRITE:
                     self._write(channel)
-            self._update_interest(channel)
+            self._watch.update(channel)
         except AuthenticationError as error:
             self._disconnect(channel, error, ChannelState.AUTHENTICATION_FAILED)
         except (OSError, EOFError, KafkaError) as error:
             self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
 
-    def _prepare(self, channel: KafkaChannel) -> None:
-        if channel.connected:
-            channel.prepare()
-        else:
-            channel.finish_connect()
-        if channel.ready:
-            self.connected.append(channel.id)
-
     def _read(self, channel: KafkaChannel) -> None:
         if channel.expecting:
-            self._take_received(channel)
+            self._watch.take_received(channel)
         receive = channel.read()
         if receive is not None:
             self.completed_receives[channel.id] = receive
         else:
             rest = channel.expected()
             if rest is not None:
-                channel.expecting = True
-                self._poller.expect(channel.transport.sock, rest)
+                self._watch.expect(channel, rest)
             elif channel.starved:
                 channel.mute()
         if channel.transport.has_buffered_bytes:
@@ -371,18 +330,7 @@ class Selector:
         if send is not None:
             self.completed_sends[channel.id] = send
             if self._poller.RECEIVES:
-                self._to_expect.append(channel)
-
-    def _expect_answers(self) -> None:
-        """Have polls receive what comes next as a whole, if the last frame was large: fetches follow each other."""
-        channels, self._to_expect = self._to_expect, []
-        for channel in channels:
-            # One that was closed meanwhile is not ready.
-            if channel.ready and not channel.muted and not channel.expecting:
-                memory = channel.expected_ahead()
-                if memory is not None:
-                    channel.expecting = True
-                    self._poller.expect(channel.transport.sock, memory, True)
+                self._watch.to_expect.append(channel)
 
     def _handle_buffered(self, now_ms: int) -> None:
         waiting, self._buffered = self._buffered, {}
@@ -392,39 +340,11 @@ class Selector:
             elif not channel.muted:
                 self._handle(channel, EVENT_READ, now_ms)
 
-    def _update_interest(self, channel: KafkaChannel) -> None:
-        if channel.id not in self._channels:
-            return
-        interest = channel.wanted_events()
-        if interest != channel.interest:
-            self._watch(channel, interest)
-
-    def _watch(self, channel: KafkaChannel, interest: int) -> None:
-        sock = channel.transport.sock
-        if not interest:
-            self._account_received(channel)
-            self._poller.unregister(sock)
-        elif channel.interest:
-            self._poller.modify(sock, interest, channel)
-        else:
-            self._poller.register(sock, interest, channel)
-        channel.interest = interest
-
-    def _account_received(self, channel: KafkaChannel) -> None:
-        # A poll that a signal ended has told of nothing; what it received belongs to the frame that goes on later.
-        try:
-            if channel.expecting:
-                self._take_received(channel)
-        except (OSError, KafkaError) as error:
-            self._failed[channel.id] = _reason(channel, error)
-
-    def _take_received(self, channel: KafkaChannel) -> None:
-        channel.expecting = False
-        channel.received(self._poller.taken(channel.transport.sock))
-
     def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
         self._log.debug("Connection %s to %s ended: %s", channel.id, channel.peer, error)
         self._forget(channel, state)
+        if channel.id in self.connected:
+            self.connected.remove(channel.id)  # and ended in the same poll
         self.disconnected[channel.id] = error
 
     def _forget(self, channel: KafkaChannel, state: ChannelState) -> None:
@@ -432,9 +352,7 @@ class Selector:
         self._idle.remove(channel.id)
         self._buffered.pop(channel.id, None)
         self._failed.pop(channel.id, None)
-        if channel.interest:
-            self._poller.unregister(channel.transport.sock)
-            channel.interest = 0
+        self._watch.forget(channel)
         try:
             channel.close(state)
         except OSError as error:

@@ -246,7 +246,8 @@ class Processor:
     def _drain(self) -> None:
         timer = self._time.timer(_DRAIN_MS)
         self._take_responses()
-        self._selector.mute_all()
+        for channel in self._selector.channels():
+            self._selector.mute(channel.id)
         while not timer.is_expired() and any(channel.has_send for channel in self._selector.channels()):
             self._selector.poll(timer.remaining_ms())
             for connection_id in list(self._selector.disconnected):

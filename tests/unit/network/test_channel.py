@@ -136,7 +136,7 @@ def test_closing_a_channel_lets_go_of_the_buffers_it_was_writing() -> None:
     with theirs:
         ours.setblocking(False)
         channel = KafkaChannel("0", PlaintextTransport(ours), 10)
-        channel.finish_connect()
+        channel.prepare()
         batch = bytearray(8 << 20)
         send = NetworkSend(
             [memoryview(batch)]
@@ -148,3 +148,15 @@ def test_closing_a_channel_lets_go_of_the_buffers_it_was_writing() -> None:
         batch.append(1)  # BufferError while the view is held
         assert not send.completed
         assert channel.state is ChannelState.LOCAL_CLOSE
+
+
+def test_a_connection_that_ends_as_soon_as_it_is_there_is_reported_as_ended_only(selector: Selector) -> None:
+    with connect(selector) as peer:
+        selector.poll(50)
+        peer.sendall(b".")
+    for _ in range(100):
+        selector.poll(50)
+        if selector.disconnected:
+            break
+    assert list(selector.disconnected) == ["0"]
+    assert selector.connected == []
