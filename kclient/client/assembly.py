@@ -97,6 +97,8 @@ def build_network_client(
         max_receive_bytes=config.kclient_receive_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
         channel_builder=channel_builder or PlaintextChannelBuilder(),
+        send_buffer_bytes=config.send_buffer_bytes,
+        receive_buffer_bytes=config.receive_buffer_bytes,
         time=time,
         log_context=log_context,
     )
@@ -105,14 +107,6 @@ def build_network_client(
     )
     new_request = RequestFactory(config.request_timeout_ms)
     connections = NodeConnections(
-        selector,
-        states,
-        pipeline,
-        new_request,
-        updater.handle_connection_failure,
-        send_buffer_bytes=config.send_buffer_bytes,
-        receive_buffer_bytes=config.receive_buffer_bytes,
-        time=time,
-        log_context=log_context,
+        selector, states, pipeline, new_request, updater.handle_connection_failure, time, log_context
     )
     return NetworkClient(selector, updater, states, pipeline, connections, new_request, time)

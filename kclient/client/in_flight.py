@@ -32,17 +32,7 @@ class InFlightRequest:
 
     def completed(self, message: object, now_ms: int) -> ClientResponse:
         """The response for an answer, or for the end of writing when none is expected."""
-        request = self.request
-        return ClientResponse(
-            request,
-            request.node_id,
-            request.api_key,
-            self.version,
-            request.correlation_id,
-            now_ms,
-            now_ms - self.sent_ms,
-            message,
-        )
+        return ClientResponse(self.request, self.version, now_ms, now_ms - self.sent_ms, message)
 
     def failed(
         self,
@@ -54,13 +44,9 @@ class InFlightRequest:
         cause: KafkaError | None = None,
     ) -> ClientResponse:
         """The response for a request that will not be answered."""
-        request = self.request
         return ClientResponse(
-            request,
-            request.node_id,
-            request.api_key,
+            self.request,
             self.version,
-            request.correlation_id,
             now_ms,
             now_ms - self.sent_ms,
             None,

@@ -92,7 +92,7 @@ class NetworkClient:
     def send_metadata_request(self, node: Node, plan: MetadataRequestPlan, now_ms: int) -> None:
         """Send the updater's request; its answer goes back to the updater and to nobody else."""
         request = self.new_request(
-            node.id, plan.build, now_ms, api_key=ApiKeys.METADATA, on_complete=self._metadata_answered
+            node.id, plan.build, api_key=ApiKeys.METADATA, on_complete=self._metadata_answered
         )
         try:
             version = self._connections.versions[node.id].usable_version(ApiKeys.METADATA, plan.min_version)

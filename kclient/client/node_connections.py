@@ -31,9 +31,6 @@ class NodeConnections:
         pipeline: RequestPipeline,
         new_request: RequestFactory,
         on_failure: Callable[[KafkaError], None],
-        *,
-        send_buffer_bytes: int,
-        receive_buffer_bytes: int,
         time: Time,
         log_context: LogContext,
     ) -> None:
@@ -42,8 +39,6 @@ class NodeConnections:
         self._pipeline = pipeline
         self._new_request = new_request
         self._on_failure = on_failure
-        self._send_buffer_bytes = send_buffer_bytes
-        self._receive_buffer_bytes = receive_buffer_bytes
         self._time = time
         self._log = log_context.logger(__name__)
         self._reports = ConnectionReports(log_context)
@@ -63,14 +58,7 @@ class NodeConnections:
         try:
             address = self._states.connecting(node.id, node.host, now_ms)
             self._log.debug("Connecting to %s at %s", node, address)
-            self._selector.connect(
-                str(node.id),
-                address,
-                node.port,
-                send_buffer_bytes=self._send_buffer_bytes,
-                receive_buffer_bytes=self._receive_buffer_bytes,
-                host=node.host,
-            )
+            self._selector.connect(str(node.id), address, node.port, host=node.host)
         except OSError as error:
             # Resolving may have blocked for so long that a backoff counted from before it is over already, and this
             # thread would do nothing but resolve a name that is not there.
@@ -95,7 +83,7 @@ class NodeConnections:
                 continue
             del self.to_ask[node_id]
             message = negotiation.request()
-            request = self._new_request(node_id, message, now_ms, on_complete=self._versions_answered)
+            request = self._new_request(node_id, message, on_complete=self._versions_answered)
             self._pipeline.transmit(request, message, negotiation.version, now_ms, internal=True)
 
     def give_up_late(self, now_ms: int) -> None:
@@ -144,7 +132,7 @@ class NodeConnections:
     def _versions_answered(self, response: ClientResponse) -> None:
         if response.failed:
             return  # what ended the connection says the rest
-        node_id = response.node_id
+        node_id = response.request.node_id
         error = self._negotiations.answered(node_id, response.message)
         if error is not None:
             self.close(node_id, response.received_ms, error)

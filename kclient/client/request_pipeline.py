@@ -64,10 +64,7 @@ class RequestPipeline:
 
     def refuse(self, request: ClientRequest, version: int, error: KafkaError, now_ms: int) -> None:
         """Nothing was sent: both sides have no version of it in common, or a value does not fit."""
-        node_id, number = request.node_id, request.correlation_id
-        self.responses.append(
-            ClientResponse(request, node_id, request.api_key, version, number, now_ms, error=error)
-        )
+        self.responses.append(ClientResponse(request, version, now_ms, error=error))
 
     def sends_completed(self, now_ms: int) -> None:
         """Requests were written; those that expect no answer are over."""

@@ -137,7 +137,6 @@ class RequestSender:
         request = self.client.new_request(
             node.id,
             waiting.build,
-            now_ms,
             api_key=waiting.api_key,
             timeout_ms=waiting.timeout_ms,
             on_complete=on_complete,

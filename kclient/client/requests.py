@@ -29,7 +29,6 @@ class ClientRequest:
     api_key: ApiKeys
     build: MessageBuilder
     correlation_id: int
-    created_ms: int
     timeout_ms: int
     expect_response: bool = True
     on_complete: ResponseCallback | None = None
@@ -56,7 +55,6 @@ class RequestFactory:
         self,
         node_id: int,
         message_or_builder: Any | MessageBuilder,
-        now_ms: int,
         *,
         api_key: ApiKeys | None = None,
         expect_response: bool = True,
@@ -86,7 +84,6 @@ class RequestFactory:
             api_key,
             build,
             self._correlation_id,
-            now_ms,
             self._timeout_ms if timeout_ms is None else timeout_ms,
             expect_response,
             on_complete,
@@ -100,16 +97,12 @@ class ClientResponse:
     """The outcome of a request: a message, or the reason why there is none.
 
     `message` is None if the request failed, and also for a request that expects no response (acks=0), which
-    is complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError,
-    SchemaError, CorrelationIdMismatchError. `timed_out` implies `disconnected`. `cause` is what ended the connection
-    when this answer was due.
+    is complete once written. `error` is the typed cause: UnsupportedVersionError, AuthenticationError or SchemaError.
+    `timed_out` implies `disconnected`. `cause` is what ended the connection when this answer was due.
     """
 
     request: ClientRequest
-    node_id: int
-    api_key: ApiKeys
     version: int
-    correlation_id: int
     received_ms: int
     latency_ms: int = 0
     message: Any = None

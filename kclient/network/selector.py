@@ -40,6 +40,8 @@ class Selector:
         max_receive_bytes: int,
         connections_max_idle_ms: int,
         channel_builder: ChannelBuilder,
+        send_buffer_bytes: int = SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = SYSTEM_DEFAULT,
         time: Time = SYSTEM_TIME,
         log_context: LogContext | None = None,
     ) -> None:
@@ -49,6 +51,7 @@ class Selector:
         self.disconnected: dict[str, KafkaError] = {}
         self._max_receive_bytes = max_receive_bytes
         self._builder = channel_builder
+        self._buffer_bytes = send_buffer_bytes, receive_buffer_bytes  # of the sockets that connect
         self._time = time
         self._log = (log_context or LogContext()).logger(__name__)
         self._fork_guard = ForkGuard("The selector")
@@ -65,16 +68,7 @@ class Selector:
         self._poller = Poller()
         self._watch = ChannelWatch(self._poller)
 
-    def connect(
-        self,
-        channel_id: str,
-        address: str,
-        port: int,
-        *,
-        send_buffer_bytes: int = SYSTEM_DEFAULT,
-        receive_buffer_bytes: int = SYSTEM_DEFAULT,
-        host: str | None = None,
-    ) -> None:
+    def connect(self, channel_id: str, address: str, port: int, *, host: str | None = None) -> None:
         """Begin to connect to the IP `address`; a later poll reports it in `connected` or `disconnected`.
 
         `host` is the name the peer must prove (TLS). Raises OSError if connecting cannot even begin, and
@@ -82,7 +76,7 @@ class Selector:
         """
         self._fork_guard.check()
         self._ensure_new(channel_id)
-        sock, at_once = begin_connect(address, port, send_buffer_bytes, receive_buffer_bytes)
+        sock, at_once = begin_connect(address, port, *self._buffer_bytes)
         channel = self._build(channel_id, sock, host)
         channel.peer = f"{address}:{port}"
         if at_once:

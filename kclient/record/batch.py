@@ -298,10 +298,6 @@ class RecordBatch:
         """Move the batch in the log; outside the checksum."""
         _I64.pack_into(self.view, 0, offset)
 
-    def set_last_offset(self, offset: int) -> None:
-        """Move the batch so that its last record has `offset`; outside the checksum."""
-        self.set_base_offset(offset - self.last_offset_delta)
-
     def set_partition_leader_epoch(self, epoch: int) -> None:
         """Say which leader appends the batch; outside the checksum."""
         _I32.pack_into(self.view, c.LEADER_EPOCH_AT, epoch)

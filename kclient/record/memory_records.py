@@ -114,11 +114,3 @@ def _spans(view: memoryview) -> Iterator[tuple[int, int, int]]:
             return
         yield position, size, magic
         position += size
-
-
-def valid_bytes(buf: Buffer) -> int:
-    """Return the number of bytes of `buf` that are whole batches; the rest is one that is cut off."""
-    end = 0
-    for position, size, _ in _spans(memoryview(buf)):
-        end = position + size
-    return end

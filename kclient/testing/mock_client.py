@@ -313,10 +313,7 @@ def _response(
 ) -> ClientResponse:
     return ClientResponse(
         request,
-        request.node_id,
-        request.api_key,
         version,
-        request.correlation_id,
         now_ms,
         now_ms - sent_ms,
         message,

@@ -67,28 +67,3 @@ class KafkaThread(threading.Thread):
             del self._body, self._on_death
             self._ended = True
             self._running.release()
-
-
-class IdempotentCloser:
-    """Runs a close exactly once, whoever asks and how often. Thread-safe."""
-
-    __slots__ = ("_closed", "_lock")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        """True once `close` was called."""
-        return self._closed
-
-    def close(self, on_close: Callable[[], None] | None = None) -> bool:
-        """Mark as closed and run `on_close` if this is the first call; returns whether it was."""
-        with self._lock:
-            if self._closed:
-                return False
-            self._closed = True
-        if on_close is not None:
-            on_close()
-        return True

@@ -310,7 +310,6 @@ class AdminDriver:
         request = self._client.new_request(
             node.id,
             build,
-            now_ms,
             api_key=call.api_key,
             on_complete=lambda response: self._complete(call, response),
             min_version=call.min_version,

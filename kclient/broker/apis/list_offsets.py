@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.registry import handles
-from kclient.broker.log.unified_log import FetchIsolation
+from kclient.broker.log.log_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, FetchIsolation
 from kclient.broker.replica.partition import Partition
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError, UnsupportedVersionError
@@ -23,9 +23,6 @@ from kclient.protocol.messages.list_offsets import (
 )
 
 _READ_COMMITTED = 1
-_LATEST = -1
-_EARLIEST = -2
-_MAX_TIMESTAMP = -3
 _NOTHING = (-1, -1, -1)
 
 
@@ -77,15 +74,15 @@ def _look_up(
 def _offset(
     version: int, partition: Partition, timestamp_ms: int, isolation: FetchIsolation
 ) -> tuple[int, int, int]:
-    if timestamp_ms < (_MAX_TIMESTAMP if version >= 7 else _EARLIEST):
+    if timestamp_ms < (MAX_TIMESTAMP if version >= 7 else EARLIEST_TIMESTAMP):
         raise UnsupportedVersionError(f"Version {version} does not know the timestamp {timestamp_ms}")
-    if timestamp_ms == _LATEST:
+    if timestamp_ms == LATEST_TIMESTAMP:
         return -1, partition.log.readable_end(isolation), partition.leader_epoch
     found = partition.log.offset_for_timestamp(timestamp_ms)
     if found is None:
         return _NOTHING
     found_ms, offset, epoch = found
     # A record that the client may not read yet is not there for it.
-    if timestamp_ms != _EARLIEST and offset >= partition.log.readable_end(isolation):
+    if timestamp_ms != EARLIEST_TIMESTAMP and offset >= partition.log.readable_end(isolation):
         return _NOTHING
     return found_ms, offset, partition.leader_epoch if epoch is None else epoch

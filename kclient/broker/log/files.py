@@ -11,7 +11,6 @@ from pathlib import Path
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import KafkaStorageError
 from kclient.record.open_files import OUT_OF_DESCRIPTORS
 
 LOG_SUFFIX = ".log"
@@ -105,15 +104,6 @@ def remove_if_present(path: Path) -> None:
         path.unlink()
     except FileNotFoundError:
         pass
-
-
-@contextmanager
-def storage_errors(what: str, directory: Path) -> Iterator[None]:
-    """Turn an OSError of the block into a `KafkaStorageError` that says what failed and where."""
-    try:
-        yield
-    except OSError as error:
-        raise KafkaStorageError(f"{what} in log directory {directory} failed: {error}") from error
 
 
 @contextmanager

@@ -223,11 +223,6 @@ class Controller:
         """The settings of a topic with these overrides. Raises InvalidConfigurationError."""
         return LogConfig.from_topic_configs(configs, self._defaults.log_config)
 
-    @property
-    def default_log_config(self) -> LogConfig:
-        """The settings of a topic without overrides."""
-        return self._defaults.log_config
-
     def _validate(self, new: NewTopic) -> TopicImage:
         validate_topic_name(new.name)
         if new.name == CLUSTER_METADATA_TOPIC:

@@ -113,15 +113,6 @@ class DelayedOperationPurgatory(Generic[Op]):
                 self._forget(key, done)
         return completed
 
-    def cancel_for_key(self, key: Hashable) -> list[Op]:
-        """Stop watching `key`, cancel the timers of its open operations and return them, uncompleted."""
-        with self._lock:
-            watched = self._watchers.pop(key, {})
-        open_operations = [operation for operation in watched if not operation.is_completed()]
-        for operation in open_operations:
-            operation.cancel()
-        return open_operations
-
     def advance_clock(self, timeout_ms: int) -> None:
         """Expire what is due, waiting up to `timeout_ms`, and sweep the watch lists when enough has
         completed.

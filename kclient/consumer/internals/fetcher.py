@@ -220,11 +220,11 @@ class Fetcher:
 
     def _send(self, flight: _Flight, fetch: SessionFetch, now_ms: int) -> None:
         self._flights[flight.node.id] = flight
-        self._client.send(self._new_request(flight, fetch, now_ms), now_ms)
+        self._client.send(self._new_request(flight, fetch), now_ms)
         for tp in fetch.to_send:
             self._assigned.move_to_end(tp)
 
-    def _new_request(self, flight: _Flight, fetch: SessionFetch, now_ms: int) -> ClientRequest:
+    def _new_request(self, flight: _Flight, fetch: SessionFetch) -> ClientRequest:
         settings = self._settings
 
         def build(version: int) -> FetchRequest:
@@ -240,7 +240,6 @@ class Fetcher:
         return self._client.new_request(
             flight.node.id,
             build,
-            now_ms,
             api_key=ApiKeys.FETCH,
             on_complete=lambda response: self._on_complete(flight, response),
             max_version=fetch.max_version,

@@ -245,7 +245,6 @@ class Sender:
         request = self._client.new_request(
             node_id,
             plan.build,
-            now_ms,
             api_key=ApiKeys.PRODUCE,
             expect_response=self._acks != 0,
             timeout_ms=self._request_timeout_ms,

@@ -53,7 +53,7 @@ class NotedSelector:
 
 
 class ClientParts:
-    """What a NetworkClient is made of, without sockets and metadata."""
+    """The parts of a NetworkClient, put together without sockets and metadata."""
 
     def __init__(self, max_in_flight: int = 5) -> None:
         self.time = MockTime()
@@ -80,10 +80,8 @@ class ClientParts:
             self.pipeline,
             self.new_request,
             self.failures.append,
-            send_buffer_bytes=-1,
-            receive_buffer_bytes=-1,
-            time=self.time,
-            log_context=LogContext(),
+            self.time,
+            LogContext(),
         )
 
     def make_ready(self, node_id: int = 1) -> None:
@@ -103,7 +101,7 @@ class ClientParts:
     ) -> list[ClientResponse]:
         """Send at the time 0 and write it; returns what its callback is going to be called with."""
         done: list[ClientResponse] = []
-        request = self.new_request(node_id, message, 0, on_complete=done.append, **options)
+        request = self.new_request(node_id, message, on_complete=done.append, **options)
         self.pipeline.transmit(request, message, version, 0, internal=internal)
         self.selector.write()
         return done

@@ -77,7 +77,7 @@ class DrivenClient:
         """Send to a broker as soon as it is ready."""
         node = self.node(node_id)
         now_ms = SYSTEM_TIME.monotonic_ms()
-        self.client.send(self.client.new_request(node.id, message, now_ms, **options), now_ms)
+        self.client.send(self.client.new_request(node.id, message, **options), now_ms)
 
     def take(self) -> ClientResponse:
         """The next response."""

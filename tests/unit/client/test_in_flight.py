@@ -12,7 +12,7 @@ from kclient.protocol.api_keys import ApiKeys
 def request(
     number: int, *, node_id: int = 1, written: bool = True, deadline_ms: int = 100
 ) -> InFlightRequest:
-    sent = ClientRequest(node_id, ApiKeys.HEARTBEAT, lambda version: version, number, 0, 100)
+    sent = ClientRequest(node_id, ApiKeys.HEARTBEAT, lambda version: version, number, 100)
     return InFlightRequest(sent, 4, NetworkSend([] if written else [b"x"]), 10, deadline_ms)
 
 

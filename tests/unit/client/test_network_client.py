@@ -57,7 +57,7 @@ def test_a_request_is_answered_and_its_callback_runs_once() -> None:
         assert driven.client.in_flight_count() == 0
         header = broker.requests[-1][0]
         assert header.client_id == "driven"
-        assert header.correlation_id == response.correlation_id
+        assert header.correlation_id == response.request.correlation_id
         response.raise_if_failed()
 
 
@@ -79,7 +79,7 @@ def test_no_more_requests_are_sent_than_may_be_in_flight() -> None:
         assert not driven.client.ready(node, now())
         assert driven.client.in_flight_count(0) == driven.client.in_flight_count() == 2
         with pytest.raises(IllegalStateError, match="not ready"):
-            driven.client.send(driven.client.new_request(0, BEAT, now()), now())
+            driven.client.send(driven.client.new_request(0, BEAT), now())
 
 
 def test_a_request_that_expects_no_answer_is_complete_once_it_is_written() -> None:
@@ -106,7 +106,7 @@ def test_a_builder_gets_the_version_that_both_sides_have() -> None:
         assert driven.call(build, api_key=ApiKeys.HEARTBEAT, max_version=1).version == 1
         assert versions == [3, 1]
         with pytest.raises(TypeError, match="api_key"):
-            driven.client.new_request(0, build, now())
+            driven.client.new_request(0, build)
 
 
 def test_a_request_the_broker_has_no_version_for_fails_alone_and_by_name() -> None:

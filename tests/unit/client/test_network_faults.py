@@ -158,9 +158,9 @@ def test_a_dripping_broker_is_bounded_by_the_timeout_and_holds_up_no_other_broke
             proxy.drip(ApiKeys.HEARTBEAT, 2)
             driven.send(BEAT, node_id=1, timeout_ms=1500)
             for _ in range(20):
-                assert driven.call(BEAT, node_id=0).node_id == 0
+                assert driven.call(BEAT, node_id=0).request.node_id == 0
             slow = driven.take()
-            assert slow.node_id == 1
+            assert slow.request.node_id == 1
             assert slow.timed_out
 
 
@@ -176,7 +176,7 @@ def test_a_request_that_the_broker_does_not_read_times_out_and_ends_its_connecti
         request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[partition])])
         driven.send(request, timeout_ms=150, max_version=9)
         driven.poll_until(lambda: len(driven.responses) == 2)
-        assert [r.api_key for r in driven.responses] == [ApiKeys.HEARTBEAT, ApiKeys.PRODUCE]
+        assert [r.request.api_key for r in driven.responses] == [ApiKeys.HEARTBEAT, ApiKeys.PRODUCE]
         assert driven.responses[1].timed_out
         driven.responses.clear()
         stop.set()

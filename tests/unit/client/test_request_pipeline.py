@@ -23,7 +23,7 @@ def test_a_node_takes_requests_while_it_is_ready_and_there_is_room(parts: Client
     assert not pipeline.can_send(1, 0)
     parts.make_ready()
     assert pipeline.can_send(1, 0)
-    request = parts.new_request(1, BEAT, 0)
+    request = parts.new_request(1, BEAT)
     pipeline.transmit(request, BEAT, 4, 0)
     assert not pipeline.can_send(1, 0)  # it is not written yet
     parts.selector.write()
@@ -139,7 +139,7 @@ def test_forgetting_a_node_drops_its_requests_but_tells_the_client_of_its_own(pa
 
 
 def test_what_cannot_be_written_raises_and_a_refusal_is_a_response(parts: ClientParts) -> None:
-    request = parts.new_request(1, HeartbeatRequest(group_id="\ud800"), 0)
+    request = parts.new_request(1, HeartbeatRequest(group_id="\ud800"))
     with pytest.raises(SchemaError):
         parts.pipeline.transmit(request, request.build(4), 4, 0)
     assert parts.pipeline.in_flight.count() == 0
@@ -152,13 +152,13 @@ def test_what_a_callback_begins_waits_for_the_next_turn(
     parts: ClientParts, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[ClientResponse] = []
-    again = parts.new_request(1, BEAT, 0, on_complete=done.append)
+    again = parts.new_request(1, BEAT, on_complete=done.append)
 
     def fail(response: ClientResponse) -> None:
         parts.pipeline.refuse(again, -1, DisconnectError("second"), 0)
         raise ValueError("broken callback")
 
-    parts.pipeline.refuse(parts.new_request(1, BEAT, 0, on_complete=fail), -1, DisconnectError("first"), 0)
+    parts.pipeline.refuse(parts.new_request(1, BEAT, on_complete=fail), -1, DisconnectError("first"), 0)
     assert len(parts.pipeline.complete()) == 1
     assert "broken callback" in caplog.text
     assert not done

@@ -43,7 +43,7 @@ def test_moving_a_batch_leaves_its_checksum_right() -> None:
         (1 << 40) + 3,
     )
     assert batch.partition_leader_epoch == 77
-    batch.set_last_offset(99)
+    batch.set_base_offset(97)
     assert [record.offset for record in batch.records()] == [97, 98, 99]
 
 

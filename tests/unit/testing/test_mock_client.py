@@ -36,7 +36,6 @@ def send(
     request: ClientRequest = client.new_request(
         NODE.id,
         message,
-        time.monotonic_ms(),
         on_complete=done.append,
         **options,  # type: ignore[arg-type]
     )
@@ -140,7 +139,7 @@ def test_what_no_broker_could_be_sent_fails_the_request(client: MockClient, time
 
 def test_sending_to_a_node_that_is_not_ready_is_refused(client: MockClient) -> None:
     with pytest.raises(IllegalStateError):
-        client.send(client.new_request(1, BEAT, 0), 0)
+        client.send(client.new_request(1, BEAT), 0)
 
 
 def test_a_request_without_answer_is_complete_at_once(client: MockClient, time: MockTime) -> None:

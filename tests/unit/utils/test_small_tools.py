@@ -13,7 +13,7 @@ from kclient.errors import ForkedClientError
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext, RepeatedWarning
-from kclient.utils.threads import IdempotentCloser, KafkaThread
+from kclient.utils.threads import KafkaThread
 from kclient.utils.time import SYSTEM_TIME, Timer
 
 
@@ -66,15 +66,6 @@ def test_a_child_process_is_told_that_the_client_belongs_to_its_parent() -> None
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert not guard.forked
-
-
-def test_closing_runs_its_action_exactly_once() -> None:
-    runs: list[int] = []
-    closer = IdempotentCloser()
-    assert closer.close(lambda: runs.append(1))
-    assert not closer.close(lambda: runs.append(2))
-    assert runs == [1]
-    assert closer.closed
 
 
 def test_a_thread_that_dies_logs_it_and_hands_the_error_over(caplog: pytest.LogCaptureFixture) -> None:

@@ -127,7 +127,6 @@ class IdempotenceManager:
         request = client.new_request(
             node.id,
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS),
-            now_ms,
             on_complete=self._on_producer_id,
         )
         client.send(request, now_ms)

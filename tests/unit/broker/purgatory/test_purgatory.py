@@ -159,15 +159,6 @@ def test_an_operation_that_raises_keeps_nobody_else_waiting(
     assert purgatory.watched == 0
 
 
-def test_cancelling_a_key_gives_back_what_is_open(purgatory: Purgatory) -> None:
-    done, waiting = Operation(), Operation()
-    for operation in (done, waiting):
-        purgatory.try_complete_else_watch(operation, ["a"])
-    done.force_complete()
-    assert purgatory.cancel_for_key("a") == [waiting]
-    assert (purgatory.delayed, waiting.completions) == (0, 0)
-
-
 def test_the_reaper_expires_operations_and_ends_with_the_purgatory() -> None:
     purgatory: Purgatory = DelayedOperationPurgatory("reaped")
     operation = Operation(1)
