@@ -1,4 +1,4 @@
-"""Committing as the application's thread sees it: what is committed, and how it is told of the outcome."""
+"""Committing as the application's thread sees it: what is committed, and who hears of the outcome."""
 
 from __future__ import annotations
 
