@@ -99,4 +99,5 @@ $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
 $(SPARK_VENV)/.installed-dev: $(SPARK_VENV)/.installed
 	@echo "==> installing the tools to test it into $(SPARK_VENV)"
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check "$$(ls $(SPARK_VENV)/wheel/*.whl)[dev,peers]"
+	@$(SPARK_BIN)/python .ci/compile_pyspark.py
 	@touch $@
