@@ -1,4 +1,4 @@
-"""Runs every check of the project in order and says at the end what passed, what failed and what was skipped.
+"""Run of every check of the project, in order; the end of what it prints says which tests failed, in all parts.
 
 `make test` is the way to call it. The parts: ruff (lint and format), mypy --strict, pytest.
 """
@@ -10,32 +10,46 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
 CONNECTOR = "4.0.0"
 BESIDE = ["tests/spark/test_side_by_side.py", "tests/spark/test_sink.py", "tests/spark/test_stream.py"]
+_MINUTE_S = 60.0
+
+
+class Step(NamedTuple):
+    """A command with its name; `impl` is the body of kclient that it runs with, None for the one that there is."""
+
+    name: str
+    command: list[str]
+    impl: str | None = None
+
 
 CHECKS = [
-    ("ruff: lint", [str(BIN / "ruff"), "check", "."]),
-    ("ruff: format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
-    ("mypy --strict", [str(BIN / "mypy")]),
+    Step("ruff: lint", [str(BIN / "ruff"), "check", "."]),
+    Step("ruff: format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
+    Step("mypy --strict", [str(BIN / "mypy")]),
 ]
 
 
-def pytest_command(jobs: int, *more: str) -> list[str]:
-    """Heavy tests share xdist groups, so that one real broker serves the whole run."""
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", *more]
+def pytest_command(jobs: int, *more: str, python: str = sys.executable) -> list[str]:
+    """Command that runs tests; the heavy ones share xdist groups, so that one real broker serves the whole run."""
+    command = [python, "-m", "pytest", "-q", "-rs", *more]
     if jobs > 1:
         command += ["-n", str(jobs), "--dist", "loadgroup"]
     return command
 
 
 def has_native() -> bool:
-    """Whether the native body was built: with it all tests run twice, but for those that no body can change."""
+    """Return True if the native body was built: with it all tests run twice, but for those that no body can change."""
     found = subprocess.run(
         [sys.executable, "-c", "import kclient"],
         cwd=ROOT,
@@ -46,24 +60,50 @@ def has_native() -> bool:
     return found.returncode == 0
 
 
-def run(name: str, command: list[str], impl: str | None = None) -> bool:
-    print(f"==> {name}", flush=True)
+def run(step: Step) -> list[str]:
+    """Run a step to its end, saying every minute that it goes on; a line for each thing that failed in it."""
+    print(f"==> {step.name}", flush=True)
     started = time.monotonic()
-    environment = os.environ if impl is None else {**os.environ, "KCLIENT_IMPL": impl}
-    ok = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
-    print(f"    {'passed' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
-    return ok
+    environment = os.environ if step.impl is None else {**os.environ, "KCLIENT_IMPL": step.impl}
+    command, report = step.command, None
+    with tempfile.TemporaryDirectory(prefix="kclient-tests-") as folder:
+        if "pytest" in command:
+            report = Path(folder) / "report.xml"
+            # The older form names the files.
+            command = [*command, f"--junit-xml={report}", "-o", "junit_family=xunit1"]
+        with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+            while True:
+                try:
+                    code = process.wait(_MINUTE_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    minutes = (time.monotonic() - started) / 60
+                    print(f"\n    {step.name}: {minutes:.0f} min", flush=True)
+        print(f"    {'FAILED' if code else 'passed'} in {time.monotonic() - started:.0f} s", flush=True)
+        if not code:
+            return []
+        failures = list(failed_tests(report)) if report is not None and report.exists() else []
+    return [f"{step.name}: {each}" for each in failures or [f"ended with {code}"]]
 
 
-def spark_steps(environment: str) -> list[tuple[str, list[str], str | None]]:
-    """The tests of kclient.spark, in an environment that has kclient as users have it."""
+def failed_tests(report: Path) -> Iterator[str]:
+    """Tests that failed or could not run, by a report of pytest's, each with the first line of why."""
+    for case in ET.parse(report).iter("testcase"):
+        for kind in ("failure", "error"):
+            for found in case.iter(kind):
+                why = (found.get("message") or "").strip().partition("\n")[0]
+                yield f"{case.get('file') or case.get('classname')}::{case.get('name')}: {why}"
+
+
+def spark_steps(environment: str) -> list[Step]:
+    """Tests of kclient.spark, in an environment that has kclient as users have it."""
     if shutil.which("java") is None:
         print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
         return []
     make = ["make", "--no-print-directory", "spark-env"]
-    steps: list[tuple[str, list[str], str | None]] = [
-        ("environment with PySpark", [*make, f"SPARK_VENV={environment}"], None),
-        ("pytest: Spark", [_python(environment), "-m", "pytest", "-q", "-rs", "tests/spark"], None),
+    steps = [
+        Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"]),
+        Step("pytest: Spark", pytest_command(1, "tests/spark", python=_python(environment))),
     ]
     if shutil.which("mvn") is None:
         print(
@@ -73,11 +113,11 @@ def spark_steps(environment: str) -> list[tuple[str, list[str], str | None]]:
     # Spark's own connector comes from Maven, complete up to this version.
     older = f"{environment}-{CONNECTOR}"
     wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}"]
-    beside = [_python(older), "-m", "pytest", "-q", "-rs", "-W", "ignore::ResourceWarning", *BESIDE]
+    beside = ["-W", "ignore::ResourceWarning", *BESIDE]
     return [
         *steps,
-        (f"environment with PySpark {CONNECTOR}", [*make, *wanted], None),
-        ("pytest: beside Spark's own connector", beside, None),
+        Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted]),
+        Step("pytest: beside Spark's own connector", pytest_command(1, *beside, python=_python(older))),
     ]
 
 
@@ -92,7 +132,7 @@ def main() -> int:
     parser.add_argument("--only", choices=["checks", "unit"], help="run one part alone")
     arguments = parser.parse_args()
 
-    steps: list[tuple[str, list[str], str | None]] = [(*check, None) for check in CHECKS]
+    steps = list(CHECKS)
     native = arguments.only != "checks" and has_native()
     if arguments.only != "checks" and not native:
         if os.environ.get("CI"):
@@ -106,7 +146,7 @@ def main() -> int:
     both = ["tests/unit", "tests/golden", "tests/integration"]
     if arguments.only == "unit":
         command = pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy")
-        steps += [("pytest: unit", command, "c" if native else "python")]
+        steps.append(Step("pytest: unit", command, "c" if native else "python"))
     elif arguments.only is None:
         if shutil.which("java") is None or shutil.which("mvn") is None:
             print(
@@ -115,14 +155,15 @@ def main() -> int:
             )
         if native:
             command = pytest_command(arguments.jobs, "-m", "not soak and not heavy and not kafka", *both)
-            steps.append(("pytest: pure body", command, "python"))
+            steps.append(Step("pytest: pure body", command, "python"))
         name = "native body, and all that runs once" if native else "all, pure body"
         command = pytest_command(arguments.jobs, "-m", "not soak and not spark")
-        steps.append((f"pytest: {name}", command, "c" if native else "python"))
+        steps.append(Step(f"pytest: {name}", command, "c" if native else "python"))
         steps += spark_steps(arguments.spark_environment)
 
-    failed = [name for name, command, impl in steps if not run(name, command, impl)]
-    print(f"==> {'all of it passed' if not failed else 'failed: ' + ', '.join(failed)}", flush=True)
+    failed = [each for step in steps for each in run(step)]
+    verdict = f"failed: {len(failed)}" if failed else "all of it passed"
+    print(f"==> {verdict}", *failed, sep="\n    ", flush=True)
     return 1 if failed else 0
 
 
