@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kclient._accel import RecordCursor
 from kclient.client.assembly import build_network_client
 from kclient.client.coordinators import CoordinatorFinder, CoordinatorKey, CoordinatorType
 from kclient.client.kafka_client import KafkaClient
@@ -76,7 +79,8 @@ def build_consumer(
     metrics = ConsumerMetrics(
         time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
     )
-    changes = Changes()
+    cursor = RecordCursor(None if time is SYSTEM_TIME else time.monotonic_ms)
+    changes = Changes(cursor.stop)
     buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)
     queue = ApplicationQueue(changes.notify)
     sender = RequestSender(client, config.request_timeout_ms)
@@ -95,6 +99,7 @@ def build_consumer(
             sender=sender,
             backoff=backoff,
             queue=queue,
+            taken_ms=lambda: cursor.last_ms,
             time=time,
             log_context=log_context,
         )
@@ -164,6 +169,7 @@ def build_consumer(
         assigned=assigned,
         metadata=metadata,
         changes=changes,
+        cursor=cursor,
         buffer=buffer,
         queue=queue,
         membership=membership,
@@ -196,6 +202,7 @@ def _build_group(
     sender: RequestSender,
     backoff: ExponentialBackoff,
     queue: ApplicationQueue,
+    taken_ms: Callable[[], int],
     time: Time,
     log_context: LogContext,
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
@@ -225,6 +232,7 @@ def _build_group(
             session_timeout_ms=config.session_timeout_ms,
             max_poll_interval_ms=config.max_poll_interval_ms,
             backoff=backoff,
+            taken_ms=taken_ms,
             now_ms=time.monotonic_ms(),
         ),
         backoff=backoff,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from kclient._accel import Columns
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.committer import OnCommit
-from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS, Portion
+from kclient.consumer.internals.completed_fetch import COLUMN_VIEWS, COLUMNS, RECORDS
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.requests import Request
@@ -21,8 +21,6 @@ from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, K
 from kclient.utils.time import Timer
 
 T = TypeVar("T")
-
-RecordPortion: TypeAlias = Portion[list[ConsumerRecord[Any, Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +89,8 @@ class BlockingCalls:
                 return found
             self.wait_for_change(seen, timer)
 
-    def wait_for_one(self, now_ms: int) -> tuple[RecordPortion, ConsumerRecord[Any, Any]]:
-        """The next record, and the portion whose others come after it; waits as long as it takes."""
+    def wait_for_one(self, now_ms: int) -> ConsumerRecord[Any, Any]:
+        """The next record; waits as long as it takes. Those behind it are given out by the core's cursor."""
         self.check_can_poll()
         core = self._core
         timer = core.time.timer(_FOR_EVER_MS)
@@ -101,11 +99,11 @@ class BlockingCalls:
             seen = core.changes.count
             self._do_what_is_due()
             for portion in core.collect(RECORDS, core.config.max_poll_records):
-                count = portion.left
                 record = core.next_record(portion)
                 if record is not None:
-                    core.metrics.consumed(count)
-                    return portion, record
+                    core.metrics.consumed(1)
+                    core.give_out(portion, seen)
+                    return record
             # A thread that waits inside poll() is alive, however long there is nothing to read.
             timer.reset(min(_FOR_EVER_MS, core.config.max_poll_interval_ms // 2))
             self.wait_for_change(seen, timer)

@@ -10,11 +10,13 @@ class Changes:
     """Counts what the application may be waiting for, and calls who waits for the next of it. Thread-safe.
 
     Nothing waits here. A call that blocks has a lock released, and a coroutine would have its loop called.
+    `interrupt` is called at every change: it ends what goes on without looking.
     """
 
-    __slots__ = ("_lock", "_waiting", "count")
+    __slots__ = ("_interrupt", "_lock", "_waiting", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, interrupt: Callable[[], object]) -> None:
+        self._interrupt = interrupt
         # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
         self._lock = threading.RLock()
         self._waiting: Callable[[], object] | None = None
@@ -25,6 +27,7 @@ class Changes:
         """There is something to look at."""
         with self._lock:
             self.count += 1
+            self._interrupt()  # after the count: who begins meanwhile looks at that
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
                 waiting()

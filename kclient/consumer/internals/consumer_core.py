@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kclient._accel import Columns, yield_gil
+from kclient._accel import Columns, RecordCursor, yield_gil
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
@@ -57,6 +57,7 @@ class ConsumerCore:
         assigned: AssignedPartitions,
         metadata: ConsumerMetadata,
         changes: Changes,
+        cursor: RecordCursor,
         buffer: FetchBuffer,
         queue: ApplicationQueue,
         membership: Membership | None,
@@ -75,6 +76,8 @@ class ConsumerCore:
         self.assigned = assigned
         self.metadata = metadata
         self.changes = changes
+        self.cursor = cursor
+        """Gives out records one at a time, between calls; see `give_out`."""
         self.buffer = buffer
         self.queue = queue
         self.membership = membership
@@ -104,6 +107,9 @@ class ConsumerCore:
         self._interceptors = interceptors
         self._log = log_context.logger(__name__)
         self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
+        self._given_out: Portion[list[ConsumerRecord[Any, Any]]] | None = None
+        self.undo_last = False
+        """True if the application did not get what was handed out last, or did not get done with it."""
         self._revoking: tuple[RebalanceCallback, CommitRequest | None] | None = None
 
     # Subscribing.
@@ -241,6 +247,35 @@ class ConsumerCore:
                 records = self._intercept(ConsumerRecords({tp: [record]}, {tp: portion.position}))
                 given = next(iter(records), None)
         return given
+
+    def give_out(self, portion: Portion[list[ConsumerRecord[Any, Any]]], seen: int) -> None:
+        """Let `cursor` give out what is left of `portion`, until something has changed since `seen` or is due.
+
+        The position stays where it is. `settle` moves it, and comes before whatever else the application does.
+        """
+        if self._interceptors:
+            return
+        self._given_out = portion
+        self.cursor.start(portion.data, portion.taken, self.commits.next_auto_ms)
+        if self.changes.count != seen:
+            self.cursor.stop()
+
+    def settle(self) -> None:
+        """Move positions to where the application is. Where an exception ended it, the next call goes on."""
+        portion = self._given_out
+        if portion is not None:
+            self.cursor.stop()
+            count = self.cursor.index - portion.taken
+            if count > 0:
+                self._before_last_poll.clear()
+                if count > 1:
+                    self.collector.settle(portion, count - 1)
+                self.collector.settle(portion, 1, self._before_last_poll)
+                self.metrics.consumed(count)
+            self._given_out = None
+        if self.undo_last:
+            self.take_back()
+            self.undo_last = False
 
     def take_back(self) -> None:
         """Undo what was handed out since `begin_poll`: the application did not get it, or did not get done with it."""

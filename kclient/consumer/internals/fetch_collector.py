@@ -78,6 +78,18 @@ class FetchCollector:
             self._buffer.use_up(fetch)
         return True
 
+    def settle(
+        self, portion: Portion[Any], count: int, undo: dict[TopicPartition, FetchPosition] | None = None
+    ) -> None:
+        """Move the position past the next `count` records of `portion`, which the application has already."""
+        fetch = portion.fetch
+        state = self._assigned.by_partition.get(fetch.tp)
+        offset, epoch = portion.position_after(count)
+        if state is None or not state.settle(portion.position, offset, epoch, undo):
+            return
+        if fetch.handed_out(portion, count, offset) and not fetch.discarded:
+            self._buffer.use_up(fetch)
+
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:
         """Undo `hand_out`: the records did not reach the application, so they are fetched again."""
         state = self._assigned.by_partition.get(tp)

@@ -18,14 +18,14 @@ class SingleUser:
     """A context manager that lets one thread in at a time, and that one again from within (callbacks).
 
     Entering raises ForkedClientError, ClientClosedError or ConcurrentModificationError, and never waits. Who enters
-    what is `torn` calls `mend` first, which must be able to go on where an exception ended it the last time.
+    what is `unsettled` calls `settle` first, which must be able to go on where an exception ended it the last time.
     """
 
-    __slots__ = ("_depth", "_fork", "_generation", "_mend", "_owner", "closed", "torn")
+    __slots__ = ("_depth", "_fork", "_generation", "_owner", "_settle", "closed", "unsettled")
 
-    def __init__(self, what: str, mend: Callable[[], None]) -> None:
-        self._mend = mend
-        self.torn = False
+    def __init__(self, what: str, settle: Callable[[], None]) -> None:
+        self._settle = settle
+        self.unsettled = False
         self._fork = ForkGuard(what)
         self._generation = fork.generation
         # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
@@ -47,8 +47,8 @@ class SingleUser:
         """Let nobody in any more."""
         self.closed = True
 
-    def mend(self) -> None:
-        """Mend what is torn; whoever may enter next does if this thread may not."""
+    def settle(self) -> None:
+        """Settle what is unsettled; whoever may enter next does if this thread may not."""
         with contextlib.suppress(KafkaError), self:
             pass
 
@@ -62,13 +62,13 @@ class SingleUser:
             if self._owner.setdefault(_KEY, me) != me:
                 raise ConcurrentModificationError
         self._depth += 1
-        if self.torn:
+        if self.unsettled:
             try:
-                self._mend()
+                self._settle()
             except BaseException:
                 self.__exit__(None, None, None)
                 raise
-            self.torn = False
+            self.unsettled = False
 
     def __exit__(
         self,

@@ -134,14 +134,36 @@ class TopicPartitionState:
                 return False
             if self.state is not FetchState.FETCHING or self.paused or self.awaiting_callback:
                 return False
-            if undo is not None:
-                undo[self.tp] = (
-                    before  # first, so that there is no moment at which a Ctrl-C could not be undone
-                )
-                self._may_go_back = True
-            # The leader known here may be newer than the one the records came from.
-            self.position = FetchPosition(offset, offset_epoch, before.leader)
+            self._move(before, offset, offset_epoch, undo)
             return True
+
+    def settle(
+        self,
+        expected: int,
+        offset: int,
+        offset_epoch: int | None,
+        undo: dict[TopicPartition, FetchPosition] | None = None,
+    ) -> bool:
+        """Do as `advance` for records that the application has already, whatever has begun meanwhile."""
+        with self._lock:
+            before = self.position
+            if before is None or before.offset != expected:
+                return False
+            self._move(before, offset, offset_epoch, undo)
+            return True
+
+    def _move(
+        self,
+        before: FetchPosition,
+        offset: int,
+        offset_epoch: int | None,
+        undo: dict[TopicPartition, FetchPosition] | None,
+    ) -> None:
+        if undo is not None:
+            undo[self.tp] = before  # first, so that there is no moment at which a Ctrl-C could not be undone
+            self._may_go_back = True
+        # The leader known here may be newer than the one the records came from.
+        self.position = FetchPosition(offset, offset_epoch, before.leader)
 
     def take_back(self, position: FetchPosition) -> None:
         """Undo `advance`: what was handed out did not reach the application."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kclient.client.request_sender import NEVER
 from kclient.utils.backoff import ExponentialBackoff
 
@@ -9,7 +11,8 @@ from kclient.utils.backoff import ExponentialBackoff
 class Heartbeat:
     """Decides when to send a heartbeat, when the coordinator must be taken for gone, when the application for stuck.
 
-    Belongs to the I/O thread; only `polled` is called by the application's, and writes a single integer.
+    Belongs to the I/O thread, but for `polled_ms`. `taken_ms` says when the application took a record last without a
+    call of poll(), as it does when it iterates.
     """
 
     __slots__ = (
@@ -21,6 +24,7 @@ class Heartbeat:
         "_next_ms",
         "_session_deadline_ms",
         "_session_timeout_ms",
+        "_taken_ms",
         "polled_ms",
     )
 
@@ -31,6 +35,7 @@ class Heartbeat:
         session_timeout_ms: int,
         max_poll_interval_ms: int,
         backoff: ExponentialBackoff,
+        taken_ms: Callable[[], int],
         now_ms: int,
     ) -> None:
         self._backoff = backoff
@@ -38,6 +43,7 @@ class Heartbeat:
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._max_poll_interval_ms = max_poll_interval_ms
+        self._taken_ms = taken_ms
         self.polled_ms = now_ms
         """The time when the application called poll() last; for its thread to set."""
         self._in_flight = False
@@ -78,10 +84,13 @@ class Heartbeat:
 
     def poll_expired(self, now_ms: int) -> bool:
         """Return True if the application has not polled for max.poll.interval.ms."""
-        return now_ms - self.polled_ms >= self._max_poll_interval_ms
+        return now_ms - self._last_poll_ms() >= self._max_poll_interval_ms
 
     def wait_ms(self, now_ms: int) -> int:
         """The time until one of the clocks wants something."""
         next_ms = NEVER + now_ms if self._in_flight else self._next_ms
-        poll_ms = self.polled_ms + self._max_poll_interval_ms
+        poll_ms = self._last_poll_ms() + self._max_poll_interval_ms
         return max(min(next_ms, self._session_deadline_ms, poll_ms) - now_ms, 0)
+
+    def _last_poll_ms(self) -> int:
+        return max(self.polled_ms, self._taken_ms())
