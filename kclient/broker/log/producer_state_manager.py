@@ -102,7 +102,7 @@ class ProducerStateManager:
         Afterwards `map_end_offset` says from where batches have to be replayed.
         """
         for offset in self.snapshot_offsets():
-            if offset > log_end_offset or offset <= log_start_offset:
+            if offset > log_end_offset or offset < log_start_offset:
                 remove_if_present(self._path(offset))
         if self.map_end_offset == log_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
@@ -132,7 +132,8 @@ class ProducerStateManager:
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Records below are gone; state is kept, as a producer may still retry what was the last."""
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
-        self._last_snapshot_offset = max(self.snapshot_offsets(), default=log_start_offset)
+        # There may be none yet, and the state at the new start has to be written in its turn.
+        self._last_snapshot_offset = max(self.snapshot_offsets(), default=-1)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """The log begins anew at `offset`. Raises OSError."""

@@ -1,4 +1,4 @@
-"""What the I/O thread leaves for the application's thread, which finds it in its next call."""
+"""ApplicationQueue: things that the I/O thread leaves for the application's next call."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class BlockingCalls:
         return {tp: (columns, positions[tp]) for tp, columns in found.items() if columns is not None}
 
     def _look(self, timer: Timer, look: Callable[[], T | None]) -> T | None:
-        """What `look` finds, as soon as it finds anything; None when `timer` has expired."""
+        """Return what `look` finds, as soon as it finds anything; None when `timer` has expired."""
         while True:
             seen = self._core.changes.count
             self._do_what_is_due()
@@ -253,7 +253,7 @@ class BlockingCalls:
         return self._core.time.timer(checked_timeout(timeout_ms, self._core.config.default_api_timeout_ms))
 
     def _wait_for(self, request: Request[T], timer: Timer, failure: str) -> T:
-        """What `request` is completed with; `failure` says what a timeout means."""
+        """Return what `request` is completed with; `failure` says what a timeout means."""
         wakeup = self._core.wakeup
         wakeup.begin_wait(request)
         try:

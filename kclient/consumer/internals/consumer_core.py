@@ -190,7 +190,7 @@ class ConsumerCore:
     def hand_out(
         self, portions: list[Portion[T]], max_records: int | None
     ) -> tuple[dict[TopicPartition, T], dict[TopicPartition, int]]:
-        """What is in `portions`, by partition, and the positions, which move past it; `take_back` undoes that.
+        """Return what is in `portions`, by partition, and the positions, which move past it; `take_back` undoes that.
 
         Without what must not be handed out any more, because the I/O thread began to validate its position.
         """

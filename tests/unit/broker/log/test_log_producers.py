@@ -37,6 +37,19 @@ def test_a_retried_batch_gets_its_first_offset_and_is_not_written_again(harness:
         log.append_as_leader(sent[0], 0)
 
 
+def test_a_retry_is_known_even_if_all_records_were_deleted_and_the_broker_restarted(
+    harness: LogHarness,
+) -> None:
+    log = harness.open()
+    sent = harness.batch([b"a"], pid=1, seq=0)
+    log.append_as_leader(sent, 0)
+    log.delete_records_before(1)
+    log.close()
+    log = harness.open(clean=True, log_start_offset=1, recovery_point=log.flusher.recovery_point)
+    info = log.append_as_leader(sent, 0)
+    assert (info.is_duplicate, info.first_offset, log.log_end_offset) == (True, 0, 1)
+
+
 def test_sequences_follow_each_other_and_new_epochs_begin_at_zero(harness: LogHarness) -> None:
     log = harness.open()
     log.append_as_leader(harness.batch([b"a"], pid=1, seq=41), 0)  # unknown producer: any sequence
