@@ -32,6 +32,12 @@ def real_servers() -> Iterator[str]:
         yield kafka.bootstrap_servers
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _spark_ends() -> Iterator[None]:
+    yield
+    sessions.stop()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Forgive an old PySpark what everything else must not do."""
     if importlib.util.find_spec("pyspark") is None:

@@ -19,7 +19,7 @@ from kclient.producer import KafkaProducer
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-batch"),
     pytest.mark.timeout(300),
 ]
 
@@ -54,7 +54,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    with sessions.session(spark__sql__python__filterPushdown__enabled="true") as made:
+    with sessions.session(sql={"spark.sql.python.filterPushdown.enabled": "true"}) as made:
         yield made
 
 

@@ -48,7 +48,6 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
 
 @pytest.mark.heavy
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(300)
 def test_an_installed_kclient_is_found_without_registration(tmp_path: Path) -> None:
     sessions.need()

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.peers,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-real-kafka"),
     pytest.mark.timeout(300),
 ]
 

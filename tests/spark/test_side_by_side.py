@@ -24,8 +24,9 @@ from kclient.producer import KafkaProducer
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.kafka,
+    pytest.mark.old_spark,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-side-by-side"),
     pytest.mark.timeout(300),
 ]
 
@@ -43,7 +44,7 @@ def spark() -> Iterator[Any]:
     if pyspark.__version__ != VERSION:
         pytest.skip(f"PySpark is {pyspark.__version__}, the connector {VERSION}")
     skip_if(missing())
-    with sessions.session(spark__jars=classpath(POM).replace(os.pathsep, ",")) as made:
+    with sessions.session({"spark.jars": classpath(POM).replace(os.pathsep, ",")}) as made:
         yield made
 
 

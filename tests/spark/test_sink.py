@@ -17,7 +17,7 @@ from kclient.producer import KafkaProducer
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-sink"),
     pytest.mark.timeout(300),
 ]
 
@@ -37,7 +37,7 @@ def servers() -> Iterator[str]:
 def spark() -> Iterator[Any]:
     # Without reuse every task is a process of its own, as when executors come and go.
     with sessions.session(
-        spark__python__worker__reuse="false", spark__sql__pyspark__worker__logging__enabled="true"
+        {"spark.python.worker.reuse": "false"}, {"spark.sql.pyspark.worker.logging.enabled": "true"}
     ) as made:
         yield made
 
@@ -62,6 +62,7 @@ def kafka(spark: Any, servers: str) -> Any:
     return Kafka()
 
 
+@pytest.mark.old_spark
 def test_all_columns_are_written(kafka: Any, spark: Any, servers: str) -> None:
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         admin.create_topics([NewTopic("all", num_partitions=3)])
@@ -82,6 +83,7 @@ def test_the_topic_of_the_option_goes_before_the_column(kafka: Any, spark: Any) 
     assert kafka.read("chosen").count() == 1
 
 
+@pytest.mark.old_spark
 def test_many_rows_of_many_tasks_arrive_once_each(kafka: Any, spark: Any) -> None:
     frame = spark.range(0, 20_000, 1, 4).selectExpr(
         "CAST(id AS STRING) AS value", "CAST(id AS STRING) AS key"
@@ -132,6 +134,7 @@ def test_overwriting_a_topic_is_refused(kafka: Any, spark: Any) -> None:
         kafka.write(spark.sql("SELECT 'v' AS value"), mode="overwrite", topic="t")
 
 
+@pytest.mark.old_spark
 def test_a_row_without_a_topic_fails_the_write(kafka: Any, spark: Any) -> None:
     with pytest.raises(Exception, match="topic"):
         kafka.write(spark.sql("SELECT 'v' AS value, CAST(NULL AS STRING) AS topic"))
@@ -142,6 +145,7 @@ def finish(writer: Any, folder: Path) -> None:
     assert query.awaitTermination(200)
 
 
+@pytest.mark.old_spark
 def test_a_stream_is_copied_from_topic_to_topic(kafka: Any, servers: str, tmp_path: Path) -> None:
     writer = kafka.stream("in").select("key", "value").writeStream.format("kclient")
     finish(writer.option("kafka.bootstrap.servers", servers).option("topic", "copy"), tmp_path)
@@ -151,6 +155,7 @@ def test_a_stream_is_copied_from_topic_to_topic(kafka: Any, servers: str, tmp_pa
     )
 
 
+@pytest.mark.old_spark
 def test_output_mode_complete_writes_every_result(kafka: Any, servers: str, tmp_path: Path) -> None:
     counts = (
         kafka.stream("in")
@@ -164,6 +169,7 @@ def test_output_mode_complete_writes_every_result(kafka: Any, servers: str, tmp_
     assert found == {(b"0", b"34"): 1, (b"1", b"33"): 1, (b"2", b"33"): 1}
 
 
+@pytest.mark.old_spark
 def test_output_mode_update_goes_through_the_batch_writer(kafka: Any, servers: str, tmp_path: Path) -> None:
     from kclient.spark import batch_writer
 

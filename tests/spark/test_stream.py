@@ -26,7 +26,7 @@ from kclient.protocol.messages.create_partitions import CreatePartitionsRequest,
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-stream"),
     pytest.mark.timeout(300),
 ]
 
@@ -126,7 +126,10 @@ def harness(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Query
 
 on_both_brokers = pytest.mark.parametrize(
     "harness",
-    ["servers", pytest.param("real_servers", marks=pytest.mark.kafka)],
+    [
+        pytest.param("servers", marks=pytest.mark.old_spark),
+        pytest.param("real_servers", marks=pytest.mark.kafka),
+    ],
     indirect=True,
     ids=["embedded", "kafka"],
 )
@@ -146,6 +149,7 @@ def test_batches_keep_to_the_limit_and_a_restart_goes_on_where_the_last_run_ende
     assert harness.seen() == harness.sent
 
 
+@pytest.mark.old_spark
 def test_where_spark_tells_no_trigger_available_now_reads_everything_in_one_batch(
     harness: QueryHarness,
 ) -> None:
@@ -209,6 +213,7 @@ def test_a_stream_from_the_latest_that_dies_in_its_first_batch_misses_nothing(ha
     assert harness.seen() == harness.sent
 
 
+@pytest.mark.old_spark
 def test_a_running_stream_sees_new_records_and_new_partitions(harness: QueryHarness) -> None:
     query = harness.start(available_now=False)
     try:
@@ -225,6 +230,7 @@ def test_a_running_stream_sees_new_records_and_new_partitions(harness: QueryHarn
         query.stop()
 
 
+@pytest.mark.old_spark
 def test_two_queries_in_one_session_do_not_disturb_each_other(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
@@ -239,6 +245,7 @@ def test_two_queries_in_one_session_do_not_disturb_each_other(
         assert harness.seen() == harness.sent
 
 
+@pytest.mark.old_spark
 def test_a_group_hears_what_was_processed_and_another_query_starts_from_there(
     harness: QueryHarness, tmp_path: Path
 ) -> None:
@@ -274,6 +281,7 @@ def test_the_listener_knows_how_far_a_query_is_behind(harness: QueryHarness, spa
         spark.streams.removeListener(listener)
 
 
+@pytest.mark.old_spark
 def test_records_that_are_gone_stop_the_query_or_are_warned_of(harness: QueryHarness) -> None:
     harness.send(20)
     harness.run()
@@ -300,6 +308,7 @@ def test_a_topic_that_is_not_there_is_told_at_the_start_and_is_no_lost_data(
     assert "lost" not in sessions.said(caught.value)
 
 
+@pytest.mark.old_spark
 def test_a_topic_that_vanished_is_lost_data(harness: QueryHarness) -> None:
     harness.send(20)
     harness.run()

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from harness.spark import sessions
+
 SPARK = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -18,8 +20,7 @@ SPARK = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
-    # Runs of half a minute end before the better compiler has paid off.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": sessions.JAVA_OPTIONS,
 }
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,33 +44,68 @@ def need() -> None:
     skip_if(missing())
 
 
+# The better compiler does not pay off within minutes, nor does it to look at Spark's own classes again.
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+_CORE = {
+    # Where the machine is busy Spark may not reach its own processes in time, and tries again.
+    "spark.master": "local[2,3]",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.ui.enabled": "false",
+    # The JVM remembers what its first session was told.
+    "spark.python.worker.reuse": "true",
+}
+_SQL_SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
+_running: tuple[dict[str, str], Any] | None = None
+
+
 @contextmanager
-def session(master: str = "local[2,3]", **settings: str) -> Iterator[Any]:
-    """A session that knows the format, with executors that run this interpreter."""
+def session(core: Mapping[str, str] | None = None, sql: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A session that knows the format, with executors that run this interpreter.
+
+    It goes on for who wants one with the same `core` settings, until `stop`; `sql` holds for this use of it alone.
+    """
     need()
+    spark = _session({**_CORE, **(core or {})})
+    for name, value in {**_SQL_SETTINGS, **(sql or {})}.items():
+        spark.conf.set(name, value)
+    try:
+        yield spark
+    finally:
+        for name in sql or ():
+            spark.conf.unset(name)
+
+
+def _session(core: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     from kclient.spark import register
 
+    global _running
+    if _running is not None and _running[0] == core:
+        return _running[1]
+    stop()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = (
-        SparkSession.builder.master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-    )
-    for name, value in settings.items():
-        builder = builder.config(name.replace("__", "."), value)
+    builder = SparkSession.builder
+    for name, value in core.items():
+        builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    _running = core, spark
     spark.sparkContext.setLogLevel("OFF")
-    try:
-        register(spark)
-        yield spark
-    finally:
-        spark.stop()
+    register(spark)
+    return spark
+
+
+def stop() -> None:
+    """Stop the session that runs, if there is one."""
+    global _running
+    if _running is not None:
+        running, _running = _running[1], None
+        running.stop()
 
 
 def rows(frame: Any) -> Counter[tuple[Any, ...]]:

@@ -18,7 +18,6 @@ import attrs
 import pytest
 
 from harness.spark import sessions
-from harness.spark.pipelines import SPARK
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.errors import ConfigError
@@ -29,7 +28,7 @@ from kclient.spark.pipelines.orders import Sent
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-examples"),
     pytest.mark.timeout(300),
 ]
 
@@ -50,8 +49,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    settings = {name.replace(".", "__"): value for name, value in SPARK.items() if name != "spark.master"}
-    with sessions.session("local[2]", **settings) as made:
+    with sessions.session() as made:
         yield made
 
 

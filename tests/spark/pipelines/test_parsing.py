@@ -13,7 +13,6 @@ import attrs
 import pytest
 
 from harness.spark import sessions
-from harness.spark.pipelines import SPARK
 from harness.waiting import wait_until
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders
@@ -22,7 +21,7 @@ from kclient.spark.pipelines.options import EventsOptions
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark-parsing"),
     pytest.mark.timeout(300),
 ]
 
@@ -44,8 +43,7 @@ RECORD = (
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    settings = {name.replace(".", "__"): value for name, value in SPARK.items() if name != "spark.master"}
-    with sessions.session("local[2]", **settings) as made:
+    with sessions.session() as made:
         yield made
 
 
