@@ -95,7 +95,7 @@ def failed_tests(report: Path) -> Iterator[str]:
                 yield f"{case.get('file') or case.get('classname')}::{case.get('name')}: {why}"
 
 
-def spark_steps(environment: str) -> list[Step]:
+def spark_steps(jobs: int, environment: str) -> list[Step]:
     """Tests of kclient.spark, in an environment that has kclient as users have it."""
     if shutil.which("java") is None:
         print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
@@ -103,7 +103,7 @@ def spark_steps(environment: str) -> list[Step]:
     make = ["make", "--no-print-directory", "spark-env"]
     steps = [
         Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"]),
-        Step("pytest: Spark", pytest_command(1, "tests/spark", python=_python(environment))),
+        Step("pytest: Spark", pytest_command(jobs, "tests/spark", python=_python(environment))),
     ]
     if shutil.which("mvn") is None:
         print(
@@ -113,10 +113,11 @@ def spark_steps(environment: str) -> list[Step]:
     # Spark's own connector comes from Maven, complete up to this version.
     older = f"{environment}-{CONNECTOR}"
     wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}"]
-    beside = ["-W", "ignore::ResourceWarning", *BESIDE]
+    beside = ["-m", "old_spark", "-W", "ignore::ResourceWarning", *BESIDE]
     return [
         *steps,
         Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted]),
+        # One process: they share one session, in one JVM.
         Step("pytest: beside Spark's own connector", pytest_command(1, *beside, python=_python(older))),
     ]
 
@@ -159,7 +160,7 @@ def main() -> int:
         name = "native body, and all that runs once" if native else "all, pure body"
         command = pytest_command(arguments.jobs, "-m", "not soak and not spark")
         steps.append(Step(f"pytest: {name}", command, "c" if native else "python"))
-        steps += spark_steps(arguments.spark_environment)
+        steps += spark_steps(arguments.jobs, arguments.spark_environment)
 
     failed = [each for step in steps for each in run(step)]
     verdict = f"failed: {len(failed)}" if failed else "all of it passed"
