@@ -15,6 +15,8 @@ _PATIENCE_S = 30.0
 class MockTime(Time):
     """Monotonic and wall clock that only move when told. Thread-safe.
 
+    The monotonic one begins beyond 2**31 ms, where that of a machine is that has been up for a month.
+
     `auto_tick_ms` moves them by that much at every look, so that code which waits for a deadline on its own
     thread comes to an end. Sleeping moves the clock and returns at once. Waiting on a condition or a lock waits
     for real: for who notifies or releases it, or for another thread to move the clock past the deadline; it raises
@@ -23,7 +25,7 @@ class MockTime(Time):
     """
 
     def __init__(
-        self, *, monotonic_ms: int = 1_000_000, wall_ms: int = 1_700_000_000_000, auto_tick_ms: int = 0
+        self, *, monotonic_ms: int = 10_000_000_000, wall_ms: int = 1_700_000_000_000, auto_tick_ms: int = 0
     ) -> None:
         self._lock = threading.Lock()
         self._monotonic_ms = monotonic_ms
