@@ -9,8 +9,10 @@ from harness.real_kafka.broker import RealKafka
 pytestmark = [pytest.mark.peers, pytest.mark.heavy]
 
 
-@pytest.mark.timeout(300)
-def test_every_client_does_what_it_can_and_is_reported(kafka: RealKafka) -> None:
+@pytest.mark.timeout(900)
+def test_every_client_does_what_it_can_and_is_reported(
+    kafka: RealKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in ("kafka.producer", "aiokafka", "confluent_kafka"):  # a folder here is called kafka, too
         pytest.importorskip(module)
     from benchmarks.case import Case
@@ -18,8 +20,10 @@ def test_every_client_does_what_it_can_and_is_reported(kafka: RealKafka) -> None
     from benchmarks.comparison import Comparison
     from benchmarks.plan import plan
 
+    # Gigabytes before each run, for figures that nobody reads here.
+    monkeypatch.setattr("benchmarks.comparison.make_present", lambda: 0)
     told: list[str] = []
-    compared = Comparison(kafka.bootstrap_servers, list(CLIENTS), 1, told.append, 50_000)
+    compared = Comparison(kafka.bootstrap_servers, list(CLIENTS), 1, told.append, 20_000)
     # Of the shapes one that is sent and one that is read: each is a process of its own.
     operations = (*FIRST, "send_headers", "iterate")
     stages = list(plan(operations, [200], ["lz4"], [2], [16_384]))
