@@ -1,4 +1,4 @@
-"""What can go wrong, how it is told, and what to do about it.
+"""Errors: what can go wrong, how it is told, and what to do about it.
 
 python examples/error_handling.py [HOST:PORT]
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,14 +33,26 @@ def asking(source: str) -> list[tuple[int, str]]:
     return [(line, text) for line, text in docstrings(ast.parse(source)) if first_word(text) in REFUSED]
 
 
-@pytest.mark.parametrize("package", ["kclient", "benchmarks", "tests/harness"])
-def test_docstrings_begin_with_a_verb_or_a_noun(package):
-    paths = sorted((ROOT / package).rglob("*.py"))
-    assert paths, f"{package} has no modules"
+def asking_in_cython(source: str) -> list[tuple[int, str]]:
+    """The same for Cython, which Python cannot parse: every text in triple quotes counts as a docstring."""
+    found = [(m.start(), m[1]) for m in re.finditer(r'"""(.*?)"""', source, re.DOTALL)]
+    return [(source.count("\n", 0, at) + 1, text) for at, text in found if first_word(text) in REFUSED]
+
+
+READERS = {
+    **dict.fromkeys((".py", ".pyi"), asking),
+    **dict.fromkeys((".pyx", ".pxi", ".pxd"), asking_in_cython),
+}
+
+
+@pytest.mark.parametrize("folder", ["kclient", "benchmarks", "tests", "examples"])
+def test_docstrings_begin_with_a_verb_or_a_noun(folder):
+    paths = [path for path in sorted((ROOT / folder).rglob("*.p*")) if path.suffix in READERS]
+    assert paths, f"{folder} has no modules"
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.strip().splitlines()[0]}"
         for path in paths
-        for line, text in asking(path.read_text(encoding="utf-8"))
+        for line, text in READERS[path.suffix](path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)
 
@@ -76,3 +89,10 @@ def test_every_kind_of_docstring_is_looked_at(source):
 )
 def test_other_beginnings_are_fine(text):
     assert asking(f'"""{text}"""') == []
+
+
+def test_docstrings_of_cython_are_looked_at():
+    source = (
+        'cdef int a():\n    """Return a."""\n\ncdef object b(bint c):\n    """\n    Whether c.\n    """\n'
+    )
+    assert [line for line, _ in asking_in_cython(source)] == [5]

@@ -47,7 +47,7 @@ def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
 
 
 def interpreter(name: str) -> str | None:
-    """Where `name` is: on the path, or among the versions that pyenv keeps beside the one that is switched on."""
+    """The path of `name`: on the path, or among the versions that pyenv keeps beside the one that is switched on."""
     kept = sorted(Path(os.environ.get("PYENV_ROOT", "/nowhere")).glob(f"versions/*/bin/{name}"))
     for candidate in (shutil.which(name), *kept):
         # pyenv's stand-in is on the path for versions that are not switched on, and only says so when called.

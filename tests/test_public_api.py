@@ -39,7 +39,7 @@ def shown_to_type_checkers(package: types.ModuleType) -> dict[str, str]:
 
 
 def fresh(program: str) -> str:
-    """What a new interpreter prints."""
+    """The output of a new interpreter."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What mypy and Pyright say to programs of users: nothing to right ones, and a word to every wrong line."""
+"""Answers of mypy and Pyright to programs of users: nothing to right ones, and a word to every wrong line."""
 
 from __future__ import annotations
 

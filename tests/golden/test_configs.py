@@ -51,7 +51,7 @@ def key_of(cls: type[Config], name: str) -> ConfigKey:
 
 
 def allowed(text: str | None) -> object:
-    """What a validator's text says, without the order of words and the case of those whose case is ignored."""
+    """The meaning of a validator's text, without the order of words and the case of those whose case is ignored."""
     if not text or not text.strip():
         return None
     if "..." in text or "[" not in text:

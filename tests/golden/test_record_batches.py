@@ -84,7 +84,7 @@ def batch_facts(batch: RecordBatch | LegacyBatch) -> dict[str, Any]:
 
 
 def read(buf: bytes, check_crcs: bool) -> tuple[list[dict[str, Any]], KafkaError | None]:
-    """What we read, in the form of the golden file, and what ended it."""
+    """The records read, in the form of the golden file, and what ended the reading."""
     batches: list[dict[str, Any]] = []
     try:
         for batch in iter_batches(buf):
@@ -155,7 +155,7 @@ def without(facts: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def writable_by_producers(given: dict[str, Any]) -> bool:
-    """Whether a batch is one that a producer would send: consecutive records, and nothing only brokers set."""
+    """True for a batch that a producer would send: consecutive records, and nothing only brokers set."""
     return (
         given["magic"] == 2
         and bool(given["records"])

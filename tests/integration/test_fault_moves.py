@@ -197,7 +197,7 @@ _NAME = "kafka.test"
 
 
 class Names:
-    """What host names resolve to; a name that is not in the table does not."""
+    """Addresses that host names resolve to; a name that is not in the table does not."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.table: dict[str, list[str]] = {"127.0.0.1": ["127.0.0.1"]}

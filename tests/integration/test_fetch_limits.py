@@ -1,4 +1,4 @@
-"""What a fetch brings when its limits are smaller than the data."""
+"""Fetches whose limits are smaller than the data."""
 
 from __future__ import annotations
 

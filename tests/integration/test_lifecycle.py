@@ -1,4 +1,4 @@
-"""How clients begin and end: exit, garbage collection, close, and what they cost while nothing happens."""
+"""Beginnings and ends of clients: exit, garbage collection, close, and what they cost while nothing happens."""
 
 from __future__ import annotations
 

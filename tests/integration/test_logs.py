@@ -1,4 +1,4 @@
-"""What clients write into their logs, and what they never write there."""
+"""Logs of clients: what they write there, and what they never write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def servers() -> Iterator[str]:
 
 
 def client_records(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    """What the clients logged, without the broker of this process."""
+    """Everything that the clients logged, without the broker of this process."""
     return [
         record
         for record in caplog.records

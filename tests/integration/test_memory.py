@@ -1,4 +1,4 @@
-"""What clients keep in memory is bounded by their settings, whatever the broker does.
+"""Memory that clients keep is bounded by their settings, whatever the broker does.
 
 Measured with tracemalloc: it sees what this process allocates, to the byte, and nothing of the allocator's moods. The
 broker is another process, so nothing of it is counted.
@@ -44,7 +44,7 @@ class Traced:
 
     @property
     def now(self) -> int:
-        """What is still held."""
+        """The objects that are still held."""
         return tracemalloc.get_traced_memory()[0] - self._base
 
     @property
@@ -108,7 +108,7 @@ def test_a_producer_whose_broker_does_not_answer_holds_buffer_memory_and_gives_i
 
 
 def _send_until_exhausted(producer: KafkaProducer[bytes, bytes], topic: str, value: bytes) -> int:
-    """How many records `send` took before there was no memory for another."""
+    """The number of records that `send` took before there was no memory for another."""
     for sent in range(10**6):
         try:
             producer.send(topic, value)

@@ -1,4 +1,4 @@
-"""What both record readers do with Python's objects: deserializers, interrupts, other record types, memory."""
+"""Both record readers and Python's objects: deserializers, interrupts, other record types, memory."""
 
 from __future__ import annotations
 

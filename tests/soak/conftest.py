@@ -1,4 +1,4 @@
-"""What the soak tests share: how long they take, and the seed of what they do.
+"""Fixtures of the soak tests: how long they take, and the seed of what they do.
 
 `SOAK_SECONDS` bounds all of them together; without it each takes its own time, minutes or an hour. `SOAK_SEED` repeats
 a run.

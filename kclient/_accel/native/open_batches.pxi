@@ -82,7 +82,7 @@ cdef class OpenBatches:
 
 
 cdef object serialized(object serializer, object function, bint takes_topic, object topic, object data, object headers):
-    """What the serializer makes of `data`, as bytes or None."""
+    """Return the bytes that the serializer makes of `data`, or None."""
     try:
         made = function(topic, data, headers) if takes_topic else function(data)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What Spark's filters say about where to look."""
+"""Spark's filters, and where they say to look."""
 
 from __future__ import annotations
 

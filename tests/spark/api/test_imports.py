@@ -1,4 +1,4 @@
-"""What Spark's Python processes import of kclient: each does one thing, and every query starts one that only plans."""
+"""Imports of kclient in Spark's Python processes: each does one thing, and every query starts one that only plans."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: P
 
 @attrs.frozen
 class Told:
-    """What the verdict looks at of the progress."""
+    """The part of the progress that the verdict looks at."""
 
     query: str
     rows: int = 10

@@ -1,4 +1,4 @@
-"""What pipelines are told is checked before Spark is started."""
+"""Options of pipelines are checked before Spark is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a row bad, what becomes of it, and how queries start and end."""
+"""Bad rows, what becomes of them, and how queries start and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch query reads, and how its conditions make that less."""
+"""Ranges that a batch query reads, and how its conditions make them smaller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes, and when it waits for more."""
+"""Limits of a micro-batch: how much it takes, and when it waits for more."""
 
 from __future__ import annotations
 

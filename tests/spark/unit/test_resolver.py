@@ -1,4 +1,4 @@
-"""What earliest, latest, times and groups mean, asked of an embedded broker."""
+"""Resolving earliest, latest, times and groups to offsets on an embedded broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver sees of a stream's records and tells a group, on an embedded broker."""
+"""The driver's view of a stream's records, and what it tells a group, on an embedded broker."""
 
 from __future__ import annotations
 

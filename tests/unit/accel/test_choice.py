@@ -1,4 +1,4 @@
-"""Which body of the hot path runs, and what it does without hooks."""
+"""The choice of the body that runs the hot path, and what it does without hooks."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def one_by_one(data: bytes, count: int, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def shapes(data: bytes, count: int) -> list[int]:
-    """How many records each portion has, negative for those that are no run."""
+    """The number of records of each portion, negative for those that are no run."""
     return [
         portion.count if isinstance(portion, Run) else -len(list(portion))
         for portion in raw_records.decode_portions(data, count)

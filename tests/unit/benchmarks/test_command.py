@@ -1,4 +1,4 @@
-"""What both comparisons do around their measuring."""
+"""The work of both comparisons around their measuring."""
 
 from __future__ import annotations
 

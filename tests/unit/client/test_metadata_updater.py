@@ -16,7 +16,7 @@ ANSWER = MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="host"
 
 
 class Channel:
-    """What the updater may ask of its client, and what it did."""
+    """The client as the updater sees it, and a list of what was asked of it."""
 
     def __init__(self) -> None:
         self.node: Node | None = NODE

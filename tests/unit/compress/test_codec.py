@@ -1,4 +1,4 @@
-"""What all codecs have in common."""
+"""Behaviour that all codecs have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the I/O thread leaves for the application's thread."""
+"""The queue in which the I/O thread leaves work for the application's thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a wait, and what does not."""
+"""Waits for changes: what ends them, and what does not."""
 
 from __future__ import annotations
 

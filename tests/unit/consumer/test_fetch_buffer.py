@@ -1,4 +1,4 @@
-"""What is buffered, how far ahead is fetched, and what ends a wait."""
+"""The buffer of fetches: how far ahead is fetched, and what ends a wait."""
 
 from __future__ import annotations
 

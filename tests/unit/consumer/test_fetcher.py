@@ -104,7 +104,7 @@ class TestErrorsOfPartitions:
 
 class TestBrokersThatAreAway:
     def tries(self, rig: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """When the consumer wanted to send something to the broker, once for each time."""
+        """Times at which the consumer wanted to send something to the broker, each once."""
         usual, times = rig.client.ready, []
 
         def ready(node: Node, now_ms: int) -> bool:

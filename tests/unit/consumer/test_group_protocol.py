@@ -1,4 +1,4 @@
-"""What members tell each other."""
+"""Messages of the members of a group to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the application has done on the I/O thread, and what becomes of it when the thread ends."""
+"""Tasks that the application has done on the I/O thread, and what becomes of them when the thread ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is subscribed to, and what excludes what."""
+"""The topics that are subscribed to, and calls that exclude each other."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ def test_flush_with_nothing_to_send_returns_and_a_timeout_tells_how_much_is_left
 
 def test_a_batch_that_is_closed_while_a_record_is_on_its_way_into_it_is_no_error(server: Server) -> None:
     class ClosedMeanwhile:
-        """What the application's thread sees when the I/O thread closes the batch between two of its looks."""
+        """A builder whose batch the I/O thread closes between two looks of the application's thread."""
 
         looks = 0
 

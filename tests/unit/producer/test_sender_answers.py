@@ -1,4 +1,4 @@
-"""What comes of each answer to a produce request."""
+"""Answers to produce requests, and what comes of each."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def wakeup(counting: Counting) -> SenderWakeup:
 
 
 def fall_asleep(wakeup: SenderWakeup, until_ms: int = 1000, busy: int | None = None) -> None:
-    """What the I/O thread does before a poll; the broker `busy` takes no more."""
+    """The I/O thread's steps before a poll; the broker `busy` takes no more."""
     wakeup.announce()
     wakeup.sleep(until_ms, frozenset() if busy is None else frozenset({busy}))
 

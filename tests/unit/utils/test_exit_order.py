@@ -1,4 +1,4 @@
-"""What happens at exit happens in stages, whoever came first."""
+"""The end of the process comes in stages, whoever came first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served, in which versions, and that every version of it is really answered."""
+"""APIs that are served, in which versions, and that every version of it is really answered."""
 
 from __future__ import annotations
 

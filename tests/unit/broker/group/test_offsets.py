@@ -1,4 +1,4 @@
-"""Who may commit what, and how long it stays."""
+"""Commits of a group: who may make them, and how long they stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to a log in whatever order, it holds what a plain list would hold."""
+"""A log holds what a plain list would hold, whatever is done to it in whatever order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a crash leaves behind, a log opens with what is whole, and goes on."""
+"""A log opens with what is whole, whatever a crash left behind, and goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a new segment begins, and when old ones go."""
+"""Segments: when a new one begins, and when old ones go."""
 
 from __future__ import annotations
 

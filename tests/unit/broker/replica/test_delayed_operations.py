@@ -15,7 +15,7 @@ from kclient.errors import KafkaTimeoutError, NotEnoughReplicasError
 
 
 class FakePartition:
-    """What the operations look at."""
+    """The state that the operations look at."""
 
     def __init__(self, number: int = 0) -> None:
         self.tp = TopicPartition("t", number)
