@@ -86,6 +86,63 @@ def test_an_interrupt_at_any_moment_of_poll_skips_and_repeats_no_record(servers:
         assert offsets == list(range(len(offsets)))
 
 
+def test_an_interrupt_at_any_moment_skips_and_repeats_no_record_where_a_loop_goes_from_fetch_to_fetch(
+    servers: str,
+) -> None:
+    topic = new_topic(servers, 2)
+    produce(servers, topic, 12)
+    records: list[Any] = []
+    interrupts = 0
+    with reader(servers, topic, 2, **{"max.poll.records": 5, "fetch.max.wait.ms": 5}) as consumer:
+        iterator = iter(consumer)
+        while len(records) < 12:
+            for moment in itertools.count(1):
+                try:
+                    records.append(interrupted_at(moment, next, iterator))
+                except KeyboardInterrupt:
+                    interrupts += 1
+                    continue
+                break
+        for question in (consumer.paused, consumer.assignment):
+            for moment in itertools.count(1):
+                try:
+                    interrupted_at(moment, question)
+                except KeyboardInterrupt:
+                    continue
+                break
+        assert {tp.partition: consumer.position(tp) for tp in consumer.assignment()} == {
+            tp.partition: end for tp, end in end_offsets(servers, topic).items()
+        }
+    assert interrupts > 100
+    for offsets in offsets_by_partition(records).values():
+        assert offsets == list(range(len(offsets)))
+
+
+@pytest.mark.parametrize("taken", [1, 7])
+def test_an_interrupt_at_any_moment_of_the_call_after_iteration_leaves_the_position_behind_the_last_record(
+    servers: str, taken: int
+) -> None:
+    topic = new_topic(servers, 1)
+    tp = TopicPartition(topic, 0)
+    produce(servers, topic, 12)
+    with reader(servers, topic) as consumer:
+        for moment in itertools.count(1):
+            consumer.seek(tp, 0)
+            iterator = iter(consumer)
+            assert [next(iterator).offset for _ in range(taken)] == list(range(taken))
+            interrupted = True
+            try:
+                interrupted_at(moment, consumer.position, tp)
+                interrupted = False
+            except KeyboardInterrupt:
+                pass
+            assert consumer.position(tp) == taken
+            assert next(iterator).offset == taken
+            if not interrupted:
+                break
+        assert moment > 10
+
+
 @pytest.mark.parametrize("then", ["poll", "iterate", "poll_columns", "commit", "position", "seek"])
 def test_a_second_interrupt_while_what_the_first_kept_from_the_caller_is_taken_back_skips_no_record(
     servers: str, then: str, monkeypatch: pytest.MonkeyPatch

@@ -211,6 +211,7 @@ class CompletedFetch:
         """`count` more records of `portion` were handed out; returns whether that was the last of the fetch."""
         portion.taken += count
         portion.left -= count
+        # Last: a portion that a Ctrl-C left half changed is not where the partition is, and is fetched again.
         portion.position = position
         if portion.left:
             return False

@@ -267,10 +267,7 @@ class ConsumerCore:
             self.cursor.stop()
             count = self.cursor.index - portion.taken
             if count > 0:
-                self._before_last_poll.clear()
-                if count > 1:
-                    self.collector.settle(portion, count - 1)
-                self.collector.settle(portion, 1, self._before_last_poll)
+                self.collector.settle(portion, count, self._before_last_poll)
                 self.metrics.consumed(count)
             self._given_out = None
         if self.undo_last:

@@ -73,21 +73,24 @@ class FetchCollector:
         offset, epoch = portion.position_after(count)
         if state is None or fetch.discarded or not state.advance(portion.position, offset, epoch, undo):
             return False
-        if fetch.handed_out(portion, count, offset):
-            # Not left to the next call, so that the I/O thread can refill while the application works.
-            self._buffer.use_up(fetch)
+        self._handed_out(portion, count, offset)
         return True
 
-    def settle(
-        self, portion: Portion[Any], count: int, undo: dict[TopicPartition, FetchPosition] | None = None
-    ) -> None:
-        """Move the position past the next `count` records of `portion`, which the application has already."""
+    def settle(self, portion: Portion[Any], count: int, undo: dict[TopicPartition, FetchPosition]) -> None:
+        """Move the position past the next `count` records of `portion`, which the application has already.
+
+        `undo` gets the position before the last of them. May be called again where an exception ended it.
+        """
+        state = self._assigned.by_partition.get(portion.fetch.tp)
+        last = portion.position_after(count - 1) if count > 1 else None
+        to = portion.position_after(count)
+        if state is not None and state.catch_up(portion.position, last, to, undo):
+            self._handed_out(portion, count, to[0])
+
+    def _handed_out(self, portion: Portion[Any], count: int, position: int) -> None:
         fetch = portion.fetch
-        state = self._assigned.by_partition.get(fetch.tp)
-        offset, epoch = portion.position_after(count)
-        if state is None or not state.settle(portion.position, offset, epoch, undo):
-            return
-        if fetch.handed_out(portion, count, offset) and not fetch.discarded:
+        if fetch.handed_out(portion, count, position) and not fetch.discarded:
+            # Not left to the next call, so that the I/O thread can refill while the application works.
             self._buffer.use_up(fetch)
 
     def take_back(self, tp: TopicPartition, before: FetchPosition) -> None:

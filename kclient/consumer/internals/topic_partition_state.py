@@ -137,19 +137,25 @@ class TopicPartitionState:
             self._move(before, offset, offset_epoch, undo)
             return True
 
-    def settle(
+    def catch_up(
         self,
         expected: int,
-        offset: int,
-        offset_epoch: int | None,
-        undo: dict[TopicPartition, FetchPosition] | None = None,
+        last: tuple[int, int | None] | None,
+        to: tuple[int, int | None],
+        undo: dict[TopicPartition, FetchPosition],
     ) -> bool:
-        """Do as `advance` for records that the application has already, whatever has begun meanwhile."""
+        """Move on from offset `expected` past records that the application has already, whatever has begun meanwhile.
+
+        `last` and `to` are offset and epoch before (None: where it is now) and behind the last of them. Returns False
+        if the partition is somewhere else by now. May be called again where an exception ended it.
+        """
         with self._lock:
-            before = self.position
-            if before is None or before.offset != expected:
+            now = self.position
+            if now is None or now.offset not in (expected, to[0]):
                 return False
-            self._move(before, offset, offset_epoch, undo)
+            if now.offset == expected:
+                before = now if last is None else FetchPosition(*last, now.leader)
+                self._move(before, *to, undo)
             return True
 
     def _move(
