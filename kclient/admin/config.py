@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kclient.config import Importance, Support, Type, setting, vary
 from kclient.config.client_configs import ClientConfig
+from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
+from kclient.config.declare import integer, list_, vary
 from kclient.config.validators import NoDuplicates, at_least, between
 from kclient.errors import ConfigError
 
@@ -26,35 +27,22 @@ class AdminConfig(ClientConfig):
     client: ClassVar[str] = "admin client"
 
     bootstrap_servers: list[str] = vary(ClientConfig, "bootstrap.servers", default=[])
-    bootstrap_controllers: list[str] = setting(
-        "bootstrap.controllers",
-        Type.LIST,
-        [],
-        Importance.HIGH,
-        "The controllers to ask first instead of brokers (KIP-919).",
-        validator=NoDuplicates(),
-        support=Support.LATER,
+    bootstrap_controllers: list[str] = list_(
+        [], HIGH, "The controllers to ask first instead of brokers (KIP-919).", NoDuplicates(), support=LATER
     )
     connections_max_idle_ms: int = vary(ClientConfig, "connections.max.idle.ms", default=300_000)
     enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False, off=())
     # The admin client has no metrics yet.
-    metrics_num_samples: int = vary(ClientConfig, "metrics.num.samples", support=Support.LATER)
-    metrics_sample_window_ms: int = vary(ClientConfig, "metrics.sample.window.ms", support=Support.LATER)
-    default_api_timeout_ms: int = setting(
-        "default.api.timeout.ms",
-        Type.INT,
-        60_000,
-        Importance.MEDIUM,
-        "How long calls without a timeout of their own may take.",
-        validator=at_least(0),
+    metrics_num_samples: int = vary(ClientConfig, "metrics.num.samples", support=LATER)
+    metrics_sample_window_ms: int = vary(ClientConfig, "metrics.sample.window.ms", support=LATER)
+    default_api_timeout_ms: int = integer(
+        60_000, MEDIUM, "How long calls without a timeout of their own may take.", at_least(0)
     )
-    retries: int = setting(
-        "retries",
-        Type.INT,
+    retries: int = integer(
         _INT_MAX,
-        Importance.LOW,
+        LOW,
         "How often a request is sent again; default.api.timeout.ms is the better limit.",
-        validator=between(0, _INT_MAX),
+        between(0, _INT_MAX),
     )
 
     @classmethod

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kclient.config.config_def import REQUIRED, Importance, Support
-from kclient.config.declare import definition_of, setting
+from kclient.config.config_def import HIGH, JVM, LATER, LOW, MEDIUM, REQUIRED
+from kclient.config.declare import boolean, definition_of, integer, list_, long, string
 from kclient.config.sasl_configs import SaslConfig
 from kclient.config.validators import NoDuplicates, at_least, one_of
-from kclient.config.values import Type
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext, shared_logger
 
@@ -34,231 +33,142 @@ class ClientConfig(SaslConfig):
     _identity: ClassVar[Mapping[str, str]] = {"client.id": "clientId"}
     """The settings that say which client it is, and what they are called in its log lines, as in Java's."""
 
-    bootstrap_servers: list[str] = setting(
-        "bootstrap.servers",
-        Type.LIST,
+    bootstrap_servers: list[str] = list_(
         REQUIRED,
-        Importance.HIGH,
+        HIGH,
         "The brokers to ask first, as host:port; embedded://NAME is a broker inside this process.",
-        validator=NoDuplicates(),
+        NoDuplicates(),
         missing=NO_BOOTSTRAP_SERVERS,
     )
-    bootstrap_resolve_timeout_ms: int = setting(
-        "bootstrap.resolve.timeout.ms",
-        Type.LONG,
+    bootstrap_resolve_timeout_ms: int = long(
         0,
-        Importance.HIGH,
+        HIGH,
         "How long the names of bootstrap servers may stay unresolved; 0 is one try, when the client is made.",
-        validator=at_least(0),
-        support=Support.LATER,
+        at_least(0),
+        support=LATER,
     )
-    client_dns_lookup: str = setting(
-        "client.dns.lookup",
-        Type.STRING,
+    client_dns_lookup: str = string(
         "use_all_dns_ips",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether all addresses of a name are tried, or bootstrap names are made canonical names first.",
-        validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
     )
-    client_id: str = setting(
-        "client.id",
-        Type.STRING,
-        "",
-        Importance.MEDIUM,
-        "The name by which brokers log the client and apply quotas; empty makes one up.",
+    client_id: str = string(
+        "", MEDIUM, "The name by which brokers log the client and apply quotas; empty makes one up."
     )
-    metadata_max_age_ms: int = setting(
-        "metadata.max.age.ms",
-        Type.LONG,
-        300_000,
-        Importance.LOW,
-        "How old the picture of the cluster may become before it is fetched anew.",
-        validator=at_least(0),
+    metadata_max_age_ms: int = long(
+        300_000, LOW, "How old the picture of the cluster may become before it is fetched anew.", at_least(0)
     )
-    metadata_recovery_strategy: str = setting(
-        "metadata.recovery.strategy",
-        Type.STRING,
+    metadata_recovery_strategy: str = string(
         "rebootstrap",
-        Importance.LOW,
+        LOW,
         "What to do when no known broker can be reached: start again from bootstrap.servers, or nothing.",
-        validator=one_of("rebootstrap", "none", ignore_case=True),
+        one_of("rebootstrap", "none", ignore_case=True),
     )
-    metadata_recovery_rebootstrap_trigger_ms: int = setting(
-        "metadata.recovery.rebootstrap.trigger.ms",
-        Type.LONG,
+    metadata_recovery_rebootstrap_trigger_ms: int = long(
         300_000,
-        Importance.LOW,
+        LOW,
         "How long metadata may not be had before the client starts again from bootstrap.servers.",
-        validator=at_least(0),
+        at_least(0),
     )
-    metadata_cluster_check_enable: bool = setting(
-        "metadata.cluster.check.enable",
-        Type.BOOLEAN,
+    metadata_cluster_check_enable: bool = boolean(
         True,
-        Importance.LOW,
+        LOW,
         "Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.",
-        support=Support.LATER,
+        support=LATER,
         off=(False,),
     )
-    send_buffer_bytes: int = setting(
-        "send.buffer.bytes",
-        Type.INT,
+    send_buffer_bytes: int = integer(
         -1,
-        Importance.MEDIUM,
+        MEDIUM,
         "The size of a socket's send buffer; -1 leaves it to the system, which lets it grow as needed.",
-        validator=at_least(-1),
+        at_least(-1),
     )
-    receive_buffer_bytes: int = setting(
-        "receive.buffer.bytes",
-        Type.INT,
+    receive_buffer_bytes: int = integer(
         -1,
-        Importance.MEDIUM,
+        MEDIUM,
         "The size of a socket's receive buffer; -1 leaves it to the system, which lets it grow as needed.",
-        validator=at_least(-1),
+        at_least(-1),
     )
-    reconnect_backoff_ms: int = setting(
-        "reconnect.backoff.ms",
-        Type.LONG,
+    reconnect_backoff_ms: int = long(
         50,
-        Importance.LOW,
+        LOW,
         "The wait before the first new connection to a broker; it doubles with every failure.",
-        validator=at_least(0),
+        at_least(0),
     )
-    reconnect_backoff_max_ms: int = setting(
-        "reconnect.backoff.max.ms",
-        Type.LONG,
-        1000,
-        Importance.LOW,
-        "The longest wait between connections to a broker.",
-        validator=at_least(0),
+    reconnect_backoff_max_ms: int = long(
+        1000, LOW, "The longest wait between connections to a broker.", at_least(0)
     )
-    retry_backoff_ms: int = setting(
-        "retry.backoff.ms",
-        Type.LONG,
+    retry_backoff_ms: int = long(
         100,
-        Importance.LOW,
+        LOW,
         "The wait before a failed request is sent again; it doubles with every failure.",
-        validator=at_least(0),
+        at_least(0),
     )
-    retry_backoff_max_ms: int = setting(
-        "retry.backoff.max.ms",
-        Type.LONG,
-        1000,
-        Importance.LOW,
-        "The longest wait before a failed request is sent again.",
-        validator=at_least(0),
+    retry_backoff_max_ms: int = long(
+        1000, LOW, "The longest wait before a failed request is sent again.", at_least(0)
     )
-    request_timeout_ms: int = setting(
-        "request.timeout.ms",
-        Type.INT,
+    request_timeout_ms: int = integer(
         30_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long to wait for an answer before the connection is given up and the request tried again.",
-        validator=at_least(0),
+        at_least(0),
     )
-    socket_connection_setup_timeout_ms: int = setting(
-        "socket.connection.setup.timeout.ms",
-        Type.LONG,
+    socket_connection_setup_timeout_ms: int = long(
         10_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long setting up a connection may take at first; it doubles with every failure.",
-        validator=at_least(0),
+        at_least(0),
     )
-    socket_connection_setup_timeout_max_ms: int = setting(
-        "socket.connection.setup.timeout.max.ms",
-        Type.LONG,
-        30_000,
-        Importance.MEDIUM,
-        "How long setting up a connection may take at most.",
-        validator=at_least(0),
+    socket_connection_setup_timeout_max_ms: int = long(
+        30_000, MEDIUM, "How long setting up a connection may take at most.", at_least(0)
     )
-    connections_max_idle_ms: int = setting(
-        "connections.max.idle.ms",
-        Type.LONG,
+    connections_max_idle_ms: int = long(
         540_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long a connection may be unused before it is closed; -1 is for ever.",
-        validator=at_least(-1),
+        at_least(-1),
     )
-    kclient_receive_max_bytes: int = setting(
-        "kclient.receive.max.bytes",
-        Type.INT,
+    kclient_receive_max_bytes: int = integer(
         104_857_600,
-        Importance.LOW,
+        LOW,
         "The largest answer the client takes from a broker; a larger one closes the connection.",
-        validator=at_least(1024),
+        at_least(1024),
     )
-    security_protocol: str = setting(
-        "security.protocol",
-        Type.STRING,
+    security_protocol: str = string(
         "PLAINTEXT",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether connections use TLS, SASL or both.",
-        validator=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
-        support=Support.LATER,
+        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
+        support=LATER,
         off=("PLAINTEXT",),
     )
-    security_providers: str | None = setting(
-        "security.providers",
-        Type.STRING,
-        None,
-        Importance.LOW,
-        "Classes that make Java's security providers.",
-        support=Support.JVM,
+    security_providers: str | None = string(
+        None, LOW, "Classes that make Java's security providers.", support=JVM
     )
-    enable_metrics_push: bool = setting(
-        "enable.metrics.push",
-        Type.BOOLEAN,
+    enable_metrics_push: bool = boolean(
         True,
-        Importance.LOW,
+        LOW,
         "Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet.",
-        support=Support.LATER,
+        support=LATER,
         off=(False,),
     )
-    metrics_num_samples: int = setting(
-        "metrics.num.samples",
-        Type.INT,
-        2,
-        Importance.LOW,
-        "How many windows are kept to compute a metric.",
-        validator=at_least(1),
+    metrics_num_samples: int = integer(2, LOW, "How many windows are kept to compute a metric.", at_least(1))
+    metrics_sample_window_ms: int = long(30_000, LOW, "How long one window of a metric is.", at_least(0))
+    metrics_recording_level: str = string(
+        "INFO", LOW, "How detailed the recorded metrics are.", one_of("INFO", "DEBUG", "TRACE"), support=LATER
     )
-    metrics_sample_window_ms: int = setting(
-        "metrics.sample.window.ms",
-        Type.LONG,
-        30_000,
-        Importance.LOW,
-        "How long one window of a metric is.",
-        validator=at_least(0),
-    )
-    metrics_recording_level: str = setting(
-        "metrics.recording.level",
-        Type.STRING,
-        "INFO",
-        Importance.LOW,
-        "How detailed the recorded metrics are.",
-        validator=one_of("INFO", "DEBUG", "TRACE"),
-        support=Support.LATER,
-    )
-    metric_reporters: list[object] = setting(
-        "metric.reporters",
-        Type.LIST,
+    metric_reporters: list[object] = list_(
         [],
-        Importance.LOW,
+        LOW,
         "Objects that are told of metrics as they come and go; Java's JmxReporter stands for none.",
-        validator=NoDuplicates(),
-        support=Support.LATER,
+        NoDuplicates(),
+        support=LATER,
         off=(["jmx"],),
         java_kind="metrics reporter",
     )
-    config_providers: list[object] = setting(
-        "config.providers",
-        Type.LIST,
-        [],
-        Importance.LOW,
-        "Where ${...} in values is looked up.",
-        validator=NoDuplicates(),
-        support=Support.LATER,
+    config_providers: list[object] = list_(
+        [], LOW, "Where ${...} in values is looked up.", NoDuplicates(), support=LATER
     )
 
     def log_context(self) -> LogContext:

@@ -28,6 +28,9 @@ class Importance(Enum):
     LOW = "low"
 
 
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+
+
 class Support(Enum):
     """The effect of a setting in this version of kclient."""
 
@@ -37,6 +40,9 @@ class Support(Enum):
     """Its default and values that mean "off" are accepted, all others raise."""
     JVM = "only for the JVM"
     """Accepted so that configuration can be shared with Java, with one warning per process."""
+
+
+LATER, JVM = Support.LATER, Support.JVM
 
 
 class _Required:

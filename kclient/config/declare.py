@@ -1,8 +1,9 @@
 """Settings as attrs fields: declared once in a class, read from mappings, keyword arguments and files.
 
-    @attrs.frozen(kw_only=True) class ProducerConfig(ClientConfig): client: ClassVar[str] = "producer"
-    linger_ms: int = setting("linger.ms", Type.LONG, 5, Importance.MEDIUM, "How ...",
-    validator=at_least(0))
+@attrs.frozen(kw_only=True)
+class ProducerConfig(ClientConfig):
+    client: ClassVar[str] = "producer"
+    linger_ms: int = long(5, MEDIUM, "How ...", at_least(0))
 
 config = ProducerConfig.parse({"bootstrap.servers": "localhost:9092"}, {"linger_ms": 20})
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
@@ -43,23 +45,35 @@ def setting(
     default: Any,
     importance: Importance,
     doc: str,
-    *,
     validator: Validator | None = None,
+    *,
     support: Support = Support.YES,
     off: tuple[object, ...] = (),
     java_kind: str | None = None,
     takes: str = "",
     missing: str = "",
 ) -> Any:
-    """An attrs field for the setting `name`; the attribute must have the same name with underscores.
+    """An attrs field for the setting `name`; the attribute has the same name with underscores.
 
-    `off` are values that mean "off", for a setting with `Support.LATER`. `java_kind` says which of Java's
-    class names (see `java_names`) the value may be, `takes` which class an object must have, for type checkers, as
-    `module:name`. `missing` is the error's text when a `REQUIRED` one is not given.
+    With an empty `name` the setting is called as the attribute is, with dots. `off` are values that mean "off", for
+    a setting with `Support.LATER`. `java_kind` says which of Java's class names (see `java_names`) the value may be,
+    `takes` which class an object must have, for type checkers, as `module:name`. `missing` is the error's text when a
+    `REQUIRED` one is not given.
     """
     return _field(
         ConfigKey(name, type_, default, importance, doc, validator, support, off, java_kind, takes, missing)
     )
+
+
+boolean = partial(setting, "", Type.BOOLEAN)
+string = partial(setting, "", Type.STRING)
+short = partial(setting, "", Type.SHORT)
+integer = partial(setting, "", Type.INT)
+long = partial(setting, "", Type.LONG)
+double = partial(setting, "", Type.DOUBLE)
+list_ = partial(setting, "", Type.LIST)
+class_ = partial(setting, "", Type.CLASS)
+password = partial(setting, "", Type.PASSWORD)
 
 
 def vary(base: type[Config], name: str, **changes: Any) -> Any:
@@ -167,9 +181,10 @@ def _keys_of(cls: type[Config]) -> list[ConfigKey]:
     keys = []
     for field in attrs.fields(cls):
         key: ConfigKey = field.metadata[_METADATA]
-        if key.name.replace(".", "_") != field.name:
+        name = field.name.replace("_", ".")
+        if key.name not in {"", name}:
             raise TypeError(f"{cls.__name__}.{field.name} declares {key.name}")
-        keys.append(key)
+        keys.append(attrs.evolve(key, name=name))
     return sorted(keys, key=lambda key: key.name)
 
 

@@ -4,170 +4,82 @@ from __future__ import annotations
 
 import attrs
 
-from kclient.config.config_def import Importance, Support
-from kclient.config.declare import Config, setting
+from kclient.config.config_def import HIGH, JVM, LATER, LOW, MEDIUM
+from kclient.config.declare import Config, class_, list_, password, string
 from kclient.config.validators import NoDuplicates
-from kclient.config.values import Password, Type
-
-_LATER = Support.LATER
-_JVM = Support.JVM
+from kclient.config.values import Password
 
 
 @attrs.frozen(kw_only=True)
 class SslConfig(Config):
     """Settings by which TLS connections are made and checked."""
 
-    ssl_protocol: str = setting(
-        "ssl.protocol",
-        Type.STRING,
-        "TLSv1.3",
-        Importance.MEDIUM,
-        "The TLS version to prefer.",
-        support=_LATER,
-    )
-    ssl_enabled_protocols: list[str] = setting(
-        "ssl.enabled.protocols",
-        Type.LIST,
+    ssl_protocol: str = string("TLSv1.3", MEDIUM, "The TLS version to prefer.", support=LATER)
+    ssl_enabled_protocols: list[str] = list_(
         ["TLSv1.2", "TLSv1.3"],
-        Importance.MEDIUM,
+        MEDIUM,
         "The TLS versions that connections may use.",
-        validator=NoDuplicates(),
-        support=_LATER,
+        NoDuplicates(),
+        support=LATER,
     )
-    ssl_cipher_suites: list[str] = setting(
-        "ssl.cipher.suites",
-        Type.LIST,
+    ssl_cipher_suites: list[str] = list_(
         [],
-        Importance.LOW,
+        LOW,
         "The cipher suites that connections may use; empty leaves the choice to OpenSSL.",
-        validator=NoDuplicates(),
-        support=_LATER,
+        NoDuplicates(),
+        support=LATER,
     )
-    ssl_endpoint_identification_algorithm: str = setting(
-        "ssl.endpoint.identification.algorithm",
-        Type.STRING,
+    ssl_endpoint_identification_algorithm: str = string(
         "https",
-        Importance.LOW,
+        LOW,
         "How the host name is checked against the broker's certificate; empty turns the check off.",
-        support=_LATER,
+        support=LATER,
     )
-    ssl_truststore_type: str = setting(
-        "ssl.truststore.type",
-        Type.STRING,
+    ssl_truststore_type: str = string(
+        "JKS", MEDIUM, "The format of the trusted certificates: PEM, PKCS12 or JKS.", support=LATER
+    )
+    ssl_truststore_location: str | None = string(
+        None, HIGH, "The file with the certificates of the authorities to trust.", support=LATER
+    )
+    ssl_truststore_password: Password | None = password(
+        None, HIGH, "The password of the file with the trusted certificates.", support=LATER
+    )
+    ssl_truststore_certificates: Password | None = password(
+        None, HIGH, "The trusted certificates themselves, as PEM text.", support=LATER
+    )
+    ssl_keystore_type: str = string(
         "JKS",
-        Importance.MEDIUM,
-        "The format of the trusted certificates: PEM, PKCS12 or JKS.",
-        support=_LATER,
-    )
-    ssl_truststore_location: str | None = setting(
-        "ssl.truststore.location",
-        Type.STRING,
-        None,
-        Importance.HIGH,
-        "The file with the certificates of the authorities to trust.",
-        support=_LATER,
-    )
-    ssl_truststore_password: Password | None = setting(
-        "ssl.truststore.password",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The password of the file with the trusted certificates.",
-        support=_LATER,
-    )
-    ssl_truststore_certificates: Password | None = setting(
-        "ssl.truststore.certificates",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The trusted certificates themselves, as PEM text.",
-        support=_LATER,
-    )
-    ssl_keystore_type: str = setting(
-        "ssl.keystore.type",
-        Type.STRING,
-        "JKS",
-        Importance.MEDIUM,
+        MEDIUM,
         "The format of the client's own key and certificates: PEM, PKCS12 or JKS.",
-        support=_LATER,
+        support=LATER,
     )
-    ssl_keystore_location: str | None = setting(
-        "ssl.keystore.location",
-        Type.STRING,
-        None,
-        Importance.HIGH,
-        "The file with the client's own key and certificates.",
-        support=_LATER,
+    ssl_keystore_location: str | None = string(
+        None, HIGH, "The file with the client's own key and certificates.", support=LATER
     )
-    ssl_keystore_password: Password | None = setting(
-        "ssl.keystore.password",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The password of the file with the client's own key.",
-        support=_LATER,
+    ssl_keystore_password: Password | None = password(
+        None, HIGH, "The password of the file with the client's own key.", support=LATER
     )
-    ssl_keystore_key: Password | None = setting(
-        "ssl.keystore.key",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The client's own private key itself, as PEM text.",
-        support=_LATER,
+    ssl_keystore_key: Password | None = password(
+        None, HIGH, "The client's own private key itself, as PEM text.", support=LATER
     )
-    ssl_keystore_certificate_chain: Password | None = setting(
-        "ssl.keystore.certificate.chain",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The client's own certificate and those of its issuers, as PEM text.",
-        support=_LATER,
+    ssl_keystore_certificate_chain: Password | None = password(
+        None, HIGH, "The client's own certificate and those of its issuers, as PEM text.", support=LATER
     )
-    ssl_key_password: Password | None = setting(
-        "ssl.key.password",
-        Type.PASSWORD,
-        None,
-        Importance.HIGH,
-        "The password of the client's own private key.",
-        support=_LATER,
+    ssl_key_password: Password | None = password(
+        None, HIGH, "The password of the client's own private key.", support=LATER
     )
-    ssl_engine_factory_class: object | None = setting(
-        "ssl.engine.factory.class",
-        Type.CLASS,
-        None,
-        Importance.LOW,
-        "An object that makes the TLS contexts instead of the settings here.",
-        support=_LATER,
+    ssl_engine_factory_class: object | None = class_(
+        None, LOW, "An object that makes the TLS contexts instead of the settings here.", support=LATER
     )
-    ssl_provider: str | None = setting(
-        "ssl.provider",
-        Type.STRING,
-        None,
-        Importance.MEDIUM,
-        "The name of Java's security provider for TLS.",
-        support=_JVM,
+    ssl_provider: str | None = string(
+        None, MEDIUM, "The name of Java's security provider for TLS.", support=JVM
     )
-    ssl_keymanager_algorithm: str = setting(
-        "ssl.keymanager.algorithm",
-        Type.STRING,
-        "SunX509",
-        Importance.LOW,
-        "The algorithm of Java's key manager factory.",
-        support=_JVM,
+    ssl_keymanager_algorithm: str = string(
+        "SunX509", LOW, "The algorithm of Java's key manager factory.", support=JVM
     )
-    ssl_trustmanager_algorithm: str = setting(
-        "ssl.trustmanager.algorithm",
-        Type.STRING,
-        "PKIX",
-        Importance.LOW,
-        "The algorithm of Java's trust manager factory.",
-        support=_JVM,
+    ssl_trustmanager_algorithm: str = string(
+        "PKIX", LOW, "The algorithm of Java's trust manager factory.", support=JVM
     )
-    ssl_secure_random_implementation: str | None = setting(
-        "ssl.secure.random.implementation",
-        Type.STRING,
-        None,
-        Importance.LOW,
-        "The name of Java's random number generator for TLS.",
-        support=_JVM,
+    ssl_secure_random_implementation: str | None = string(
+        None, LOW, "The name of Java's random number generator for TLS.", support=JVM
     )

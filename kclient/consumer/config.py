@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kclient.config import Importance, Support, Type, setting, vary
 from kclient.config.client_configs import ClientConfig
+from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
+from kclient.config.declare import boolean, class_, integer, list_, string, vary
 from kclient.config.durations import parse_duration_ms
 from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
 from kclient.errors import ConfigError
@@ -30,240 +31,143 @@ class ConsumerConfig(ClientConfig):
     client: ClassVar[str] = "consumer"
     _identity: ClassVar[Mapping[str, str]] = {"client.id": "clientId", "group.id": "groupId"}
 
-    client_id: str = vary(ClientConfig, "client.id", importance=Importance.LOW)
-    key_deserializer: object | None = setting(
-        "key.deserializer",
-        Type.CLASS,
+    client_id: str = vary(ClientConfig, "client.id", importance=LOW)
+    key_deserializer: object | None = class_(
         None,
-        Importance.HIGH,
+        HIGH,
         "A Deserializer or a callable that turns bytes into a key; without one, keys are bytes.",
         java_kind="deserializer",
     )
-    value_deserializer: object | None = setting(
-        "value.deserializer",
-        Type.CLASS,
+    value_deserializer: object | None = class_(
         None,
-        Importance.HIGH,
+        HIGH,
         "A Deserializer or a callable that turns bytes into a value; without one, values are bytes.",
         java_kind="deserializer",
     )
-    group_id: str | None = setting(
-        "group.id",
-        Type.STRING,
-        None,
-        Importance.HIGH,
-        "The group that the consumer shares its topics' partitions with, and commits offsets for.",
+    group_id: str | None = string(
+        None, HIGH, "The group that the consumer shares its topics' partitions with, and commits offsets for."
     )
-    group_instance_id: str | None = setting(
-        "group.instance.id",
-        Type.STRING,
+    group_instance_id: str | None = string(
         None,
-        Importance.MEDIUM,
+        MEDIUM,
         "A lasting name, so that a restart within session.timeout.ms keeps the partitions (KIP-345).",
-        validator=ResourceName(),
+        ResourceName(),
     )
-    group_protocol: str = setting(
-        "group.protocol",
-        Type.STRING,
+    group_protocol: str = string(
         "classic",
-        Importance.HIGH,
+        HIGH,
         "The rebalance protocol: classic, or the consumer protocol of KIP-848.",
-        validator=one_of("classic", "consumer", ignore_case=True),
-        support=Support.LATER,
+        one_of("classic", "consumer", ignore_case=True),
+        support=LATER,
         off=("classic",),
     )
-    group_remote_assignor: str | None = setting(
-        "group.remote.assignor",
-        Type.STRING,
-        None,
-        Importance.MEDIUM,
-        "The coordinator's assignor to use, for group.protocol=consumer.",
-        support=Support.LATER,
+    group_remote_assignor: str | None = string(
+        None, MEDIUM, "The coordinator's assignor to use, for group.protocol=consumer.", support=LATER
     )
-    partition_assignment_strategy: list[object] = setting(
-        "partition.assignment.strategy",
-        Type.LIST,
+    partition_assignment_strategy: list[object] = list_(
         ["range"],
-        Importance.MEDIUM,
+        MEDIUM,
         "How partitions are shared out: range, roundrobin or assignor objects, the preferred one first.",
-        validator=NoDuplicates(),
+        NoDuplicates(),
         java_kind="assignor",
         takes="kclient.consumer.assignor:ConsumerPartitionAssignor",
     )
-    session_timeout_ms: int = setting(
-        "session.timeout.ms",
-        Type.INT,
+    session_timeout_ms: int = integer(
         45_000,
-        Importance.HIGH,
+        HIGH,
         "After how long without a heartbeat the coordinator takes the consumer for dead.",
-        validator=at_least(1),
+        at_least(1),
     )
-    heartbeat_interval_ms: int = setting(
-        "heartbeat.interval.ms",
-        Type.INT,
-        3000,
-        Importance.HIGH,
-        "How often the consumer tells the coordinator that it lives.",
-        validator=at_least(1),
+    heartbeat_interval_ms: int = integer(
+        3000, HIGH, "How often the consumer tells the coordinator that it lives.", at_least(1)
     )
-    max_poll_interval_ms: int = setting(
-        "max.poll.interval.ms",
-        Type.INT,
+    max_poll_interval_ms: int = integer(
         300_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long the application may take between two calls of poll() before the consumer leaves its group.",
-        validator=at_least(1),
+        at_least(1),
     )
-    max_poll_records: int = setting(
-        "max.poll.records",
-        Type.INT,
-        500,
-        Importance.MEDIUM,
-        "How many records one poll() returns at most.",
-        validator=at_least(1),
-    )
-    enable_auto_commit: bool = setting(
-        "enable.auto.commit",
-        Type.BOOLEAN,
+    max_poll_records: int = integer(500, MEDIUM, "How many records one poll() returns at most.", at_least(1))
+    enable_auto_commit: bool = boolean(
         True,
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether poll() and revocation commit what earlier polls returned, and close() all that was returned.",
     )
-    auto_commit_interval_ms: int = setting(
-        "auto.commit.interval.ms",
-        Type.INT,
-        5000,
-        Importance.LOW,
-        "How often poll() commits, with enable.auto.commit.",
-        validator=at_least(0),
+    auto_commit_interval_ms: int = integer(
+        5000, LOW, "How often poll() commits, with enable.auto.commit.", at_least(0)
     )
-    auto_offset_reset: str = setting(
-        "auto.offset.reset",
-        Type.STRING,
+    auto_offset_reset: str = string(
         "latest",
-        Importance.MEDIUM,
+        MEDIUM,
         "Where to start without a valid offset: earliest, latest, by_duration:P7D (ago), or none (raise).",
-        validator=OffsetReset(),
+        OffsetReset(),
     )
-    allow_auto_create_topics: bool = setting(
-        "allow.auto.create.topics",
-        Type.BOOLEAN,
-        True,
-        Importance.MEDIUM,
-        "Whether the broker may create a topic that is subscribed to and does not exist.",
+    allow_auto_create_topics: bool = boolean(
+        True, MEDIUM, "Whether the broker may create a topic that is subscribed to and does not exist."
     )
-    exclude_internal_topics: bool = setting(
-        "exclude.internal.topics",
-        Type.BOOLEAN,
-        True,
-        Importance.MEDIUM,
-        "Whether a subscribed pattern leaves out Kafka's internal topics.",
+    exclude_internal_topics: bool = boolean(
+        True, MEDIUM, "Whether a subscribed pattern leaves out Kafka's internal topics."
     )
-    isolation_level: str = setting(
-        "isolation.level",
-        Type.STRING,
+    isolation_level: str = string(
         "read_uncommitted",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether records of open and aborted transactions are returned.",
-        validator=one_of("read_uncommitted", "read_committed"),
+        one_of("read_uncommitted", "read_committed"),
     )
-    check_crcs: bool = setting(
-        "check.crcs",
-        Type.BOOLEAN,
-        True,
-        Importance.LOW,
-        "Whether the checksum of every fetched batch is checked.",
-    )
-    fetch_min_bytes: int = setting(
-        "fetch.min.bytes",
-        Type.INT,
+    check_crcs: bool = boolean(True, LOW, "Whether the checksum of every fetched batch is checked.")
+    fetch_min_bytes: int = integer(
         1,
-        Importance.HIGH,
+        HIGH,
         "How many bytes a broker gathers before it answers a fetch, within fetch.max.wait.ms.",
-        validator=at_least(0),
+        at_least(0),
     )
-    fetch_max_wait_ms: int = setting(
-        "fetch.max.wait.ms",
-        Type.INT,
-        500,
-        Importance.LOW,
-        "How long a broker waits for fetch.min.bytes.",
-        validator=at_least(0),
-    )
-    fetch_max_bytes: int = setting(
-        "fetch.max.bytes",
-        Type.INT,
+    fetch_max_wait_ms: int = integer(500, LOW, "How long a broker waits for fetch.min.bytes.", at_least(0))
+    fetch_max_bytes: int = integer(
         52_428_800,
-        Importance.MEDIUM,
+        MEDIUM,
         "How many bytes of records a fetch returns at most; a first batch that is larger is still returned.",
-        validator=at_least(0),
+        at_least(0),
     )
-    max_partition_fetch_bytes: int = setting(
-        "max.partition.fetch.bytes",
-        Type.INT,
-        1_048_576,
-        Importance.HIGH,
-        "The same for each partition.",
-        validator=at_least(0),
+    max_partition_fetch_bytes: int = integer(1_048_576, HIGH, "The same for each partition.", at_least(0))
+    client_rack: str = string(
+        "", LOW, "The rack that the consumer runs in, so that it can read from a replica nearby (KIP-392)."
     )
-    client_rack: str = setting(
-        "client.rack",
-        Type.STRING,
-        "",
-        Importance.LOW,
-        "The rack that the consumer runs in, so that it can read from a replica nearby (KIP-392).",
+    default_api_timeout_ms: int = integer(
+        60_000, MEDIUM, "How long calls without a timeout of their own may take.", at_least(0)
     )
-    default_api_timeout_ms: int = setting(
-        "default.api.timeout.ms",
-        Type.INT,
-        60_000,
-        Importance.MEDIUM,
-        "How long calls without a timeout of their own may take.",
-        validator=at_least(0),
-    )
-    interceptor_classes: list[object] = setting(
-        "interceptor.classes",
-        Type.LIST,
+    interceptor_classes: list[object] = list_(
         [],
-        Importance.LOW,
+        LOW,
         "Objects that see, and may change, records before poll() returns them, and see commits.",
-        validator=NoDuplicates(),
+        NoDuplicates(),
         java_kind="interceptor",
         takes="kclient.consumer.interceptor:ConsumerInterceptor",
     )
-    internal_throw_on_fetch_stable_offset_unsupported: bool = setting(
-        "internal.throw.on.fetch.stable.offset.unsupported",
-        Type.BOOLEAN,
+    internal_throw_on_fetch_stable_offset_unsupported: bool = boolean(
         False,
-        Importance.LOW,
+        LOW,
         "Whether old brokers that cannot tell stable offsets are an error; used by Kafka Streams.",
-        support=Support.LATER,
+        support=LATER,
     )
-    share_acknowledgement_mode: str = setting(
-        "share.acknowledgement.mode",
-        Type.STRING,
+    share_acknowledgement_mode: str = string(
         "implicit",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether the next poll() of a share consumer acknowledges the records of the last one.",
-        validator=one_of("implicit", "explicit"),
-        support=Support.LATER,
+        one_of("implicit", "explicit"),
+        support=LATER,
     )
-    share_acquire_mode: str = setting(
-        "share.acquire.mode",
-        Type.STRING,
+    share_acquire_mode: str = string(
         "batch_optimized",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether a share consumer gets whole batches or at most max.poll.records (KIP-1206).",
-        validator=one_of("batch_optimized", "record_limit", ignore_case=True),
-        support=Support.LATER,
+        one_of("batch_optimized", "record_limit", ignore_case=True),
+        support=LATER,
     )
-    kclient_decompress_max_bytes: int = setting(
-        "kclient.decompress.max.bytes",
-        Type.INT,
+    kclient_decompress_max_bytes: int = integer(
         67_108_864,
-        Importance.LOW,
+        LOW,
         "How many bytes one batch may have when it is decompressed; guards against decompression bombs.",
-        validator=at_least(1024),
+        at_least(1024),
     )
 
     @property

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kclient.config import Importance, Support, Type, setting
 from kclient.config.client_configs import ClientConfig
+from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
+from kclient.config.declare import boolean, class_, integer, list_, long, string
 from kclient.config.validators import Levels, NoDuplicates, NonEmpty, at_least, between, one_of
 from kclient.errors import ConfigError
 
@@ -26,240 +27,148 @@ class ProducerConfig(ClientConfig):
 
     client: ClassVar[str] = "producer"
 
-    key_serializer: object | None = setting(
-        "key.serializer",
-        Type.CLASS,
+    key_serializer: object | None = class_(
         None,
-        Importance.HIGH,
+        HIGH,
         "A Serializer or a callable that turns a key into bytes; without one, keys are bytes.",
         java_kind="serializer",
     )
-    value_serializer: object | None = setting(
-        "value.serializer",
-        Type.CLASS,
+    value_serializer: object | None = class_(
         None,
-        Importance.HIGH,
+        HIGH,
         "A Serializer or a callable that turns a value into bytes; without one, values are bytes.",
         java_kind="serializer",
     )
-    acks: str = setting(
-        "acks",
-        Type.STRING,
+    acks: str = string(
         "all",
-        Importance.LOW,
+        LOW,
         "Who must have a record before it counts as sent: all in-sync replicas, the leader (1), no one (0).",
-        validator=one_of("all", "-1", "0", "1"),
+        one_of("all", "-1", "0", "1"),
     )
-    retries: int = setting(
-        "retries",
-        Type.INT,
+    retries: int = integer(
         _INT_MAX,
-        Importance.HIGH,
+        HIGH,
         "How often a batch is sent again after a passing error; delivery.timeout.ms is the better limit.",
-        validator=between(0, _INT_MAX),
+        between(0, _INT_MAX),
     )
-    delivery_timeout_ms: int = setting(
-        "delivery.timeout.ms",
-        Type.INT,
+    delivery_timeout_ms: int = integer(
         120_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long after send() a record has been delivered or has failed, with all its retries.",
-        validator=at_least(0),
+        at_least(0),
     )
-    linger_ms: int = setting(
-        "linger.ms",
-        Type.LONG,
-        5,
-        Importance.MEDIUM,
-        "How long a batch that is not full waits for more records.",
-        validator=at_least(0),
-    )
-    batch_size: int = setting(
-        "batch.size",
-        Type.INT,
+    linger_ms: int = long(5, MEDIUM, "How long a batch that is not full waits for more records.", at_least(0))
+    batch_size: int = integer(
         16_384,
-        Importance.MEDIUM,
+        MEDIUM,
         "How many bytes of one partition's records go into a batch; 0 sends every record alone.",
-        validator=at_least(0),
+        at_least(0),
     )
-    buffer_memory: int = setting(
-        "buffer.memory",
-        Type.LONG,
+    buffer_memory: int = long(
         33_554_432,
-        Importance.HIGH,
+        HIGH,
         "How many bytes of records may wait in the producer; when they are used up, send() blocks.",
-        validator=at_least(0),
+        at_least(0),
     )
-    buffer_memory_allocation_strategy: str = setting(
-        "buffer.memory.allocation.strategy",
-        Type.STRING,
+    buffer_memory_allocation_strategy: str = string(
         "full",
-        Importance.MEDIUM,
+        MEDIUM,
         "Whether a batch takes all its memory at once or as it grows.",
-        validator=one_of("full", "incremental", ignore_case=True),
-        support=Support.LATER,
+        one_of("full", "incremental", ignore_case=True),
+        support=LATER,
     )
-    max_block_ms: int = setting(
-        "max.block.ms",
-        Type.LONG,
+    max_block_ms: int = long(
         60_000,
-        Importance.MEDIUM,
+        MEDIUM,
         "How long send() and partitions_for() may wait for metadata and buffer space.",
-        validator=at_least(0),
+        at_least(0),
     )
-    max_request_size: int = setting(
-        "max.request.size",
-        Type.INT,
-        1_048_576,
-        Importance.MEDIUM,
-        "How many bytes a request, and so a record, may have at most.",
-        validator=at_least(0),
+    max_request_size: int = integer(
+        1_048_576, MEDIUM, "How many bytes a request, and so a record, may have at most.", at_least(0)
     )
-    max_in_flight_requests_per_connection: int = setting(
-        "max.in.flight.requests.per.connection",
-        Type.INT,
-        5,
-        Importance.LOW,
-        "How many requests may wait for their answer on a connection.",
-        validator=at_least(1),
+    max_in_flight_requests_per_connection: int = integer(
+        5, LOW, "How many requests may wait for their answer on a connection.", at_least(1)
     )
-    enable_idempotence: bool = setting(
-        "enable.idempotence",
-        Type.BOOLEAN,
-        True,
-        Importance.LOW,
-        "Whether brokers keep each record exactly once and in order even when it is sent again.",
+    enable_idempotence: bool = boolean(
+        True, LOW, "Whether brokers keep each record exactly once and in order even when it is sent again."
     )
-    compression_type: str = setting(
-        "compression.type",
-        Type.STRING,
-        "none",
-        Importance.HIGH,
-        "How batches are compressed.",
-        validator=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+    compression_type: str = string(
+        "none", HIGH, "How batches are compressed.", one_of("none", "gzip", "snappy", "lz4", "zstd")
     )
-    compression_gzip_level: int = setting(
-        "compression.gzip.level",
-        Type.INT,
-        -1,
-        Importance.MEDIUM,
-        "How hard gzip tries; -1 is zlib's own choice.",
-        validator=Levels(1, 9, -1),
+    compression_gzip_level: int = integer(
+        -1, MEDIUM, "How hard gzip tries; -1 is zlib's own choice.", Levels(1, 9, -1)
     )
-    compression_lz4_level: int = setting(
-        "compression.lz4.level",
-        Type.INT,
-        9,
-        Importance.MEDIUM,
-        "How hard lz4 tries.",
-        validator=between(1, 17),
-    )
-    compression_zstd_level: int = setting(
-        "compression.zstd.level",
-        Type.INT,
+    compression_lz4_level: int = integer(9, MEDIUM, "How hard lz4 tries.", between(1, 17))
+    compression_zstd_level: int = integer(
         3,
-        Importance.MEDIUM,
+        MEDIUM,
         "How hard zstd tries; levels below zero are faster and compress less.",
-        validator=between(-131_072, 22),
+        between(-131_072, 22),
     )
-    partitioner_class: object | None = setting(
-        "partitioner.class",
-        Type.CLASS,
+    partitioner_class: object | None = class_(
         None,
-        Importance.MEDIUM,
+        MEDIUM,
         "An object that chooses partitions; without one, keys are hashed, the others fill batch by batch.",
         java_kind="partitioner",
         takes="kclient.producer.partitioner:Partitioner",
     )
-    partitioner_ignore_keys: bool = setting(
-        "partitioner.ignore.keys",
-        Type.BOOLEAN,
-        False,
-        Importance.MEDIUM,
-        "Whether the built-in partitioner treats records with a key as if they had none.",
+    partitioner_ignore_keys: bool = boolean(
+        False, MEDIUM, "Whether the built-in partitioner treats records with a key as if they had none."
     )
-    partitioner_adaptive_partitioning_enable: bool = setting(
-        "partitioner.adaptive.partitioning.enable",
-        Type.BOOLEAN,
-        True,
-        Importance.LOW,
-        "Whether records without key go more often to partitions whose brokers are faster.",
+    partitioner_adaptive_partitioning_enable: bool = boolean(
+        True, LOW, "Whether records without key go more often to partitions whose brokers are faster."
     )
-    kclient_adaptive_batching: bool = setting(
-        "kclient.adaptive.batching",
-        Type.BOOLEAN,
+    kclient_adaptive_batching: bool = boolean(
         True,
-        Importance.LOW,
+        LOW,
         "Whether batches that wait for others in flight may grow beyond batch.size, up to max.request.size and "
         "500,000 bytes.",
     )
-    partitioner_availability_timeout_ms: int = setting(
-        "partitioner.availability.timeout.ms",
-        Type.LONG,
+    partitioner_availability_timeout_ms: int = long(
         0,
-        Importance.LOW,
+        LOW,
         "After how long without progress a broker gets no more records without key; 0 is never.",
-        validator=at_least(0),
+        at_least(0),
     )
-    partitioner_rack_aware: bool = setting(
-        "partitioner.rack.aware",
-        Type.BOOLEAN,
+    partitioner_rack_aware: bool = boolean(
         False,
-        Importance.LOW,
+        LOW,
         "Whether records without key prefer partitions whose leader is in client.rack.",
-        support=Support.LATER,
+        support=LATER,
     )
-    client_rack: str = setting(
-        "client.rack",
-        Type.STRING,
-        "",
-        Importance.LOW,
-        "The rack that the producer runs in, for partitioner.rack.aware.",
-        support=Support.LATER,
+    client_rack: str = string(
+        "", LOW, "The rack that the producer runs in, for partitioner.rack.aware.", support=LATER
     )
-    metadata_max_idle_ms: int = setting(
-        "metadata.max.idle.ms",
-        Type.LONG,
-        300_000,
-        Importance.LOW,
-        "How long a topic that is not used stays in the producer's metadata.",
-        validator=at_least(5000),
+    metadata_max_idle_ms: int = long(
+        300_000, LOW, "How long a topic that is not used stays in the producer's metadata.", at_least(5000)
     )
-    interceptor_classes: list[object] = setting(
-        "interceptor.classes",
-        Type.LIST,
+    interceptor_classes: list[object] = list_(
         [],
-        Importance.LOW,
+        LOW,
         "Objects that see, and may change, records before they are sent, and see their outcome.",
-        validator=NoDuplicates(),
+        NoDuplicates(),
         java_kind="interceptor",
         takes="kclient.producer.interceptor:ProducerInterceptor",
     )
-    transactional_id: str | None = setting(
-        "transactional.id",
-        Type.STRING,
+    transactional_id: str | None = string(
         None,
-        Importance.LOW,
+        LOW,
         "The name under which the producer's transactions survive its restarts.",
-        validator=NonEmpty(),
-        support=Support.LATER,
+        NonEmpty(),
+        support=LATER,
     )
-    transaction_timeout_ms: int = setting(
-        "transaction.timeout.ms",
-        Type.INT,
+    transaction_timeout_ms: int = integer(
         60_000,
-        Importance.LOW,
+        LOW,
         "How long a transaction may stay open before the broker aborts it.",
-        validator=at_least(1),
-        support=Support.LATER,
+        at_least(1),
+        support=LATER,
     )
-    transaction_two_phase_commit_enable: bool = setting(
-        "transaction.two.phase.commit.enable",
-        Type.BOOLEAN,
+    transaction_two_phase_commit_enable: bool = boolean(
         False,
-        Importance.LOW,
+        LOW,
         "Whether transactions are part of an outer two-phase commit and never time out.",
-        support=Support.LATER,
+        support=LATER,
     )
 
     @property
