@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kclient._accel.shared import forks
 from kclient._accel.shared.batch_input import Column
 from kclient._accel.shared.callbacks import belongs_to_caller
 from kclient._accel.shared.columns import BinaryColumn, Columns
@@ -124,6 +125,7 @@ __all__ = [
     "decode_records",
     "encode_record",
     "end_of_batches",
+    "forks",
     "holder_test",
     "hooks",
     "in_forked_children",

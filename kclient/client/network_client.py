@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kclient._accel import forks
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import MetadataRequestPlan
@@ -14,7 +15,6 @@ from kclient.common.node import Node
 from kclient.errors import DisconnectError, IllegalStateError, SchemaError, UnsupportedVersionError
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
-from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import Time
 
@@ -44,11 +44,11 @@ class NetworkClient:
         self.new_request = new_request
         self.choice = NodeChoice(updater.metadata, states, pipeline)
         self._fork_guard = ForkGuard("The client")
-        self._generation = fork.generation
+        self._generation = forks.generation
         self._closed = False
 
     def ready(self, node: Node, now_ms: int) -> bool:
-        if self._closed or fork.generation != self._generation:
+        if self._closed or forks.generation != self._generation:
             self._check_usable()
         if self.is_ready(node, now_ms):
             return True
@@ -76,7 +76,7 @@ class NetworkClient:
         return self.choice.least_loaded(now_ms)
 
     def send(self, request: ClientRequest, now_ms: int) -> None:
-        if self._closed or fork.generation != self._generation:
+        if self._closed or forks.generation != self._generation:
             self._check_usable()
         if not self._pipeline.can_send(request.node_id, now_ms):
             raise IllegalStateError(f"Node {request.node_id} is not ready for {request}; ask ready() first")
@@ -101,7 +101,7 @@ class NetworkClient:
             self._updater.handle_failure(now_ms, error)
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
-        if self._closed or fork.generation != self._generation:
+        if self._closed or forks.generation != self._generation:
             self._check_usable()
         selector, pipeline, connections = self._selector, self._pipeline, self._connections
         if pipeline.responses:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 
-from kclient._accel import EVENT_READ, EVENT_WRITE, Poller
+from kclient._accel import EVENT_READ, EVENT_WRITE, Poller, forks
 from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder
@@ -17,7 +17,6 @@ from kclient.network.idle import IdleExpiry
 from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend
 from kclient.network.sockets import SYSTEM_DEFAULT, begin_connect, configure
-from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
@@ -55,7 +54,7 @@ class Selector:
         self._time = time
         self._log = (log_context or LogContext()).logger(__name__)
         self._fork_guard = ForkGuard("The selector")
-        self._generation = fork.generation
+        self._generation = forks.generation
         self._idle = IdleExpiry(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
         self._connected_at_once: list[KafkaChannel] = []
@@ -125,7 +124,7 @@ class Selector:
 
         Without `return_after_send` sends that are written at once, which nearly all are, do not end the wait.
         """
-        if self._closed or fork.generation != self._generation:
+        if self._closed or forks.generation != self._generation:
             self._fork_guard.check()
             raise IllegalStateError("The selector is closed")
         self.completed_sends.clear()
@@ -173,7 +172,7 @@ class Selector:
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. For any thread and signal handler."""
-        if fork.generation == self._generation:
+        if forks.generation == self._generation:
             # The flag is for a poll that goes on after events; it may be cleared meanwhile, since the next poll does
             # return at once.
             self._woken = True

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
-from kclient._accel import belongs_to_caller
+from kclient._accel import belongs_to_caller, forks
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
 from kclient.config.declare import ConfigSource
@@ -27,7 +27,6 @@ from kclient.producer.internals.send_arrow import send_arrow
 from kclient.producer.internals.send_many import send_many
 from kclient.producer.types import Headers, OnDelivery, ProducerRecord, RecordMetadata
 from kclient.serialization.typed import K, SerializerLike, V
-from kclient.utils import fork
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.steps import Steps, run
 from kclient.utils.time import NS_PER_MS
@@ -70,7 +69,7 @@ class KafkaProducer(Generic[K, V]):
     def _begin(self, core: ProducerCore) -> None:
         self._core = core
         self._guard = core.guard
-        self._generation = fork.generation
+        self._generation = forks.generation
         self._closed = False
         self._parts_closed = False
         # What every record would ask for is looked up here once.
@@ -119,7 +118,7 @@ class KafkaProducer(Generic[K, V]):
         producer in a step that must be finished first, that is an IllegalStateError.
         """
         # The usual case first: nobody to ask about the record but its serializers, and room in an open batch.
-        if self._plain and type(topic) is str and fork.generation == self._generation:
+        if self._plain and type(topic) is str and forks.generation == self._generation:
             queues = self._topics.get(topic)
             if queues is not None:
                 added = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
@@ -128,8 +127,15 @@ class KafkaProducer(Generic[K, V]):
                         return added
                     key_bytes, value_bytes = added
                     return self._run(
-                        self._placement.send_serialized(
-                            topic, value_bytes, key_bytes, partition, headers, timestamp_ms, on_delivery
+                        self._placement.accept(
+                            topic,
+                            value_bytes,
+                            key_bytes,
+                            partition,
+                            headers,
+                            timestamp_ms,
+                            on_delivery,
+                            serialized=True,
                         )
                     )
         if isinstance(topic, ProducerRecord):

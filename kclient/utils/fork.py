@@ -6,19 +6,8 @@ with them reaches the parent's connections, so a client of the parent refuses to
 
 from __future__ import annotations
 
-from kclient._accel import in_forked_children
+from kclient._accel import forks
 from kclient.errors import ForkedClientError
-
-generation = 0
-"""The number of forks between this process and the one that imported kclient."""
-
-
-def _after_fork_in_child() -> None:
-    global generation
-    generation += 1
-
-
-in_forked_children(_after_fork_in_child)
 
 
 class ForkGuard:
@@ -28,16 +17,16 @@ class ForkGuard:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._generation = generation
+        self._generation = forks.generation
 
     @property
     def forked(self) -> bool:
         """True in a child of the process that made this guard."""
-        return generation != self._generation
+        return forks.generation != self._generation
 
     def check(self) -> None:
         """Raise `ForkedClientError` in a child of the process that made this guard."""
-        if generation != self._generation:
+        if forks.generation != self._generation:
             raise ForkedClientError(
                 f"{self._what} was created before os.fork() and cannot be used in the child process: its I/O thread "
                 "and connections belong to the parent. Create a new one in the child."

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from kclient._accel import KafkaFuture, belongs_to_caller
+from kclient._accel import KafkaFuture, belongs_to_caller, forks
 from kclient.errors import ForkedClientError, KafkaTimeoutError
-from kclient.utils import fork
 
 __all__ = ["CompletableFuture", "KafkaFuture"]
 
@@ -31,7 +30,7 @@ class CompletableFuture(KafkaFuture[T]):
         self._condition = threading.Condition(self._lock)
         self._done = False
         self._value: T | None = None
-        self._generation = fork.generation
+        self._generation = forks.generation
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Any], None]] = []
 
@@ -125,7 +124,7 @@ class CompletableFuture(KafkaFuture[T]):
     def _await(self, timeout: float | None) -> None:
         if self._done:
             return
-        if fork.generation != self._generation:
+        if forks.generation != self._generation:
             # Before the lock, which a thread of the parent may have held at the time.
             raise ForkedClientError(
                 "The operation belongs to the parent process; its outcome is told only there."

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from kclient.utils import fork
+from kclient._accel import forks
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +33,14 @@ class KafkaThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._body = target
         self._on_death = on_death
-        self._generation = fork.generation
+        self._generation = forks.generation
         self._ended = False
         self._running = threading.Lock()
         self._running.acquire()
 
     def is_alive(self) -> bool:
         """Return True if it was started, in this process, and has not ended."""
-        return self.ident is not None and not self._ended and self._generation == fork.generation
+        return self.ident is not None and not self._ended and self._generation == forks.generation
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end, `timeout` seconds at most. May be interrupted and called again."""

@@ -7,17 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, final
 
-from kclient._accel.shared.forks import in_forked_children
-
-_forks = 0
-
-
-def _after_fork_in_child() -> None:
-    global _forks
-    _forks += 1
-
-
-in_forked_children(_after_fork_in_child)
+from kclient._accel.shared import forks
 
 
 def system_ms() -> int:
@@ -48,7 +38,7 @@ class RecordCursor:
         self.index = index
         self._until_ms = until_ms
         self._owner = threading.get_ident()
-        self._forks = _forks
+        self._forks = forks.generation
         self._records = records
 
     def stop(self) -> None:
@@ -58,13 +48,13 @@ class RecordCursor:
     def take(self) -> Any:
         """Return the next record, None if there is none or if the caller has to look at other things first."""
         records, index = self._records, self.index
-        if index >= len(records) or self._owner != threading.get_ident() or self._forks != _forks:
+        if index >= len(records) or self._owner != threading.get_ident() or self._forks != forks.generation:
             return None
         now_ms = self._clock()
         if now_ms >= self._until_ms:
             return None
         self.last_ms = now_ms
-        self.index = index + 1
+        self.index = index + 1  # last: between this and the caller nothing can be interrupted
         return records[index]
 
 

@@ -9,23 +9,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from kclient._accel.shared import forks
 from kclient._accel.shared.callbacks import belongs_to_caller
-from kclient._accel.shared.forks import in_forked_children
 from kclient._accel.shared.hooks import hooks
 
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0
-# How many forks lie between this process and the one that imported this: cheaper to compare than process ids.
-_forks = 0
-
-
-def _after_fork_in_child() -> None:
-    global _forks
-    _forks += 1
-
-
-in_forked_children(_after_fork_in_child)
 
 MetadataFactory = Callable[["BatchResult", int, int, int, int], Any]
 DeliveryCallback = Callable[[Any, "BaseException | None"], object]
@@ -113,7 +103,7 @@ class BatchResult:
         self._successors: Sequence[BatchResult] = ()
         # Reentrant: a signal handler or a __del__ that interrupts its holder may add a callback.
         self._lock = threading.RLock()
-        self._forks = _forks
+        self._forks = forks.generation
 
     def complete(
         self,
@@ -222,7 +212,7 @@ class BatchResult:
 
     def wait_here(self, timeout_s: float | None = None) -> bool:
         """As `wait`, but a result that was handed over counts as known: its successors are not waited for."""
-        if self._forks != _forks:
+        if self._forks != forks.generation:
             # Before any lock: a thread of the parent may have held it when the process was forked.
             raise hooks.forked_error(
                 f"{self.topic}-{self.partition}: the record was sent before os.fork(); only the parent process will "

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from kclient._accel import forks
 from kclient.errors import ClientClosedError, ConcurrentModificationError, KafkaError
-from kclient.utils import fork
 from kclient.utils.fork import ForkGuard
 
 _KEY = "owner"
@@ -27,7 +27,7 @@ class SingleUser:
         self._settle = settle
         self.unsettled = False
         self._fork = ForkGuard(what)
-        self._generation = fork.generation
+        self._generation = forks.generation
         # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
         # would leave a lock that is held by nobody, and the consumer of no use.
         self._owner: dict[str, int] = {}
@@ -53,7 +53,7 @@ class SingleUser:
             pass
 
     def __enter__(self) -> None:
-        if fork.generation != self._generation:
+        if forks.generation != self._generation:
             self._fork.check()
         me = threading.get_ident()
         if self._owner.get(_KEY) != me:

@@ -55,7 +55,7 @@ class Placement:
             raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
         interceptors = self._core.interceptors
         if not interceptors:
-            return (yield from self._accept(topic, value, key, partition, headers, timestamp_ms, on_delivery))
+            return (yield from self.accept(topic, value, key, partition, headers, timestamp_ms, on_delivery))
         record = interceptors.on_send(
             ProducerRecord(
                 topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
@@ -63,7 +63,7 @@ class Placement:
         )
         try:
             return (
-                yield from self._accept(
+                yield from self.accept(
                     record.topic,
                     record.value,
                     record.key,
@@ -77,7 +77,7 @@ class Placement:
             interceptors.on_send_error(str(record.topic), record.partition, error)
             raise
 
-    def _accept(
+    def accept(
         self,
         topic: str,
         value: Any,
@@ -86,42 +86,25 @@ class Placement:
         headers: Headers,
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
+        *,
+        serialized: bool = False,
     ) -> Steps[KafkaFuture[Any]]:
-        core = self._core
+        """Do as `send` without interceptors; `serialized` are key and value for which an open batch had no room."""
         if partition is not None:
             check_partition(partition)
         if timestamp_ms is not None:
             check_timestamp(timestamp_ms)
         pairs = checked_headers(headers) if headers else ()
         queues, timer = yield from self.topic(topic, partition)
-        key_bytes = core.key_serializer(topic, key, pairs)
-        value_bytes = core.value_serializer(topic, value, pairs)
+        core, key_bytes, value_bytes = self._core, key, value
+        if not serialized:
+            key_bytes = core.key_serializer(topic, key, pairs)
+            value_bytes = core.value_serializer(topic, value, pairs)
         if partition is None:
             partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
         return (
             yield from core.accumulator.append(
                 queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
-            )
-        )
-
-    def send_serialized(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
-        headers: Headers,
-        timestamp_ms: int | None,
-        on_delivery: OnDelivery | None,
-    ) -> Steps[KafkaFuture[Any]]:
-        """Add one record for which `TopicQueues.try_append` had no room; there is no partitioner."""
-        pairs = checked_headers(headers) if headers else ()
-        queues, timer = yield from self.topic(topic, partition)
-        if partition is None:
-            partition = self._choose_partition(queues, key, key, value, value)
-        return (
-            yield from self._core.accumulator.append(
-                queues, partition, timestamp_ms, key, value, pairs, on_delivery, timer
             )
         )
 
