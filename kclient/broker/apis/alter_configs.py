@@ -6,11 +6,9 @@ after it. Access: ALTER_CONFIGS on the topics.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.apis.resources import topic_overrides
-from kclient.errors import Errors, InvalidRequestError, KafkaError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -19,7 +17,6 @@ from kclient.protocol.messages.alter_configs import (
 )
 
 
-@handles(ApiKeys.ALTER_CONFIGS, 0, 2)
 def alter_configs(call: ApiCall, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Change each resource."""
     return AlterConfigsResponse(
@@ -33,7 +30,7 @@ def _alter(
     result = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
-    try:
+    with error_in(result):
         topic_overrides(call, resource.resource_type, resource.resource_name)
         configs: dict[str, str] = {}
         for config in resource.configs:
@@ -41,7 +38,4 @@ def _alter(
                 raise InvalidRequestError(f"{config.name} has no value")
             configs[config.name] = config.value
         call.broker.controller.alter_configs(resource.resource_name, configs, validate_only=validate_only)
-    except KafkaError as error:
-        result.error_code = Errors.code_for(error)
-        result.error_message = str(error)
     return result

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles, served_apis
+from kclient.broker.apis.registry import served_apis
 from kclient.errors import Errors
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-@handles(ApiKeys.API_VERSIONS, 0, 4)
 def api_versions(call: ApiCall, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Name every API with its versions."""
     if call.version >= 3 and not (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -10,6 +12,7 @@ import attrs
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import Endpoint
+from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 
@@ -60,3 +63,14 @@ class ApiCall:
     def close(self) -> None:
         """Close the connection."""
         self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))
+
+
+@contextmanager
+def error_in(result: Any) -> Iterator[None]:
+    """A context: a KafkaError in it ends it and is told in `result`, by its code and, where there is one, its text."""
+    try:
+        yield
+    except KafkaError as error:
+        result.error_code = Errors.code_for(error)
+        if hasattr(result, "error_message"):
+            result.error_message = str(error)

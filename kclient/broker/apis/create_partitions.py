@@ -5,10 +5,7 @@ Behaviour: each topic succeeds or fails by itself. Access: ALTER on the topics.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
-from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -17,7 +14,6 @@ from kclient.protocol.messages.create_partitions import (
 )
 
 
-@handles(ApiKeys.CREATE_PARTITIONS, 0, 3)
 def create_partitions(call: ApiCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Grow each topic."""
     return CreatePartitionsResponse(
@@ -29,12 +25,9 @@ def _grow(call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool) -> C
     assignments = (
         None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
     )
-    try:
+    result = CreatePartitionsTopicResult(name=topic.name)
+    with error_in(result):
         call.broker.controller.create_partitions(
             topic.name, topic.count, assignments, validate_only=validate_only
         )
-    except KafkaError as error:
-        return CreatePartitionsTopicResult(
-            name=topic.name, error_code=Errors.code_for(error), error_message=str(error)
-        )
-    return CreatePartitionsTopicResult(name=topic.name)
+    return result

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.metadata.controller import NewTopic
 from kclient.broker.metadata.topic_settings import described_settings
 from kclient.errors import (
@@ -19,7 +18,6 @@ from kclient.errors import (
     InvalidRequestError,
     KafkaError,
 )
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -29,7 +27,6 @@ from kclient.protocol.messages.create_topics import (
 )
 
 
-@handles(ApiKeys.CREATE_TOPICS, 2, 7)
 def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create each topic."""
     counts = Counter(topic.name for topic in request.topics)

@@ -6,18 +6,10 @@ by itself. Access: DELETE on the topics.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.cache import TopicImage
 from kclient.common.uuid import Uuid
-from kclient.errors import (
-    Errors,
-    InvalidRequestError,
-    KafkaError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import InvalidRequestError, UnknownTopicIdError
 from kclient.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -26,7 +18,6 @@ from kclient.protocol.messages.delete_topics import (
 )
 
 
-@handles(ApiKeys.DELETE_TOPICS, 1, 6)
 def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic."""
     wanted = request.topics
@@ -37,13 +28,10 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
 
 def _delete(call: ApiCall, wanted: DeleteTopicState) -> DeletableTopicResult:
     result = DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id)
-    try:
+    with error_in(result):
         topic = _find(call, wanted)
         result.name, result.topic_id = topic.name, topic.id
         call.broker.controller.delete_topic(topic)
-    except KafkaError as error:
-        result.error_code = Errors.code_for(error)
-        result.error_message = str(error)
     return result
 
 
@@ -56,7 +44,4 @@ def _find(call: ApiCall, wanted: DeleteTopicState) -> TopicImage:
         return topic
     if wanted.topic_id != Uuid.ZERO:
         raise InvalidRequestError("A topic is named by its name or by its id, not by both")
-    topic = cache.topic(wanted.name)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(f"There is no topic {wanted.name}")
-    return topic
+    return cache.existing_topic(wanted.name)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.apis.resources import CLUSTER_OPERATIONS
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -13,7 +11,6 @@ from kclient.protocol.messages.describe_cluster import (
 )
 
 
-@handles(ApiKeys.DESCRIBE_CLUSTER, 0, 0)
 def describe_cluster(call: ApiCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe this broker."""
     broker = call.broker

@@ -6,16 +6,14 @@ cluster.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.apis.resources import ResourceType
 from kclient.broker.metadata.topic_settings import (
     DescribedSetting,
     described_broker_settings,
     described_settings,
 )
-from kclient.errors import Errors, InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,7 +24,6 @@ from kclient.protocol.messages.describe_configs import (
 )
 
 
-@handles(ApiKeys.DESCRIBE_CONFIGS, 1, 4)
 def describe_configs(call: ApiCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource."""
     return DescribeConfigsResponse(
@@ -40,39 +37,32 @@ def _describe(
     result = DescribeConfigsResult(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
-    try:
-        settings = _settings(call, resource)
-    except KafkaError as error:
-        result.error_code = Errors.code_for(error)
-        result.error_message = str(error)
-        return result
     keys = resource.configuration_keys
-    result.configs = [
-        DescribeConfigsResourceResult(
-            name=setting.name,
-            value=setting.value,
-            read_only=resource.resource_type == ResourceType.BROKER,
-            config_source=int(setting.source),
-            is_sensitive=setting.is_sensitive,
-            synonyms=[
-                DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
-                for synonym in (setting.synonyms if request.include_synonyms else ())
-            ],
-            config_type=int(setting.type),
-            documentation=setting.doc if request.include_documentation else None,
-        )
-        for setting in settings
-        if keys is None or setting.name in keys
-    ]
+    with error_in(result):
+        result.configs = [
+            DescribeConfigsResourceResult(
+                name=setting.name,
+                value=setting.value,
+                read_only=resource.resource_type == ResourceType.BROKER,
+                config_source=int(setting.source),
+                is_sensitive=setting.is_sensitive,
+                synonyms=[
+                    DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+                    for synonym in (setting.synonyms if request.include_synonyms else ())
+                ],
+                config_type=int(setting.type),
+                documentation=setting.doc if request.include_documentation else None,
+            )
+            for setting in _settings(call, resource)
+            if keys is None or setting.name in keys
+        ]
     return result
 
 
 def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribedSetting]:
     broker = call.broker
     if resource.resource_type == ResourceType.TOPIC:
-        topic = broker.controller.cache.topic(resource.resource_name)
-        if topic is None:
-            raise UnknownTopicOrPartitionError(f"There is no topic {resource.resource_name}")
+        topic = broker.controller.cache.existing_topic(resource.resource_name)
         return described_settings(broker.config, broker.controller.log_config(topic.configs), topic.configs)
     if resource.resource_type == ResourceType.BROKER:
         if resource.resource_name == str(broker.node_id):

@@ -7,11 +7,9 @@ is not there is Dead, without an error. Access: DESCRIBE on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.apis.resources import GROUP_OPERATIONS
 from kclient.broker.group.group import GroupState
 from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -20,7 +18,6 @@ from kclient.protocol.messages.describe_groups import (
 )
 
 
-@handles(ApiKeys.DESCRIBE_GROUPS, 0, 5)
 def describe_groups(call: ApiCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Describe each group."""
     described = [_describe(call, group_id) for group_id in request.groups]

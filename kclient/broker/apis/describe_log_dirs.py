@@ -9,12 +9,10 @@ from __future__ import annotations
 import shutil
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.replica.partition import Partition
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -24,7 +22,6 @@ from kclient.protocol.messages.describe_log_dirs import (
 )
 
 
-@handles(ApiKeys.DESCRIBE_LOG_DIRS, 1, 4)
 def describe_log_dirs(call: ApiCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe each directory."""
     wanted = None

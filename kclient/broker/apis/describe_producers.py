@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -16,7 +13,6 @@ from kclient.protocol.messages.describe_producers import (
 )
 
 
-@handles(ApiKeys.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe each partition."""
     return DescribeProducersResponse(
@@ -33,15 +29,9 @@ def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> Desc
 
 
 def _describe(call: ApiCall, tp: TopicPartition) -> PartitionResponse:
-    try:
-        states = call.broker.replicas.partition(tp).log.producer_states()
-    except KafkaError as error:
-        return PartitionResponse(
-            partition_index=tp.partition, error_code=Errors.code_for(error), error_message=str(error)
-        )
-    return PartitionResponse(
-        partition_index=tp.partition,
-        active_producers=[
+    result = PartitionResponse(partition_index=tp.partition)
+    with error_in(result):
+        result.active_producers = [
             ProducerState(
                 producer_id=state.producer_id,
                 producer_epoch=state.producer_epoch,
@@ -52,6 +42,6 @@ def _describe(call: ApiCall, tp: TopicPartition) -> PartitionResponse:
                 if state.current_txn_first_offset is None
                 else state.current_txn_first_offset,
             )
-            for state in states
-        ],
-    )
+            for state in call.broker.replicas.partition(tp).log.producer_states()
+        ]
+    return result

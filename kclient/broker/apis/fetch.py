@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.broker.replica.fetch_sessions import FetchAnswer
 from kclient.broker.replica.fetching import FetchParams, PartitionFetch, PartitionFetched
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -31,7 +29,6 @@ from kclient.protocol.messages.fetch import (
 _READ_COMMITTED = 1
 
 
-@handles(ApiKeys.FETCH, 4, 12)
 def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     """Find out what is read, read it, and tell what is new."""
     if request.replica_id >= 0:

@@ -7,16 +7,8 @@ that no client retries. Access: DESCRIBE on the group.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
-from kclient.errors import (
-    Errors,
-    InvalidGroupIdError,
-    InvalidRequestError,
-    KafkaError,
-    UnsupportedVersionError,
-)
-from kclient.protocol.api_keys import ApiKeys
+from kclient.broker.apis.call import ApiCall, error_in
+from kclient.errors import InvalidGroupIdError, InvalidRequestError, UnsupportedVersionError
 from kclient.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -27,7 +19,6 @@ _GROUP = 0
 _TRANSACTION = 1
 
 
-@handles(ApiKeys.FIND_COORDINATOR, 0, 4)
 def find_coordinator(call: ApiCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Name this broker."""
     if call.version >= 4:
@@ -45,7 +36,8 @@ def find_coordinator(call: ApiCall, request: FindCoordinatorRequest) -> FindCoor
 
 
 def _find(call: ApiCall, key_type: int, key: str) -> Coordinator:
-    try:
+    found = Coordinator(key=key, node_id=-1, port=-1)
+    with error_in(found):
         if key_type == _TRANSACTION:
             raise UnsupportedVersionError("This broker does not serve transactions")
         if key_type != _GROUP:
@@ -53,9 +45,6 @@ def _find(call: ApiCall, key_type: int, key: str) -> Coordinator:
         if not key:
             raise InvalidGroupIdError("The group id is empty")
         call.broker.groups.coordinator_partition(key)
-    except KafkaError as error:
-        return Coordinator(
-            key=key, node_id=-1, port=-1, error_code=Errors.code_for(error), error_message=str(error)
-        )
-    endpoint = call.endpoint
-    return Coordinator(key=key, node_id=call.broker.node_id, host=endpoint.host, port=endpoint.port)
+        found.node_id = call.broker.node_id
+        found.host, found.port = call.endpoint.host, call.endpoint.port
+    return found

@@ -8,11 +8,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.apis.resources import topic_overrides
-from kclient.errors import Errors, InvalidConfigurationError, InvalidRequestError, KafkaError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import InvalidConfigurationError, InvalidRequestError
 from kclient.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -33,7 +31,6 @@ class Operation(enum.IntEnum):
     SUBTRACT = 3
 
 
-@handles(ApiKeys.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 def incremental_alter_configs(
     call: ApiCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
@@ -49,14 +46,11 @@ def _alter(
     result = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
-    try:
+    with error_in(result):
         overrides = topic_overrides(call, resource.resource_type, resource.resource_name)
         effective = call.broker.controller.log_config(overrides).to_topic_configs()
         configs = _changed(overrides, effective, resource.configs)
         call.broker.controller.alter_configs(resource.resource_name, configs, validate_only=validate_only)
-    except KafkaError as error:
-        result.error_code = Errors.code_for(error)
-        result.error_message = str(error)
     return result
 
 

@@ -7,20 +7,19 @@ client retries. Access: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
-from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.broker.apis.call import ApiCall, error_in
+from kclient.errors import Errors
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles(ApiKeys.INIT_PRODUCER_ID, 0, 4)
 def init_producer_id(call: ApiCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Give out an id."""
+    response = InitProducerIdResponse(producer_epoch=-1)
     if request.transactional_id is not None:
         refusal = Errors.INVALID_REQUEST if not request.transactional_id else Errors.UNSUPPORTED_VERSION
-        return InitProducerIdResponse(error_code=int(refusal), producer_epoch=-1)
-    try:
-        return InitProducerIdResponse(producer_id=call.broker.producer_ids.next(), producer_epoch=0)
-    except KafkaError as error:
-        return InitProducerIdResponse(error_code=Errors.code_for(error), producer_epoch=-1)
+        response.error_code = int(refusal)
+        return response
+    with error_in(response):
+        response.producer_id = call.broker.producer_ids.next()
+        response.producer_epoch = 0
+    return response

@@ -8,14 +8,11 @@ generation begins. Access: READ on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.group.group_types import JoinRequest
 from kclient.broker.group.member import JoinResult
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 
-@handles(ApiKeys.JOIN_GROUP, 0, 9)
 def join_group(call: ApiCall, request: JoinGroupRequest) -> None:
     """Park the request with the coordinator."""
 

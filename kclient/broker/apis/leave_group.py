@@ -7,13 +7,10 @@ group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 
-@handles(ApiKeys.LEAVE_GROUP, 0, 5)
 def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Tell the coordinator."""
     leaving: list[tuple[str, str | None]] = [(request.member_id, None)]

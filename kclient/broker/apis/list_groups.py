@@ -7,14 +7,11 @@ Access: DESCRIBE on the cluster or the groups.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 _TYPE = "classic"
 
 
-@handles(ApiKeys.LIST_GROUPS, 0, 5)
 def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse:
     """List the groups that pass the filters."""
     states = {state.lower() for state in request.states_filter}

@@ -7,13 +7,11 @@ offset -1. Followers (replica id 0 and up) are refused: there are none. Access: 
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.log.log_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, FetchIsolation
 from kclient.broker.replica.partition import Partition
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError, UnsupportedVersionError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import Errors, UnsupportedVersionError
 from kclient.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -26,7 +24,6 @@ _READ_COMMITTED = 1
 _NOTHING = (-1, -1, -1)
 
 
-@handles(ApiKeys.LIST_OFFSETS, 1, 7)
 def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Look up each partition."""
     committed = request.isolation_level == _READ_COMMITTED
@@ -55,19 +52,13 @@ def _refused(wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
 def _look_up(
     call: ApiCall, topic: str, wanted: ListOffsetsPartition, isolation: FetchIsolation
 ) -> ListOffsetsPartitionResponse:
-    try:
+    found = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    with error_in(found):
         partition = call.broker.replicas.partition(TopicPartition(topic, wanted.partition_index))
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        timestamp_ms, offset, epoch = _offset(call.version, partition, wanted.timestamp, isolation)
-    except KafkaError as error:
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index, error_code=Errors.code_for(error)
-        )
-    found = ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset
-    )
-    if call.version >= 4:
-        found.leader_epoch = epoch
+        found.timestamp, found.offset, epoch = _offset(call.version, partition, wanted.timestamp, isolation)
+        if call.version >= 4:
+            found.leader_epoch = epoch
     return found
 
 

@@ -8,14 +8,12 @@ auto.create.topics.enable is on. Access: DESCRIBE on the topics, CREATE for thos
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.apis.resources import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicImage
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -26,7 +24,6 @@ from kclient.protocol.messages.metadata import (
 )
 
 
-@handles(ApiKeys.METADATA, 0, 12)
 def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
     """Describe the topics that are asked for."""
     broker = call.broker

@@ -8,11 +8,9 @@ topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.group.offsets import Committer, OffsetToCommit
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, GroupIdNotFoundError, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -21,7 +19,6 @@ from kclient.protocol.messages.offset_commit import (
 )
 
 
-@handles(ApiKeys.OFFSET_COMMIT, 2, 8)
 def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit what can be committed."""
     codes: dict[TopicPartition, int] = {}

@@ -7,10 +7,8 @@ the group, READ on the topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -19,7 +17,6 @@ from kclient.protocol.messages.offset_delete import (
 )
 
 
-@handles(ApiKeys.OFFSET_DELETE, 0, 0)
 def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Delete what can be deleted."""
     cache = call.broker.controller.cache

@@ -8,14 +8,12 @@ DESCRIBE on the group and the topics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.group.group import CommittedOffset
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
+from kclient.errors import InvalidGroupIdError
 from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -30,84 +28,59 @@ from kclient.protocol.messages.offset_fetch import (
 _NOT_COMMITTED = CommittedOffset(-1, -1, "", -1)
 
 
-@handles(ApiKeys.OFFSET_FETCH, 1, 8)
 def offset_fetch(call: ApiCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Look the offsets up."""
     if call.version >= 8:
         return OffsetFetchResponse(groups=[_group(call, group) for group in request.groups])
-    if not request.group_id:
-        return OffsetFetchResponse(error_code=int(Errors.INVALID_GROUP_ID))
-    wanted = None
-    if request.topics is not None:
-        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    error_code = 0
-    try:
-        found = _look_up(call, request.group_id, wanted)
-    except KafkaError as error:
+    response = OffsetFetchResponse()
+    _look_up(call, request, response, OffsetFetchResponseTopic, OffsetFetchResponsePartition)
+    if response.error_code and request.group_id:
         # Version 1 has a code for each partition only.
-        error_code = Errors.code_for(error)
-        found = {
-            name: [(partition, _NOT_COMMITTED) for partition in partitions]
-            for name, partitions in wanted or ()
-        }
-    return OffsetFetchResponse(
-        error_code=error_code,
-        topics=[
+        response.topics = [
             OffsetFetchResponseTopic(
-                name=name,
+                name=topic.name,
                 partitions=[
                     OffsetFetchResponsePartition(
-                        partition_index=partition,
-                        committed_offset=offset.offset,
-                        committed_leader_epoch=offset.leader_epoch,
-                        metadata=offset.metadata,
-                        error_code=error_code,
+                        partition_index=partition, committed_offset=-1, error_code=response.error_code
                     )
-                    for partition, offset in offsets
+                    for partition in topic.partition_indexes
                 ],
             )
-            for name, offsets in found.items()
-        ],
-    )
+            for topic in request.topics or ()
+        ]
+    return response
 
 
 def _group(call: ApiCall, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    if not group.group_id:
-        return OffsetFetchResponseGroup(error_code=int(Errors.INVALID_GROUP_ID))
-    wanted = None
-    if group.topics is not None:
-        wanted = [(topic.name, topic.partition_indexes) for topic in group.topics]
-    try:
-        found = _look_up(call, group.group_id, wanted)
-    except KafkaError as error:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=Errors.code_for(error))
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id,
-        topics=[
-            OffsetFetchResponseTopics(
-                name=name,
-                partitions=[
-                    OffsetFetchResponsePartitions(
-                        partition_index=partition,
-                        committed_offset=offset.offset,
-                        committed_leader_epoch=offset.leader_epoch,
-                        metadata=offset.metadata,
-                    )
-                    for partition, offset in offsets
-                ],
-            )
-            for name, offsets in found.items()
-        ],
-    )
+    answer = OffsetFetchResponseGroup(group_id=group.group_id)
+    _look_up(call, group, answer, OffsetFetchResponseTopics, OffsetFetchResponsePartitions)
+    return answer
 
 
 def _look_up(
-    call: ApiCall, group_id: str, wanted: Iterable[tuple[str, list[int]]] | None
-) -> dict[str, list[tuple[int, CommittedOffset]]]:
+    call: ApiCall,
+    asked: OffsetFetchRequest | OffsetFetchRequestGroup,
+    answer: OffsetFetchResponse | OffsetFetchResponseGroup,
+    topic_class: type[Any],
+    partition_class: type[Any],
+) -> None:
     tps = None
-    if wanted is not None:
-        tps = [TopicPartition(topic, partition) for topic, partitions in wanted for partition in partitions]
-    found: dict[str, list[tuple[int, CommittedOffset]]] = {}
-    for tp, offset in call.broker.groups.offsets.fetch(group_id, tps).items():
-        found.setdefault(tp.topic, []).append((tp.partition, offset or _NOT_COMMITTED))
-    return found
+    if asked.topics is not None:
+        tps = [
+            TopicPartition(topic.name, number) for topic in asked.topics for number in topic.partition_indexes
+        ]
+    with error_in(answer):
+        if not asked.group_id:
+            raise InvalidGroupIdError
+        found: dict[str, list[Any]] = {}
+        for tp, committed in call.broker.groups.offsets.fetch(asked.group_id, tps).items():
+            offset = committed or _NOT_COMMITTED
+            found.setdefault(tp.topic, []).append(
+                partition_class(
+                    partition_index=tp.partition,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=offset.leader_epoch,
+                    metadata=offset.metadata,
+                )
+            )
+        answer.topics = [topic_class(name=name, partitions=parts) for name, parts in found.items()]

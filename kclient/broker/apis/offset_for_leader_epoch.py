@@ -7,11 +7,8 @@ known. Access: DESCRIBE on the topics.
 
 from __future__ import annotations
 
-from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -21,7 +18,6 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 )
 
 
-@handles(ApiKeys.OFFSET_FOR_LEADER_EPOCH, 2, 4)
 def offset_for_leader_epoch(
     call: ApiCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
@@ -39,10 +35,8 @@ def offset_for_leader_epoch(
 
 def _look_up(call: ApiCall, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     result = EpochEndOffset(partition=wanted.partition)
-    try:
+    with error_in(result):
         partition = call.broker.replicas.partition(TopicPartition(topic, wanted.partition))
         partition.check_leader_epoch(wanted.current_leader_epoch)
         result.leader_epoch, result.end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
-    except KafkaError as error:
-        result.error_code = Errors.code_for(error)
     return result

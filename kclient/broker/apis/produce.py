@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.metadata.cache import INTERNAL_TOPICS
 from kclient.broker.replica.delayed_produce import ProduceOutcome
@@ -28,7 +27,6 @@ from kclient.errors import (
     UnsupportedVersionError,
 )
 from kclient.network.transport import Buffer
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -41,7 +39,6 @@ from kclient.record import constants as c
 _LOW_ATTRIBUTES_AT = c.ATTRIBUTES_AT + 1
 
 
-@handles(ApiKeys.PRODUCE, 3, 9)
 def produce(call: ApiCall, request: ProduceRequest) -> None:
     """Append what is to be appended, and answer when it is acknowledged."""
     refused: dict[TopicPartition, ProduceOutcome] = {}

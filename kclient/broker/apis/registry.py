@@ -4,55 +4,60 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any
 
 import attrs
 
 from kclient.protocol.api_keys import ApiKeys
 
-_MODULES = (
-    "alter_configs",
-    "api_versions",
-    "create_partitions",
-    "create_topics",
-    "delete_groups",
-    "delete_records",
-    "delete_topics",
-    "describe_cluster",
-    "describe_configs",
-    "describe_groups",
-    "describe_log_dirs",
-    "describe_producers",
-    "fetch",
-    "find_coordinator",
-    "heartbeat",
-    "incremental_alter_configs",
-    "init_producer_id",
-    "join_group",
-    "leave_group",
-    "list_groups",
-    "list_offsets",
-    "metadata",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "offset_for_leader_epoch",
-    "produce",
-    "sync_group",
-)
-
-Handler = Callable[..., Any]
-H = TypeVar("H", bound=Handler)
+_VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
+    ApiKeys.ALTER_CONFIGS: (0, 2),
+    ApiKeys.API_VERSIONS: (0, 4),
+    ApiKeys.CREATE_PARTITIONS: (0, 3),
+    ApiKeys.CREATE_TOPICS: (2, 7),
+    ApiKeys.DELETE_GROUPS: (0, 2),
+    ApiKeys.DELETE_RECORDS: (0, 2),
+    ApiKeys.DELETE_TOPICS: (1, 6),
+    ApiKeys.DESCRIBE_CLUSTER: (0, 0),
+    ApiKeys.DESCRIBE_CONFIGS: (1, 4),
+    ApiKeys.DESCRIBE_GROUPS: (0, 5),
+    ApiKeys.DESCRIBE_LOG_DIRS: (1, 4),
+    ApiKeys.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKeys.FETCH: (4, 12),
+    ApiKeys.FIND_COORDINATOR: (0, 4),
+    ApiKeys.HEARTBEAT: (0, 4),
+    ApiKeys.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKeys.INIT_PRODUCER_ID: (0, 4),
+    ApiKeys.JOIN_GROUP: (0, 9),
+    ApiKeys.LEAVE_GROUP: (0, 5),
+    ApiKeys.LIST_GROUPS: (0, 5),
+    ApiKeys.LIST_OFFSETS: (1, 7),
+    ApiKeys.METADATA: (0, 12),
+    ApiKeys.OFFSET_COMMIT: (2, 8),
+    ApiKeys.OFFSET_DELETE: (0, 0),
+    ApiKeys.OFFSET_FETCH: (1, 8),
+    ApiKeys.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    ApiKeys.PRODUCE: (3, 9),
+    ApiKeys.SYNC_GROUP: (0, 5),
+}
+"""The lowest and the highest version of each. The handler is the function called like the API in the module of that
+name."""
 
 
 @attrs.frozen
 class ServedApi:
-    """An API, the versions its handler understands, and the handler."""
+    """An API, the versions its handler understands, and the handler.
+
+    It is called as `handler(call, request)` with an `ApiCall` and the decoded message. It returns the
+    response, or None if it answers later (or already has) through `call`. What it raises closes the
+    connection.
+    """
 
     key: ApiKeys
     min_version: int
     max_version: int
-    handler: Handler
+    handler: Callable[..., Any]
 
     @property
     def advertised_min_version(self) -> int:
@@ -64,28 +69,12 @@ class ServedApi:
         return self.min_version <= version <= self.max_version
 
 
-_served: dict[int, ServedApi] = {}
-
-
-def handles(key: ApiKeys, min_version: int, max_version: int) -> Callable[[H], H]:
-    """Register the decorated function as the handler of `key` in these versions.
-
-    It is called as `handler(call, request)` with an `ApiCall` and the decoded message. It returns the
-    response, or None if it answers later (or already has) through `call`. What it raises closes the
-    connection.
-    """
-
-    def register(handler: H) -> H:
-        if key in _served:
-            raise ValueError(f"{key.name} has two handlers")
-        _served[key] = ServedApi(key, min_version, max_version, handler)
-        return handler
-
-    return register
-
-
+@cache
 def served_apis() -> Mapping[int, ServedApi]:
     """Every API that is served, by its number. Imports the handlers at the first call."""
-    for module in _MODULES:
-        importlib.import_module(f"kclient.broker.apis.{module}")
-    return _served
+    served = {}
+    for key, (lowest, highest) in _VERSIONS.items():
+        name = key.name.lower()
+        module = importlib.import_module(f"kclient.broker.apis.{name}")
+        served[int(key)] = ServedApi(key, lowest, highest, getattr(module, name))
+    return served

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 
 from kclient.broker.apis.call import ApiCall
-from kclient.errors import InvalidRequestError, UnknownTopicOrPartitionError
+from kclient.errors import InvalidRequestError
 
 # What may be done to a cluster, a topic and a group, as bits by the numbers of Kafka's AclOperation. Without
 # an authorizer it is everything that makes sense for them.
@@ -30,7 +30,4 @@ def topic_overrides(call: ApiCall, resource_type: int, name: str) -> Mapping[str
         raise InvalidRequestError("The settings of this broker can only be changed by a restart")
     if resource_type != ResourceType.TOPIC:
         raise InvalidRequestError(f"Resources of type {resource_type} have no settings here")
-    topic = call.broker.controller.cache.topic(name)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(f"There is no topic {name}")
-    return topic.configs
+    return call.broker.controller.cache.existing_topic(name).configs

@@ -7,15 +7,12 @@ assignment is stored. Access: READ on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import handles
 from kclient.broker.group.group_types import SyncRequest
 from kclient.broker.group.member import SyncResult
 from kclient.errors import Errors
-from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-@handles(ApiKeys.SYNC_GROUP, 0, 5)
 def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Park the request with the coordinator."""
     if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):

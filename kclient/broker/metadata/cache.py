@@ -9,6 +9,7 @@ import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.errors import UnknownTopicOrPartitionError
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
@@ -57,6 +58,13 @@ class MetadataCache:
     def topic(self, name: str) -> TopicImage | None:
         """The topic called `name`."""
         return self._by_name.get(name)
+
+    def existing_topic(self, name: str) -> TopicImage:
+        """The topic called `name`. Raises UnknownTopicOrPartitionError."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+        return topic
 
     def topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
         """The topic with this identifier."""

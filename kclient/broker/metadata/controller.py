@@ -173,9 +173,7 @@ class Controller:
         PolicyViolationError and KafkaStorageError.
         """
         with self._lock:
-            topic = self.cache.topic(name)
-            if topic is None:
-                raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+            topic = self.cache.existing_topic(name)
             added = count - topic.partition_count
             if added <= 0:
                 raise InvalidPartitionsError(
@@ -204,9 +202,7 @@ class Controller:
         Raises UnknownTopicOrPartitionError, InvalidConfigurationError and KafkaStorageError.
         """
         with self._lock:
-            topic = self.cache.topic(name)
-            if topic is None:
-                raise UnknownTopicOrPartitionError(f"There is no topic {name}")
+            topic = self.cache.existing_topic(name)
             log_config = self.log_config(configs)
             if validate_only:
                 return

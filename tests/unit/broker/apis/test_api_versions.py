@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from harness.broker.wire import Wire, batch
-from kclient.broker.apis.registry import handles, served_apis
+from kclient.broker.apis.registry import served_apis
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode
@@ -188,8 +188,3 @@ def test_bytes_after_a_request_are_let_pass_as_librdkafka_sends_some(wire: Wire)
     frame = bytes.fromhex("0003000c00000003000772646b61666b610000000000010000")
     wire.sock.sendall(struct.pack(">i", len(frame)) + frame)
     assert wire.read_frame()[:4] == b"\0\0\0\x03"
-
-
-def test_an_api_has_one_handler() -> None:
-    with pytest.raises(ValueError, match="PRODUCE has two handlers"):
-        handles(ApiKeys.PRODUCE, 3, 9)(lambda call, request: None)
