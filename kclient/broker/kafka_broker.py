@@ -13,7 +13,6 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.descriptors import DescriptorShares, descriptor_shares
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
-from kclient.broker.group.group_types import GroupSettings
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_manager import LogIntervals, LogManager
@@ -162,9 +161,7 @@ class KafkaBroker:
         controller = Controller(store, cache, replicas, defaults, context)
         controller.lead_all()
 
-        groups = GroupCoordinator(
-            GroupStore(controller, replicas, time, context), _group_settings(config), time, context
-        )
+        groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
         cleanup.callback(groups.shutdown)
         groups.load()
         controller.add_deletion_listener(groups.offsets.partitions_deleted)
@@ -244,17 +241,6 @@ def _network_settings(config: BrokerConfig, shares: DescriptorShares) -> Network
         send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
         descriptors=shares.connections,
-    )
-
-
-def _group_settings(config: BrokerConfig) -> GroupSettings:
-    return GroupSettings(
-        min_session_timeout_ms=config.group_min_session_timeout_ms,
-        max_session_timeout_ms=config.group_max_session_timeout_ms,
-        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-        max_size=config.group_max_size,
-        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
     )
 
 

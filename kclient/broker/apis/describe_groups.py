@@ -12,7 +12,6 @@ from kclient.broker.group.group import GroupState
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.messages.describe_groups import (
     DescribedGroup,
-    DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
@@ -34,22 +33,4 @@ def _describe(call: ApiCall, group_id: str) -> DescribedGroup:
         group = call.broker.groups.describe(group_id)
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=Errors.code_for(error))
-    if group is None:
-        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
-    return DescribedGroup(
-        group_id=group_id,
-        group_state=group.state,
-        protocol_type=group.protocol_type,
-        protocol_data=group.protocol_name,
-        members=[
-            DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                member_metadata=member.metadata,
-                member_assignment=member.assignment,
-            )
-            for member in group.members
-        ],
-    )
+    return group or DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)

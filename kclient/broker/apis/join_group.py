@@ -8,36 +8,17 @@ generation begins. Access: READ on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.group.group_types import JoinRequest
-from kclient.broker.group.member import JoinResult
-from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from kclient.broker.group.member import JoinRequest
+from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
 def join_group(call: ApiCall, request: JoinGroupRequest) -> None:
     """Park the request with the coordinator."""
 
-    def answer(result: JoinResult) -> None:
-        # Versions below 7 cannot say null.
-        nothing = None if call.version >= 7 else ""
-        call.respond(
-            JoinGroupResponse(
-                error_code=result.error_code,
-                generation_id=result.generation_id,
-                protocol_type=result.protocol_type,
-                protocol_name=nothing if result.protocol_name is None else result.protocol_name,
-                leader=result.leader_id,
-                skip_assignment=result.skip_assignment,
-                member_id=result.member_id,
-                members=[
-                    JoinGroupResponseMember(
-                        member_id=member.member_id,
-                        group_instance_id=member.instance_id,
-                        metadata=member.metadata,
-                    )
-                    for member in result.members
-                ],
-            )
-        )
+    def answer(response: JoinGroupResponse) -> None:
+        if response.protocol_name is None and call.version < 7:
+            response.protocol_name = ""  # these versions cannot say null
+        call.respond(response)
 
     call.broker.groups.join(
         JoinRequest(

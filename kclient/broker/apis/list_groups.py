@@ -7,26 +7,18 @@ Access: DESCRIBE on the cluster or the groups.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-
-_TYPE = "classic"
+from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse:
     """List the groups that pass the filters."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    if types and _TYPE not in types:
-        return ListGroupsResponse()
     return ListGroupsResponse(
         groups=[
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=_TYPE,
-            )
+            group
             for group in call.broker.groups.list()
-            if not states or group.state.lower() in states
+            if (not states or group.group_state.lower() in states)
+            and (not types or group.group_type in types)
         ]
     )

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Sequence
 
+from kclient.broker.config import BrokerConfig
 from kclient.broker.group.group import Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_tombstones
-from kclient.broker.group.group_types import (
-    DescribedGroup,
-    DescribedMember,
-    GroupSettings,
-    JoinRequest,
-    SyncRequest,
-)
-from kclient.broker.group.member import (
-    JoinCallback,
-    JoinedMember,
-    JoinResult,
-    Member,
-    SyncCallback,
-    SyncResult,
-)
+from kclient.broker.group.member import JoinCallback, JoinRequest, Member, SyncCallback, join_failure
 from kclient.broker.group.offsets import GroupOffsets
 from kclient.broker.group.rebalance import Rebalancer
 from kclient.common.topic_partition import TopicPartition
@@ -40,10 +28,14 @@ from kclient.errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
+from kclient.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from kclient.protocol.messages.list_groups import ListedGroup
+from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
 _S = GroupState
+_TYPE = "classic"
 
 
 class GroupCoordinator:
@@ -54,14 +46,14 @@ class GroupCoordinator:
     def __init__(
         self,
         store: GroupStore,
-        settings: GroupSettings,
+        config: BrokerConfig,
         time: Time,
         log_context: LogContext,
         *,
         reaper_enabled: bool = True,
     ) -> None:
         self._store = store
-        self._settings = settings
+        self._config = config
         self._time = time
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
@@ -70,7 +62,7 @@ class GroupCoordinator:
             store,
             time,
             log_context,
-            initial_delay_ms=settings.initial_rebalance_delay_ms,
+            initial_delay_ms=config.group_initial_rebalance_delay_ms,
             reaper_enabled=reaper_enabled,
         )
         self.offsets = GroupOffsets(
@@ -78,8 +70,8 @@ class GroupCoordinator:
             store,
             time,
             log_context,
-            metadata_max_bytes=settings.offset_metadata_max_bytes,
-            retention_ms=settings.offsets_retention_ms,
+            metadata_max_bytes=config.offset_metadata_max_bytes,
+            retention_ms=config.offsets_retention_minutes * 60_000,
         )
 
     def load(self) -> None:
@@ -109,23 +101,20 @@ class GroupCoordinator:
         try:
             self._join(request, callback)
         except KafkaError as error:
-            callback(JoinResult(request.member_id, Errors.code_for(error)))
+            callback(join_failure(request.member_id, Errors.code_for(error)))
 
-    def sync(self, request: SyncRequest, callback: SyncCallback) -> None:
+    def sync(self, request: SyncGroupRequest, callback: SyncCallback) -> None:
         """A member asks for its assignment: `callback` gets it, perhaps later, or an error. Never raises KafkaError."""
         try:
             self._sync(request, callback)
         except KafkaError as error:
-            callback(SyncResult(Errors.code_for(error)))
+            callback(SyncGroupResponse(error_code=Errors.code_for(error)))
 
     def heartbeat(self, group_id: str, generation_id: int, member_id: str, instance_id: str | None) -> None:
         """A member is alive. Raises RebalanceInProgressError if it has to join again, and the errors of a
         member that is not in the group.
         """
-        _check_group_id(group_id)
-        group = self.group(group_id)
-        if group is None:
-            raise UnknownMemberIdError(f"There is no group {group_id}")
+        group = self.existing_group(group_id, UnknownMemberIdError)
         with group.lock:
             member = self._validated(group, member_id, instance_id, generation_id)
             self.rebalancer.sessions.heard_of(group, member)
@@ -140,10 +129,7 @@ class GroupCoordinator:
         A static member may be named by its instance id alone, as tools do. Raises InvalidGroupIdError and,
         for a group that is not there, UnknownMemberIdError.
         """
-        _check_group_id(group_id)
-        group = self.group(group_id)
-        if group is None:
-            raise UnknownMemberIdError(f"There is no group {group_id}")
+        group = self.existing_group(group_id, UnknownMemberIdError)
         with group.lock:
             if group.is_in(_S.DEAD):
                 raise CoordinatorNotAvailableError
@@ -179,41 +165,46 @@ class GroupCoordinator:
             return None
         with group.lock:
             decided = group.is_in(_S.STABLE)
+            protocol_name = group.protocol_name or ""
             return DescribedGroup(
-                group_id,
-                group.state.value,
-                group.protocol_type or "",
-                (group.protocol_name or "") if decided else "",
-                [
-                    DescribedMember(
-                        member.member_id,
-                        member.instance_id,
-                        member.client_id,
-                        member.client_host,
-                        member.metadata_for(group.protocol_name or "") if decided else b"",
-                        member.assignment,
+                group_id=group_id,
+                group_state=group.state.value,
+                protocol_type=group.protocol_type or "",
+                protocol_data=protocol_name if decided else "",
+                members=[
+                    DescribedGroupMember(
+                        member_id=member.member_id,
+                        group_instance_id=member.instance_id,
+                        client_id=member.client_id,
+                        client_host=member.client_host,
+                        member_metadata=member.metadata_for(protocol_name) if decided else b"",
+                        member_assignment=member.assignment,
                     )
                     for member in group.members.values()
                 ],
             )
 
-    def list(self) -> Sequence[DescribedGroup]:
-        """Every group, without members."""
+    def list(self) -> Sequence[ListedGroup]:
+        """Every group."""
         found = []
         for group in self.all_groups():
             with group.lock:
                 if not group.is_in(_S.DEAD):
-                    found.append(DescribedGroup(group.id, group.state.value, group.protocol_type or ""))
+                    found.append(
+                        ListedGroup(
+                            group_id=group.id,
+                            protocol_type=group.protocol_type or "",
+                            group_state=group.state.value,
+                            group_type=_TYPE,
+                        )
+                    )
         return found
 
     def delete(self, group_id: str) -> None:
         """Delete a group without members, and its offsets. Raises GroupIdNotFoundError, GroupNotEmptyError,
         InvalidGroupIdError and the errors of writing.
         """
-        _check_group_id(group_id)
-        group = self.group(group_id)
-        if group is None:
-            raise GroupIdNotFoundError(f"There is no group {group_id}")
+        group = self.existing_group(group_id, GroupIdNotFoundError)
         with group.lock:
             if group.is_in(_S.DEAD):
                 raise GroupIdNotFoundError(f"There is no group {group_id}")
@@ -229,6 +220,14 @@ class GroupCoordinator:
         group = self._groups.get(group_id)
         if group is None:
             self._store.check_known(group_id)
+        return group
+
+    def existing_group(self, group_id: str, missing: type[KafkaError]) -> Group:
+        """The group that a request is about. Raises InvalidGroupIdError, and `missing` if there is none."""
+        _check_group_id(group_id)
+        group = self.group(group_id)
+        if group is None:
+            raise missing(f"There is no group {group_id}")
         return group
 
     def group_or_new(self, group_id: str) -> Group:
@@ -260,7 +259,8 @@ class GroupCoordinator:
 
     def _join(self, request: JoinRequest, callback: JoinCallback) -> None:
         _check_group_id(request.group_id)
-        lowest, highest = self._settings.min_session_timeout_ms, self._settings.max_session_timeout_ms
+        config = self._config
+        lowest, highest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
         if not lowest <= request.session_timeout_ms <= highest:
             raise InvalidSessionTimeoutError(
                 f"session.timeout.ms is {request.session_timeout_ms}; the broker accepts {lowest} to {highest}"
@@ -279,7 +279,7 @@ class GroupCoordinator:
                 if member is not None:
                     self.rebalancer.remove(group, [member], "the group is full")
                 raise GroupMaxSizeReachedError(
-                    f"Group {group.id} has its {self._settings.max_size} members already"
+                    f"Group {group.id} has its {config.group_max_size} members already"
                 )
             if not group.supports(request.protocol_type, request.protocols):
                 raise InconsistentGroupProtocolError(
@@ -296,7 +296,7 @@ class GroupCoordinator:
     def _has_room(self, group: Group, member_id: str) -> bool:
         if group.is_in(_S.EMPTY):
             return True
-        limit = self._settings.max_size
+        limit = self._config.group_max_size
         if member_id in group.members:
             # Those who wait already are in; of the others, as many as there is room for.
             member = group.members[member_id]
@@ -318,7 +318,7 @@ class GroupCoordinator:
             # The client must come back with the id: one that times out and tries again would otherwise leave
             # a member behind at each try, for which every rebalance waits (KIP-394).
             self.rebalancer.expect_member(group, new_id, request.session_timeout_ms)
-            callback(JoinResult(new_id, int(Errors.MEMBER_ID_REQUIRED)))
+            callback(join_failure(new_id, Errors.MEMBER_ID_REQUIRED))
             return
         self._add(group, new_id, request, callback)
 
@@ -337,7 +337,7 @@ class GroupCoordinator:
 
     def _join_known(self, group: Group, request: JoinRequest, callback: JoinCallback) -> None:
         member = group.validated_member(request.member_id, request.instance_id)
-        unchanged = member.matches(request.protocols)
+        unchanged = list(member.protocols) == list(request.protocols)
         leads = group.is_leader(member.member_id)
         # An unchanged member that asks again did not get the answer, or is a follower that was too late to
         # notice that there was no rebalance. A leader that asks again has something new to tell, such as more
@@ -346,86 +346,49 @@ class GroupCoordinator:
             group.is_in(_S.COMPLETING_REBALANCE) or (group.is_in(_S.STABLE) and not leads)
         )
         if answered_already:
-            callback(self._generation_as_seen_by(group, member))
+            callback(group.generation_for(member.member_id))
             return
-        self.rebalancer.rejoin(
-            group,
-            member,
-            request.protocols,
-            request.rebalance_timeout_ms,
-            request.session_timeout_ms,
-            callback,
-            f"{member.member_id} joined again {request.reason}".rstrip(),
-        )
-
-    def _generation_as_seen_by(self, group: Group, member: Member) -> JoinResult:
-        leads = group.is_leader(member.member_id)
-        members: Sequence[JoinedMember] = group.joined_members() if leads else ()
-        return JoinResult(
-            member.member_id,
-            0,
-            group.generation_id,
-            group.protocol_type,
-            group.protocol_name,
-            group.leader_id or "",
-            members,
-        )
+        reason = f"{member.member_id} joined again {request.reason}".rstrip()
+        self.rebalancer.rejoin(group, member, request, callback, reason)
 
     def _rejoin_static(
         self, group: Group, member: Member, new_id: str, request: JoinRequest, callback: JoinCallback
     ) -> None:
         """A static member was restarted: if nothing else has changed it goes on where it was (KIP-345)."""
         former_leader = group.leader_id
-        was = member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms
+        was = copy.copy(member)
         group.replace_static_member(member, new_id)
-        group.update_member(
-            member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms
-        )
+        group.update_member(member, request)
         self.rebalancer.sessions.heard_of(group, member)
         if not group.is_in(_S.STABLE) or group.select_protocol() != group.protocol_name:
-            self.rebalancer.rejoin(
-                group,
-                member,
-                request.protocols,
-                request.rebalance_timeout_ms,
-                request.session_timeout_ms,
-                callback,
-                f"static member {request.instance_id} came back as {new_id}",
-            )
+            reason = f"static member {request.instance_id} came back as {new_id}"
+            self.rebalancer.rejoin(group, member, request, callback, reason)
             return
         try:
             self.rebalancer.store_members(group)
         except KafkaError:
             # After a restart of the broker only the old id would be known: so be it now.
-            group.replace_static_member(member, was[0])
-            group.update_member(member, *was[1:])
+            group.replace_static_member(member, was.member_id)
+            group.update_member(member, was)
             self.rebalancer.sessions.heard_of(group, member)
             raise
-        leads = group.is_leader(new_id)
-        callback(
-            JoinResult(
-                new_id,
-                0,
-                group.generation_id,
-                group.protocol_type,
-                group.protocol_name,
-                # A leader that does not know how to skip the assignment must take itself for a follower, or
-                # it would assign anew what the others have.
-                (group.leader_id if request.can_skip_assignment else former_leader) or "",
-                group.joined_members() if leads and request.can_skip_assignment else (),
-                leads and request.can_skip_assignment,
-            )
-        )
+        response = group.generation_for(new_id)
+        if request.can_skip_assignment:
+            response.skip_assignment = group.is_leader(new_id)
+        else:
+            # A leader that does not know how to skip the assignment must take itself for a follower, or
+            # it would assign anew what the others have.
+            response.leader, response.members = former_leader or "", []
+        callback(response)
 
     # Syncing
 
-    def _sync(self, request: SyncRequest, callback: SyncCallback) -> None:
-        _check_group_id(request.group_id)
-        group = self.group(request.group_id)
-        if group is None:
-            raise UnknownMemberIdError(f"There is no group {request.group_id}")
+    def _sync(self, request: SyncGroupRequest, callback: SyncCallback) -> None:
+        group = self.existing_group(request.group_id, UnknownMemberIdError)
         with group.lock:
-            member = self._validated(group, request.member_id, request.instance_id, request.generation_id)
+            member = self._validated(
+                group, request.member_id, request.group_instance_id, request.generation_id
+            )
             for given, known in (
                 (request.protocol_type, group.protocol_type),
                 (request.protocol_name, group.protocol_name),
@@ -437,16 +400,16 @@ class GroupCoordinator:
             if group.is_in(_S.STABLE):
                 group.pending_sync.discard(member.member_id)
                 self.rebalancer.sessions.heard_of(group, member)
-                callback(SyncResult(0, group.protocol_type, group.protocol_name, member.assignment))
+                callback(group.assignment_for(member))
                 return
-            member.answer_sync(SyncResult(int(Errors.REBALANCE_IN_PROGRESS)))  # of a request that it gave up
+            member.fail_sync(Errors.REBALANCE_IN_PROGRESS)  # of a request that it gave up
             member.sync_callback = callback
             group.pending_sync.discard(member.member_id)
             if group.is_leader(member.member_id):
-                assignments = {
-                    member_id: request.assignments.get(member_id, b"") for member_id in group.members
-                }
-                self.rebalancer.store_assignment(group, assignments)
+                parts = {assigned.member_id: bytes(assigned.assignment) for assigned in request.assignments}
+                self.rebalancer.store_assignment(
+                    group, {known: parts.get(known, b"") for known in group.members}
+                )
 
     @staticmethod
     def _validated(group: Group, member_id: str, instance_id: str | None, generation_id: int) -> Member:

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 
 import attrs
 
-from kclient.broker.group.member import JoinedMember, JoinResult, Member, Protocols, SyncResult
+from kclient.broker.group.member import JoinRequest, Member, Protocols
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, FencedInstanceIdError, IllegalStateError, SchemaError, UnknownMemberIdError
 from kclient.protocol.codec import decode_prefix
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from kclient.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kclient.protocol.messages.sync_group import SyncGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -163,9 +165,8 @@ class Group:
 
     def replace_static_member(self, old: Member, new_member_id: str) -> Member:
         """Give a static member that came back a new id. Requests parked under the old one are fenced."""
-        fenced = int(Errors.FENCED_INSTANCE_ID)
-        old.answer_join(JoinResult(old.member_id, fenced))
-        old.answer_sync(SyncResult(fenced))
+        old.fail_join(Errors.FENCED_INSTANCE_ID)
+        old.fail_sync(Errors.FENCED_INSTANCE_ID)
         if old.expiry is not None:
             old.expiry.cancel()
             old.expiry = None
@@ -180,15 +181,13 @@ class Group:
             self.leader_id = new_member_id
         return old
 
-    def update_member(
-        self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
-    ) -> None:
-        """Take over what a member says when it joins again."""
+    def update_member(self, member: Member, said: JoinRequest | Member) -> None:
+        """Take over protocols and timeouts that a member says when it joins again."""
         self._count(member.protocols, -1)
-        member.protocols = protocols
-        self._count(protocols, 1)
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
+        member.protocols = said.protocols
+        self._count(said.protocols, 1)
+        member.rebalance_timeout_ms = said.rebalance_timeout_ms
+        member.session_timeout_ms = said.session_timeout_ms
 
     @property
     def all_joined(self) -> bool:
@@ -238,13 +237,30 @@ class Group:
             self.transition_to(GroupState.EMPTY, now_wall_ms)
         self.pending_sync.clear()
 
-    def joined_members(self) -> list[JoinedMember]:
-        """The members as the leader sees them."""
+    def generation_for(self, member_id: str) -> JoinGroupResponse:
+        """The generation as this member is told it; the leader learns the members."""
         name = self.protocol_name or ""
-        return [
-            JoinedMember(member.member_id, member.instance_id, member.metadata_for(name))
-            for member in self.members.values()
-        ]
+        return JoinGroupResponse(
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            leader=self.leader_id or "",
+            member_id=member_id,
+            members=[
+                JoinGroupResponseMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    metadata=member.metadata_for(name),
+                )
+                for member in (self.members.values() if self.is_leader(member_id) else ())
+            ],
+        )
+
+    def assignment_for(self, member: Member) -> SyncGroupResponse:
+        """The answer to the SyncGroup request of a member."""
+        return SyncGroupResponse(
+            protocol_type=self.protocol_type, protocol_name=self.protocol_name, assignment=member.assignment
+        )
 
     def subscribes_to(self, topic: str) -> bool:
         """True if a member reads `topic`, or may do so for all one can tell."""

@@ -1,4 +1,4 @@
-"""Member: one consumer in a group."""
+"""Member: one consumer in a group; and the request with which it comes in."""
 
 from __future__ import annotations
 
@@ -7,46 +7,34 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from kclient.broker.timer import TimerTask
+from kclient.errors import Errors
+from kclient.protocol.messages.join_group import JoinGroupResponse
+from kclient.protocol.messages.sync_group import SyncGroupResponse
 
 Protocols = Sequence[tuple[str, bytes]]
 """The assignment strategies a member can use, best first, each with what it tells the leader."""
 
 
 @attrs.frozen
-class JoinedMember:
-    """A member as the leader sees it."""
+class JoinRequest:
+    """A member that wants to join. `requires_known_id` and `can_skip_assignment` come with newer versions."""
 
+    group_id: str
     member_id: str
     instance_id: str | None
-    metadata: bytes
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reason: str = ""
+    requires_known_id: bool = False
+    can_skip_assignment: bool = False
 
 
-@attrs.frozen
-class JoinResult:
-    """The answer to a JoinGroup request. Only the leader gets `members`."""
-
-    member_id: str
-    error_code: int = 0
-    generation_id: int = -1
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    leader_id: str = ""
-    members: Sequence[JoinedMember] = ()
-    skip_assignment: bool = False
-
-
-@attrs.frozen
-class SyncResult:
-    """The answer to a SyncGroup request."""
-
-    error_code: int = 0
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignment: bytes = b""
-
-
-JoinCallback = Callable[[JoinResult], None]
-SyncCallback = Callable[[SyncResult], None]
+JoinCallback = Callable[[JoinGroupResponse], None]
+SyncCallback = Callable[[SyncGroupResponse], None]
 
 
 @attrs.define(eq=False)
@@ -84,10 +72,6 @@ class Member:
         """True while its SyncGroup request is parked."""
         return self.sync_callback is not None
 
-    def matches(self, protocols: Protocols) -> bool:
-        """True if these are the protocols that it has."""
-        return list(self.protocols) == list(protocols)
-
     def metadata_for(self, protocol_name: str) -> bytes:
         """Return its metadata for the leader under this protocol; empty for a protocol it does not have."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
@@ -96,14 +80,27 @@ class Member:
         """Its favourite among `candidates`, of which it has at least one."""
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def answer_join(self, result: JoinResult) -> None:
+    def answer_join(self, response: JoinGroupResponse) -> None:
         """Answer a parked JoinGroup request, if there is one."""
         callback, self.join_callback = self.join_callback, None
         if callback is not None:
-            callback(result)
+            callback(response)
 
-    def answer_sync(self, result: SyncResult) -> None:
+    def answer_sync(self, response: SyncGroupResponse) -> None:
         """Answer a parked SyncGroup request, if there is one."""
         callback, self.sync_callback = self.sync_callback, None
         if callback is not None:
-            callback(result)
+            callback(response)
+
+    def fail_join(self, error: Errors) -> None:
+        """Answer a parked JoinGroup request, if there is one, with an error."""
+        self.answer_join(join_failure(self.member_id, error))
+
+    def fail_sync(self, error: Errors) -> None:
+        """Answer a parked SyncGroup request, if there is one, with an error."""
+        self.answer_sync(SyncGroupResponse(error_code=int(error)))
+
+
+def join_failure(member_id: str, error: int) -> JoinGroupResponse:
+    """The answer to a JoinGroup request that failed with this code."""
+    return JoinGroupResponse(member_id=member_id, error_code=int(error), protocol_name=None)

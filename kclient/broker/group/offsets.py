@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -24,25 +24,12 @@ from kclient.errors import (
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
+if TYPE_CHECKING:
+    from kclient.broker.group.coordinator import GroupCoordinator
+
 _S = GroupState
 _NO_TIME = -1
 NO_GENERATION = -1
-
-
-class GroupRegistry(Protocol):
-    """The methods of the coordinator that this module needs."""
-
-    def group(self, group_id: str) -> Group | None:
-        """The group, None if there is none. Raises NotCoordinatorError if that cannot be told."""
-
-    def group_or_new(self, group_id: str) -> Group:
-        """The group, made if there is none."""
-
-    def all_groups(self) -> Sequence[Group]:
-        """Every group as of now."""
-
-    def remove_group(self, group: Group) -> None:
-        """Remove an empty group, whose lock is held."""
 
 
 @attrs.frozen
@@ -76,7 +63,7 @@ class GroupOffsets:
 
     def __init__(
         self,
-        registry: GroupRegistry,
+        groups: GroupCoordinator,
         store: GroupStore,
         time: Time,
         log_context: LogContext,
@@ -84,7 +71,7 @@ class GroupOffsets:
         metadata_max_bytes: int,
         retention_ms: int,
     ) -> None:
-        self._registry = registry
+        self._groups = groups
         self._store = store
         self._time = time
         self._log = log_context.logger(__name__)
@@ -101,13 +88,13 @@ class GroupOffsets:
         """
         if not group_id:
             raise InvalidGroupIdError("The group id is empty")
-        group = self._registry.group(group_id)
+        group = self._groups.group(group_id)
         if group is None:
             if committer.generation_id >= 0:
                 raise GroupIdNotFoundError(
                     f"There is no group {group_id} with generation {committer.generation_id}"
                 )
-            group = self._registry.group_or_new(group_id)
+            group = self._groups.group_or_new(group_id)
         now_ms = self._time.wall_ms()
         with group.lock:
             self._check_committer(group, committer)
@@ -136,7 +123,7 @@ class GroupOffsets:
 
         Raises NotCoordinatorError if it cannot be told.
         """
-        group = self._registry.group(group_id)
+        group = self._groups.group(group_id)
         if group is None:
             return {} if tps is None else dict.fromkeys(tps)
         with group.lock:
@@ -150,11 +137,7 @@ class GroupOffsets:
         Raises, if none can be deleted, GroupIdNotFoundError, GroupNotEmptyError, InvalidGroupIdError and the
         errors of writing.
         """
-        if not group_id:
-            raise InvalidGroupIdError("The group id is empty")
-        group = self._registry.group(group_id)
-        if group is None:
-            raise GroupIdNotFoundError(f"There is no group {group_id}")
+        group = self._groups.existing_group(group_id, GroupIdNotFoundError)
         with group.lock:
             if group.is_in(_S.DEAD):
                 raise GroupIdNotFoundError(f"There is no group {group_id}")
@@ -174,14 +157,14 @@ class GroupOffsets:
 
     def partitions_deleted(self, tps: Sequence[TopicPartition]) -> None:
         """Topics are gone: so are the offsets in them."""
-        for group in self._registry.all_groups():
+        for group in self._groups.all_groups():
             with group.lock:
                 self._remove_quietly(group, [tp for tp in tps if tp in group.offsets])
 
     def expire(self) -> None:
         """Delete offsets that nobody has used for too long, and groups that have neither members nor offsets."""
         now_ms = self._time.wall_ms()
-        for group in self._registry.all_groups():
+        for group in self._groups.all_groups():
             with group.lock:
                 expired = [
                     tp for tp, offset in group.offsets.items() if self._is_expired(group, tp, offset, now_ms)
@@ -190,7 +173,7 @@ class GroupOffsets:
                     continue
                 if group.is_in(_S.EMPTY) and not group.offsets and not group.pending_members:
                     try:
-                        self._registry.remove_group(group)
+                        self._groups.remove_group(group)
                     except KafkaError as error:
                         self._log.warning("Group %s could not be removed: %s", group.id, error)
 

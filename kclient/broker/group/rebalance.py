@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
-from kclient.broker.group.delayed import (
-    DelayedJoin,
-    InitialDelayedJoin,
-    PendingMemberExpiry,
-    PendingSyncExpiry,
-)
+from kclient.broker.group.delayed import DelayedJoin, Expiry, InitialDelayedJoin
 from kclient.broker.group.group import Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_entry
-from kclient.broker.group.member import JoinCallback, JoinResult, Member, Protocols, SyncResult
+from kclient.broker.group.member import JoinCallback, JoinRequest, Member
 from kclient.broker.group.sessions import Sessions
 from kclient.broker.purgatory import DelayedOperationPurgatory
 from kclient.broker.timer import SystemTimer
@@ -47,7 +43,7 @@ class Rebalancer:
         self.purgatory: DelayedOperationPurgatory[DelayedJoin] = DelayedOperationPurgatory(
             "rebalance", time, timer=self.timer, reaper_enabled=reaper_enabled
         )
-        self.sessions = Sessions(self, self.timer, time)
+        self.sessions = Sessions(self._check_session, self.timer, time)
 
     # Joining
 
@@ -62,26 +58,19 @@ class Rebalancer:
         self.prepare(group, reason)
 
     def rejoin(
-        self,
-        group: Group,
-        member: Member,
-        protocols: Protocols,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        callback: JoinCallback,
-        reason: str,
+        self, group: Group, member: Member, request: JoinRequest, callback: JoinCallback, reason: str
     ) -> None:
         """A member joins again: take over what it says and rebalance."""
-        group.update_member(member, protocols, rebalance_timeout_ms, session_timeout_ms)
+        group.update_member(member, request)
         # A client that gave up on its last request and sends another must not have two answers.
-        member.answer_join(JoinResult(member.member_id, int(Errors.REBALANCE_IN_PROGRESS)))
+        member.fail_join(Errors.REBALANCE_IN_PROGRESS)
         member.join_callback = callback
         self.prepare(group, reason)
 
     def expect_member(self, group: Group, member_id: str, session_timeout_ms: int) -> None:
         """An id was given out: wait for somebody to join with it."""
         group.pending_members.add(member_id)
-        self.timer.add(PendingMemberExpiry(self, group, member_id, session_timeout_ms))
+        self.timer.add(Expiry(session_timeout_ms, partial(self._pending_member_expired, group, member_id)))
 
     def prepare(self, group: Group, reason: str) -> None:
         """Begin a rebalance unless one is under way already."""
@@ -126,7 +115,7 @@ class Rebalancer:
             member.assignment = assignments.get(member.member_id, b"")
             if member.awaits_sync:
                 group.pending_sync.discard(member.member_id)
-                member.answer_sync(SyncResult(0, group.protocol_type, group.protocol_name, member.assignment))
+                member.answer_sync(group.assignment_for(member))
                 self.sessions.heard_of(group, member)
 
     def fail_syncs(self, group: Group, error: Errors) -> None:
@@ -134,7 +123,7 @@ class Rebalancer:
         for member in group.members.values():
             member.assignment = b""
             if member.awaits_sync:
-                member.answer_sync(SyncResult(int(error)))
+                member.fail_sync(error)
                 self.sessions.heard_of(group, member)
 
     # Leaving
@@ -142,8 +131,8 @@ class Rebalancer:
     def remove(self, group: Group, members: Iterable[Member], reason: str) -> None:
         """Let members go and rebalance without them."""
         for member in list(members):
-            member.answer_join(JoinResult(member.member_id, int(Errors.UNKNOWN_MEMBER_ID)))
-            member.answer_sync(SyncResult(int(Errors.UNKNOWN_MEMBER_ID)))
+            member.fail_join(Errors.UNKNOWN_MEMBER_ID)
+            member.fail_sync(Errors.UNKNOWN_MEMBER_ID)
             group.remove(member)
             self._log.info("Member %s left group %s: %s", member.member_id, group.id, reason)
         self.after_removal(group, reason)
@@ -204,7 +193,7 @@ class Rebalancer:
                 return
             self._tell_generation(group)
 
-    def check_session(self, group: Group, member_id: str) -> None:
+    def _check_session(self, group: Group, member_id: str) -> None:
         """Remove the member if it was not heard of in time. Takes the lock."""
         with group.lock:
             member = group.members.get(member_id)
@@ -216,14 +205,14 @@ class Rebalancer:
             else:
                 self.remove(group, [member], "its session timed out")
 
-    def pending_member_expired(self, group: Group, member_id: str) -> None:
+    def _pending_member_expired(self, group: Group, member_id: str) -> None:
         """An id was given out and nobody joined with it. Takes the lock."""
         with group.lock:
             if member_id in group.pending_members:
                 group.pending_members.discard(member_id)
                 self.after_removal(group, "an expected member did not come")
 
-    def pending_sync_expired(self, group: Group, generation_id: int) -> None:
+    def _pending_sync_expired(self, group: Group, generation_id: int) -> None:
         """Members did not ask for their assignment in time. Takes the lock."""
         with group.lock:
             if generation_id != group.generation_id or not group.is_in(_S.COMPLETING_REBALANCE, _S.STABLE):
@@ -243,19 +232,9 @@ class Rebalancer:
             group.id, group.generation_id, len(group.members), group.leader_id,
         )  # fmt: skip
         for member in group.members.values():
-            leads = group.is_leader(member.member_id)
             member.is_new = False
-            member.answer_join(
-                JoinResult(
-                    member.member_id,
-                    0,
-                    group.generation_id,
-                    group.protocol_type,
-                    group.protocol_name,
-                    group.leader_id or "",
-                    group.joined_members() if leads else (),
-                )
-            )
+            member.answer_join(group.generation_for(member.member_id))
             self.sessions.heard_of(group, member)
             group.pending_sync.add(member.member_id)
-        self.timer.add(PendingSyncExpiry(self, group, group.generation_id, group.rebalance_timeout_ms))
+        expire = partial(self._pending_sync_expired, group, group.generation_id)
+        self.timer.add(Expiry(group.rebalance_timeout_ms, expire))

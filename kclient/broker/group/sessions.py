@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kclient.broker.group.delayed import RebalanceDriver, SessionExpiry
+from collections.abc import Callable
+from functools import partial
+
+from kclient.broker.group.delayed import Expiry
 from kclient.broker.group.group import Group
 from kclient.broker.group.member import Member
 from kclient.broker.timer import SystemTimer
@@ -14,12 +17,16 @@ JoinGroup request was parked would otherwise be waited for by every later rebala
 
 
 class Sessions:
-    """Deadlines of members. Called with the group's lock held."""
+    """Deadlines of members. Called with the group's lock held.
 
-    __slots__ = ("_driver", "_time", "_timer")
+    A heartbeat only moves the member's deadline. `check` is called when the first one is over, and asks for another
+    look, so that the timer is touched once a session and not once a heartbeat.
+    """
 
-    def __init__(self, driver: RebalanceDriver, timer: SystemTimer, time: Time) -> None:
-        self._driver = driver
+    __slots__ = ("_check", "_time", "_timer")
+
+    def __init__(self, check: Callable[[Group, str], None], timer: SystemTimer, time: Time) -> None:
+        self._check = check
         self._timer = timer
         self._time = time
 
@@ -45,7 +52,7 @@ class Sessions:
         """Look at the member's deadline in `delay_ms`."""
         if member.expiry is not None:
             member.expiry.cancel()
-        member.expiry = SessionExpiry(self._driver, group, member.member_id, delay_ms)
+        member.expiry = Expiry(delay_ms, partial(self._check, group, member.member_id))
         self._timer.add(member.expiry)
 
     def _extend(self, group: Group, member: Member, timeout_ms: int) -> None:

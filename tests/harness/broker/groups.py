@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group import Group
-from kclient.broker.group.group_types import GroupSettings, JoinRequest, SyncRequest
-from kclient.broker.group.member import JoinResult, SyncResult
+from kclient.broker.group.member import JoinRequest
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaError
+from kclient.protocol.messages.join_group import JoinGroupResponse
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from kclient.testing.mock_time import MockTime
 from kclient.utils.log_context import LogContext
 
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
+RETENTION_MS = 60_000
 RANGE = [("range", b"topics")]
 
 
@@ -44,9 +51,9 @@ class Answer:
     """An answer that comes later."""
 
     def __init__(self) -> None:
-        self.results: list[JoinResult | SyncResult] = []
+        self.results: list[JoinGroupResponse | SyncGroupResponse] = []
 
-    def __call__(self, result: JoinResult | SyncResult) -> None:
+    def __call__(self, result: JoinGroupResponse | SyncGroupResponse) -> None:
         self.results.append(result)
 
     @property
@@ -54,7 +61,7 @@ class Answer:
         return not self.results
 
     @property
-    def result(self) -> JoinResult:
+    def result(self) -> JoinGroupResponse:
         assert len(self.results) == 1, f"answered {len(self.results)} times"
         return self.results[0]  # type: ignore[return-value]
 
@@ -69,17 +76,20 @@ class GroupHarness:
     def __init__(self, initial_delay_ms: int = 0, max_size: int = 100) -> None:
         self.time = MockTime()
         self.store = MemoryStore()
-        settings = GroupSettings(
-            min_session_timeout_ms=1000,
-            max_session_timeout_ms=60_000,
-            initial_rebalance_delay_ms=initial_delay_ms,
-            max_size=max_size,
-            offset_metadata_max_bytes=10,
-            offsets_retention_ms=1000,
+        config = BrokerConfig.parse(
+            {
+                "log.dirs": "/nowhere",
+                "group.min.session.timeout.ms": 1000,
+                "group.max.session.timeout.ms": 60_000,
+                "group.initial.rebalance.delay.ms": initial_delay_ms,
+                "group.max.size": max_size,
+                "offset.metadata.max.bytes": 10,
+                "offsets.retention.minutes": RETENTION_MS // 60_000,
+            }
         )
         self.coordinator = GroupCoordinator(
             self.store,  # type: ignore[arg-type]
-            settings,
+            config,
             self.time,
             LogContext(),
             reaper_enabled=False,
@@ -101,18 +111,27 @@ class GroupHarness:
         return answer
 
     def sync(
-        self, joined: JoinResult, assignments: dict[str, bytes] | None = None, **changes: object
+        self,
+        joined: JoinGroupResponse,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        instance_id: str | None = None,
+        **changes: object,
     ) -> Answer:
         """SyncGroup of the member that got `joined`."""
         answer = Answer()
+        given = [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=part)
+            for member_id, part in (assignments or {}).items()
+        ]
         fields = {
-            "group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id, "instance_id": None,
-            "protocol_type": None, "protocol_name": None, "assignments": assignments or {}, **changes,
+            "group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id,
+            "group_instance_id": instance_id, "assignments": given, **changes,
         }  # fmt: skip
-        self.coordinator.sync(SyncRequest(**fields), answer)
+        self.coordinator.sync(SyncGroupRequest(**fields), answer)
         return answer
 
-    def heartbeat(self, joined: JoinResult, **changes: object) -> None:
+    def heartbeat(self, joined: JoinGroupResponse, **changes: object) -> None:
         fields = {
             "generation_id": joined.generation_id,
             "member_id": joined.member_id,
@@ -121,7 +140,7 @@ class GroupHarness:
         }
         self.coordinator.heartbeat("g", **fields)
 
-    def stable(self, count: int) -> list[JoinResult]:
+    def stable(self, count: int) -> list[JoinGroupResponse]:
         """A stable group of `count` members; the first result is the leader's."""
         first = self.join()
         answers = [first]
@@ -131,7 +150,7 @@ class GroupHarness:
             ids = [answer.results[-1].member_id for answer in answers]
             answers = [self.join(member_id) for member_id in ids] + [joining]
         results = [answer.result for answer in answers]
-        leader = next(result for result in results if result.leader_id == result.member_id)
+        leader = next(result for result in results if result.leader == result.member_id)
         results.sort(key=lambda result: result is not leader)
         plan = {result.member_id: b"part of " + result.member_id.encode() for result in results}
         syncs = [self.sync(result) for result in results[1:]]

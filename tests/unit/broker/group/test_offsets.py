@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.groups import GroupHarness
+from harness.broker.groups import RETENTION_MS, GroupHarness
 from kclient.broker.group.group_store import java_hash
 from kclient.broker.group.offsets import Committer, OffsetToCommit
 from kclient.common.topic_partition import TopicPartition
@@ -107,7 +107,7 @@ def test_a_static_member_whose_name_was_taken_cannot_commit(harness: GroupHarnes
 def test_offsets_of_a_group_without_members_expire_and_the_group_with_them(harness: GroupHarness) -> None:
     offsets = harness.coordinator.offsets
     offsets.commit("g", ALONE, {TP: OffsetToCommit(1)})
-    harness.pass_time(999)
+    harness.pass_time(RETENTION_MS - 1)
     offsets.expire()
     assert offsets.fetch("g", None)
     harness.pass_time(1)
@@ -122,11 +122,13 @@ def test_offsets_stay_while_there_are_members_that_may_want_them(harness: GroupH
     harness.coordinator.offsets.commit(
         "g", Committer(leader.member_id, None, leader.generation_id), {TP: OffsetToCommit(1)}
     )
-    harness.pass_time(5000)
+    for _ in range(RETENTION_MS // 5000 + 1):
+        harness.pass_time(5000)
+        harness.heartbeat(leader)
     harness.coordinator.offsets.expire()
     assert harness.coordinator.offsets.fetch("g", None)
     harness.coordinator.leave("g", [(leader.member_id, None)])
-    harness.pass_time(999)  # since the group became empty, not since the commit
+    harness.pass_time(RETENTION_MS - 1)  # since the group became empty, not since the commit
     harness.coordinator.offsets.expire()
     assert harness.coordinator.offsets.fetch("g", None)
 
