@@ -17,10 +17,10 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_manager import LogIntervals, LogManager
 from kclient.broker.metadata.cache import MetadataCache
-from kclient.broker.metadata.controller import Controller, TopicDefaults
+from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.topics import TopicStore, journal_directory
-from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
+from kclient.broker.network.socket_server import Endpoint, SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
@@ -124,7 +124,7 @@ class KafkaBroker:
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
         shares = descriptor_shares()
-        server = SocketServer(_network_settings(config, shares), time, context)
+        server = SocketServer(config, time, context, descriptors=shares.connections)
         cleanup.callback(server.shutdown)
         self._endpoints = tuple(server.endpoints)
         self._advertised = _advertised(config, server.endpoints)
@@ -151,14 +151,7 @@ class KafkaBroker:
 
         cache = MetadataCache(recovered.placed(logs))
         store.start(cache.topics(), logs.directory_places())
-        defaults = TopicDefaults(
-            config.node_id,
-            config.num_partitions,
-            config.offsets_topic_num_partitions,
-            log_config,
-            config.delete_topic_enable,
-        )
-        controller = Controller(store, cache, replicas, defaults, context)
+        controller = Controller(store, cache, replicas, config, context)
         controller.lead_all()
 
         groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
@@ -225,23 +218,6 @@ class KafkaBroker:
             self._log.critical("%s", self._failure)
             # Whoever finds out may be a thread that `stop` waits for.
             KafkaThread("stop-without-storage", self.stop).start()
-
-
-def _network_settings(config: BrokerConfig, shares: DescriptorShares) -> NetworkSettings:
-    return NetworkSettings(
-        listeners=config.endpoints(),
-        backlog=config.socket_listen_backlog_size,
-        processors=config.num_network_threads,
-        queued_max_requests=config.queued_max_requests,
-        queued_max_request_bytes=config.queued_max_request_bytes,
-        max_request_bytes=config.socket_request_max_bytes,
-        max_connections=config.max_connections,
-        max_connections_per_ip=config.max_connections_per_ip,
-        connections_max_idle_ms=config.connections_max_idle_ms,
-        send_buffer_bytes=config.socket_send_buffer_bytes,
-        receive_buffer_bytes=config.socket_receive_buffer_bytes,
-        descriptors=shares.connections,
-    )
 
 
 def _advertised(config: BrokerConfig, bound: Sequence[Endpoint]) -> tuple[Endpoint, ...]:

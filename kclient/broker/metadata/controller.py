@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import attrs
 
+from kclient.broker.config import BrokerConfig
 from kclient.broker.log.config import LogConfig
 from kclient.broker.metadata.cache import (
     CLUSTER_METADATA_TOPIC,
@@ -45,17 +46,6 @@ OFFSETS_TOPIC_CONFIGS = MappingProxyType(
 
 
 @attrs.frozen
-class TopicDefaults:
-    """Values for a new topic that its creator does not give."""
-
-    node_id: int
-    partitions: int
-    offsets_topic_partitions: int
-    log_config: LogConfig
-    deletion_enabled: bool = True
-
-
-@attrs.frozen
 class NewTopic:
     """A topic to be created. -1 for `partition_count` and `replication_factor` means the broker's default."""
 
@@ -78,13 +68,14 @@ class Controller:
         store: TopicStore,
         cache: MetadataCache,
         replicas: ReplicaManager,
-        defaults: TopicDefaults,
+        config: BrokerConfig,
         log_context: LogContext,
     ) -> None:
         self.cache = cache
         self._store = store
         self._replicas = replicas
-        self._defaults = defaults
+        self._config = config
+        self._log_defaults = config.log_config()
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
         self._deletion_listeners: list[Callable[[Sequence[TopicPartition]], None]] = []
@@ -128,7 +119,7 @@ class Controller:
         if topic is not None:
             return topic
         if name == OFFSETS_TOPIC:
-            new = NewTopic(name, self._defaults.offsets_topic_partitions, configs=OFFSETS_TOPIC_CONFIGS)
+            new = NewTopic(name, self._config.offsets_topic_num_partitions, configs=OFFSETS_TOPIC_CONFIGS)
         else:
             new = NewTopic(name)
         try:
@@ -143,7 +134,7 @@ class Controller:
         """Delete `topic` and its records. Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError,
         InvalidRequestError for an internal topic, and KafkaStorageError.
         """
-        if not self._defaults.deletion_enabled:
+        if not self._config.delete_topic_enable:
             raise TopicDeletionDisabledError
         if topic.name in INTERNAL_TOPICS:
             raise InvalidRequestError(f"{topic.name} holds the broker's own state and cannot be deleted")
@@ -217,7 +208,7 @@ class Controller:
 
     def log_config(self, configs: Mapping[str, str]) -> LogConfig:
         """The settings of a topic with these overrides. Raises InvalidConfigurationError."""
-        return LogConfig.from_topic_configs(configs, self._defaults.log_config)
+        return LogConfig.from_topic_configs(configs, self._log_defaults)
 
     def _validate(self, new: NewTopic) -> TopicImage:
         validate_topic_name(new.name)
@@ -255,16 +246,16 @@ class Controller:
                 f"The replication factor can be 1 or -1, not {new.replication_factor}: there is one broker"
             )
         if new.partition_count == -1:
-            return self._defaults.partitions
+            return self._config.num_partitions
         if new.partition_count < 1:
             raise InvalidPartitionsError(f"A topic has at least one partition, not {new.partition_count}")
         _check_partition_limit(new.partition_count)
         return new.partition_count
 
     def _check_replicas(self, nodes: Sequence[int]) -> None:
-        if list(nodes) != [self._defaults.node_id]:
+        if list(nodes) != [self._config.node_id]:
             raise InvalidReplicaAssignmentError(
-                f"Replicas can only be assigned to [{self._defaults.node_id}], the one broker, not to {list(nodes)}"
+                f"Replicas can only be assigned to [{self._config.node_id}], the one broker, not to {list(nodes)}"
             )
 
     def _create(self, new: TopicImage) -> TopicImage:

@@ -8,6 +8,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kclient._accel import EVENT_READ, DefaultSelector, in_forked_children
 from kclient.broker.network.connection_quotas import ConnectionQuotas
@@ -15,6 +16,9 @@ from kclient.broker.network.processor import Processor
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.broker.config import BrokerConfig
 
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_S = 0.1
@@ -29,18 +33,16 @@ class Acceptor:
     def __init__(
         self,
         listeners: Sequence[socket.socket],
+        config: BrokerConfig,
         processors: Sequence[Processor],
         quotas: ConnectionQuotas,
-        *,
-        send_buffer_bytes: int,
-        receive_buffer_bytes: int,
         time: Time,
         log_context: LogContext,
     ) -> None:
         self._listeners = list(listeners)
         self._next_processor = itertools.cycle(processors)
         self._quotas = quotas
-        self._send_buffer_bytes = send_buffer_bytes
+        self._send_buffer_bytes = config.socket_send_buffer_bytes
         self._time = time
         self._log = log_context.logger(__name__)
         self._warnings = RepeatedWarning(self._log)
@@ -49,9 +51,9 @@ class Acceptor:
         self._thread = KafkaThread("acceptor", self._run)
         for listener in self._listeners:
             listener.setblocking(False)
-            if receive_buffer_bytes >= 0:
+            if config.socket_receive_buffer_bytes >= 0:
                 # Inherited by what is accepted, and only so early enough to decide the window scale.
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
         _acceptors.add(self)
 
     def start(self) -> None:

@@ -8,17 +8,21 @@ import socket
 import threading
 from collections import deque
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
 from kclient.errors import InvalidReceiveError, KafkaError
-from kclient.network.channel_builder import ChannelBuilder
+from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector
 from kclient.network.send import send_of
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.broker.config import BrokerConfig
 
 _POLL_MS = 300
 _QUEUE_WAIT_S = 0.3
@@ -43,13 +47,10 @@ class Processor:
     def __init__(
         self,
         processor_id: int,
-        *,
+        config: BrokerConfig,
         request_channel: RequestChannel,
         request_memory: RequestMemory,
         quotas: ConnectionQuotas,
-        channel_builder: ChannelBuilder,
-        max_request_bytes: int,
-        connections_max_idle_ms: int,
         time: Time,
         log_context: LogContext,
     ) -> None:
@@ -61,9 +62,9 @@ class Processor:
         self._log = log_context.logger(__name__)
         self._warnings = RepeatedWarning(self._log)
         self._selector = Selector(
-            max_receive_bytes=max_request_bytes,
-            connections_max_idle_ms=connections_max_idle_ms,
-            channel_builder=channel_builder,
+            max_receive_bytes=config.socket_request_max_bytes,
+            connections_max_idle_ms=config.connections_max_idle_ms,
+            channel_builder=PlaintextChannelBuilder(),
             time=time,
             log_context=log_context,
         )

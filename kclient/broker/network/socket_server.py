@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -13,9 +13,11 @@ from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_memory import RequestMemory
 from kclient.errors import ConfigError
-from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.broker.config import BrokerConfig
 
 
 @attrs.frozen
@@ -29,72 +31,39 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@attrs.frozen
-class NetworkSettings:
-    """The settings of the broker that the server needs."""
-
-    listeners: Sequence[Endpoint]
-    backlog: int
-    processors: int
-    queued_max_requests: int
-    queued_max_request_bytes: int
-    max_request_bytes: int
-    max_connections: int
-    max_connections_per_ip: int
-    connections_max_idle_ms: int
-    send_buffer_bytes: int
-    receive_buffer_bytes: int
-    descriptors: int
-    """Most connections for which the process has descriptors."""
-
-
 class SocketServer:
     """Binds at construction, so that the port is known; serves after `start`. Thread-safe.
 
-    Raises ConfigError naming `listeners` if an address cannot be bound.
+    `descriptors` is the most connections for which the process has some. Raises ConfigError naming `listeners` if an
+    address cannot be bound.
     """
 
-    def __init__(self, settings: NetworkSettings, time: Time, log_context: LogContext) -> None:
-        self.request_channel = RequestChannel(settings.queued_max_requests)
-        self.request_memory = RequestMemory(settings.queued_max_request_bytes)
-        self.quotas = ConnectionQuotas(
-            settings.max_connections, settings.max_connections_per_ip, settings.descriptors
-        )
+    def __init__(
+        self, config: BrokerConfig, time: Time, log_context: LogContext, *, descriptors: int
+    ) -> None:
+        self.request_channel = RequestChannel(config.queued_max_requests)
+        self.request_memory = RequestMemory(config.queued_max_request_bytes)
+        self.quotas = ConnectionQuotas(config.max_connections, config.max_connections_per_ip, descriptors)
+        listeners = config.endpoints()
         sockets: list[socket.socket] = []
         try:
-            sockets.extend(_bind(listener, settings.backlog) for listener in settings.listeners)
+            sockets.extend(_bind(listener, config.socket_listen_backlog_size) for listener in listeners)
         except BaseException:
             for sock in sockets:
                 sock.close()
             raise
         self.endpoints: list[Endpoint] = [
             Endpoint(listener.host, sock.getsockname()[1])
-            for listener, sock in zip(settings.listeners, sockets, strict=True)
+            for listener, sock in zip(listeners, sockets, strict=True)
         ]
         """The listeners with the ports they really have."""
         self._processors = [
             Processor(
-                number,
-                request_channel=self.request_channel,
-                request_memory=self.request_memory,
-                quotas=self.quotas,
-                channel_builder=PlaintextChannelBuilder(),
-                max_request_bytes=settings.max_request_bytes,
-                connections_max_idle_ms=settings.connections_max_idle_ms,
-                time=time,
-                log_context=log_context,
+                number, config, self.request_channel, self.request_memory, self.quotas, time, log_context
             )
-            for number in range(settings.processors)
+            for number in range(config.num_network_threads)
         ]
-        self._acceptor = Acceptor(
-            sockets,
-            self._processors,
-            self.quotas,
-            send_buffer_bytes=settings.send_buffer_bytes,
-            receive_buffer_bytes=settings.receive_buffer_bytes,
-            time=time,
-            log_context=log_context,
-        )
+        self._acceptor = Acceptor(sockets, config, self._processors, self.quotas, time, log_context)
 
     def start(self) -> None:
         """Begin to accept and read."""

@@ -7,8 +7,9 @@ import struct
 import threading
 from collections.abc import Callable
 
+from kclient.broker.config import BrokerConfig
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
-from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
+from kclient.broker.network.socket_server import SocketServer
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -34,15 +35,15 @@ class ServerHarness:
         self,
         answer: Callable[[Request], Response | None] = echo,
         time: Time = SYSTEM_TIME,
+        descriptors: int = 1000,
         **changes: object,
     ) -> SocketServer:
         settings = {
-            "listeners": [Endpoint("127.0.0.1", 0)], "backlog": 50, "processors": 1, "queued_max_requests": 10,
-            "queued_max_request_bytes": -1, "max_request_bytes": MAX_REQUEST, "max_connections": 1000,
-            "max_connections_per_ip": 1000, "connections_max_idle_ms": 600_000, "send_buffer_bytes": -1,
-            "receive_buffer_bytes": -1, "descriptors": 1000, **changes,
+            "log.dirs": "/nowhere", "listeners": "PLAINTEXT://127.0.0.1:0", "queued.max.requests": 10,
+            "queued.max.request.bytes": -1, "socket.request.max.bytes": MAX_REQUEST,
+            **{name.replace("_", "."): value for name, value in changes.items()},
         }  # fmt: skip
-        server = SocketServer(NetworkSettings(**settings), time, LogContext())
+        server = SocketServer(BrokerConfig.parse(settings), time, LogContext(), descriptors=descriptors)
         channel = server.request_channel
 
         def handle() -> None:

@@ -103,7 +103,7 @@ def test_newcomers_hold_little_each_and_an_eighth_together() -> None:
 
 @pytest.fixture
 def server(harness: ServerHarness) -> SocketServer:
-    return harness.serve(queued_max_request_bytes=LIMIT, max_request_bytes=100 * MIB)
+    return harness.serve(queued_max_request_bytes=LIMIT, socket_request_max_bytes=100 * MIB)
 
 
 def half_sent(
@@ -142,7 +142,7 @@ def test_requests_sent_in_part_have_a_bound_and_small_ones_are_served_beside_the
 
 
 def test_a_first_request_of_a_mebibyte_is_served_while_strangers_send_in_part(harness: ServerHarness) -> None:
-    server = harness.serve(queued_max_request_bytes=64 * MIB, max_request_bytes=100 * MIB)
+    server = harness.serve(queued_max_request_bytes=64 * MIB, socket_request_max_bytes=100 * MIB)
     half_sent(harness, server, 10, proven=False)
     wait_until(lambda: server.request_memory.exhausted)
     good = harness.connect(server)
@@ -151,7 +151,7 @@ def test_a_first_request_of_a_mebibyte_is_served_while_strangers_send_in_part(ha
 
 
 def test_a_request_larger_than_the_limit_arrives_whole(harness: ServerHarness) -> None:
-    server = harness.serve(queued_max_request_bytes=1000, max_request_bytes=100 * MIB)
+    server = harness.serve(queued_max_request_bytes=1000, socket_request_max_bytes=100 * MIB)
     for size in (3 * MIB, 3 * MIB + 100_000, 70_000, 5, 0):
         sock = harness.connect(server)
         for _ in range(2):
@@ -163,7 +163,9 @@ def test_a_request_larger_than_the_limit_arrives_whole(harness: ServerHarness) -
 
 def test_what_waits_for_memory_is_read_when_others_were_answered(harness: ServerHarness) -> None:
     parked: list[Request] = []
-    server = harness.serve(parked.append, queued_max_request_bytes=4 * MIB, max_request_bytes=100 * MIB)
+    server = harness.serve(
+        parked.append, queued_max_request_bytes=4 * MIB, socket_request_max_bytes=100 * MIB
+    )
     socks = [harness.connect(server) for _ in range(6)]
     for sock in socks:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MIB)

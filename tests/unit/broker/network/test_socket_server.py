@@ -11,8 +11,9 @@ import pytest
 from harness.broker.servers import MAX_REQUEST, ServerHarness, echo, ended, frame, read_frame
 from harness.leaks import nothing_left_behind
 from harness.waiting import wait_until
+from kclient.broker.config import BrokerConfig
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
-from kclient.broker.network.socket_server import Endpoint, NetworkSettings, SocketServer
+from kclient.broker.network.socket_server import SocketServer
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
@@ -105,7 +106,7 @@ def test_an_idle_connection_is_closed(harness: ServerHarness) -> None:
 def test_what_hostile_connections_announce_costs_nothing_and_others_are_served(
     harness: ServerHarness,
 ) -> None:
-    server = harness.serve(max_request_bytes=100 << 20)
+    server = harness.serve(socket_request_max_bytes=100 << 20)
     before = psutil.Process().memory_info().rss
     hostile = [harness.connect(server) for _ in range(200)]
     for number, sock in enumerate(hostile):
@@ -162,13 +163,13 @@ def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_rea
 def test_a_port_that_is_taken_is_said_with_the_setting(harness: ServerHarness) -> None:
     port = harness.serve().endpoints[0].port
     with pytest.raises(ConfigError, match=f"listeners: 127.0.0.1:{port} cannot be bound"):
-        harness.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", port)])
+        harness.serve(listeners=f"PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:{port}")
     with pytest.raises(ConfigError, match="listeners"):
-        harness.serve(listeners=[Endpoint("no such host.invalid", 0)])
+        harness.serve(listeners="PLAINTEXT://no such host.invalid:0")
 
 
 def test_a_server_listens_on_all_its_addresses(harness: ServerHarness) -> None:
-    server = harness.serve(listeners=[Endpoint("127.0.0.1", 0), Endpoint("127.0.0.1", 0)], processors=3)
+    server = harness.serve(listeners="PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", num_network_threads=3)
     for endpoint in server.endpoints:
         with socket.create_connection((endpoint.host, endpoint.port), 10) as sock:
             sock.sendall(frame(b"x"))
@@ -178,7 +179,7 @@ def test_a_server_listens_on_all_its_addresses(harness: ServerHarness) -> None:
 def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
     with nothing_left_behind():
         harness = ServerHarness()
-        server = harness.serve(processors=3)
+        server = harness.serve(num_network_threads=3)
         for _ in range(5):
             harness.connect(server).sendall(frame(b"x"))
         harness.connect(server).sendall(b"\0\0")
@@ -188,8 +189,8 @@ def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
 
 
 def test_a_server_that_was_never_started_can_be_shut_down() -> None:
-    settings = NetworkSettings([Endpoint("127.0.0.1", 0)], 1, 2, 1, -1, 1, 1, 1, 1, -1, -1, 1)
-    server = SocketServer(settings, SYSTEM_TIME, LogContext())
+    config = BrokerConfig.parse({"log.dirs": "/nowhere", "listeners": "PLAINTEXT://127.0.0.1:0"})
+    server = SocketServer(config, SYSTEM_TIME, LogContext(), descriptors=1)
     server.shutdown()
     server.shutdown()
 
