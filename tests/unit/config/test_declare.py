@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import logging
 import pickle
 import re
@@ -11,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
+import kclient
 from kclient.admin.config import AdminConfig
 from kclient.config import Config, Importance, Support, Type, definition_of, setting
 from kclient.config.foreign_names import FOREIGN_NAMES
@@ -343,3 +346,17 @@ def test_every_setting_is_documented_in_one_line(cls: type[Config]) -> None:
         assert "\n" not in key.doc
         assert key.doc[0].isupper() or key.doc[0].isdigit()
         assert key.support is Support.YES or not key.name.startswith("kclient.")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_setting_that_is_accepted_is_read_by_something(cls: type[Config]) -> None:
+    accepted = {key.name.replace(".", "_") for key in definition_of(cls) if key.support is Support.YES}
+    assert accepted - attributes_of_kclient() == set()
+
+
+@functools.cache
+def attributes_of_kclient() -> set[str]:
+    """The names that code outside the broker, which has settings of its own, takes from any object."""
+    modules = [path for path in Path(kclient.__file__).parent.rglob("*.py") if "broker" not in path.parts]
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in modules)
+    return {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pkgutil
 import struct
 
 import pytest
 
 from harness.broker.wire import Wire, batch
+from kclient.broker import apis
 from kclient.broker.apis.registry import served_apis
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.api_keys import ApiKeys
@@ -188,3 +190,9 @@ def test_bytes_after_a_request_are_let_pass_as_librdkafka_sends_some(wire: Wire)
     frame = bytes.fromhex("0003000c00000003000772646b61666b610000000000010000")
     wire.sock.sendall(struct.pack(">i", len(frame)) + frame)
     assert wire.read_frame()[:4] == b"\0\0\0\x03"
+
+
+def test_every_handler_that_is_written_is_served() -> None:
+    modules = {each.name for each in pkgutil.iter_modules(apis.__path__)}
+    written = modules & {api.name.lower() for api in ApiKeys}
+    assert written == {api.key.name.lower() for api in served_apis().values()}
