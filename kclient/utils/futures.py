@@ -15,7 +15,6 @@ __all__ = ["CompletableFuture", "KafkaFuture"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 class CompletableFuture(KafkaFuture[T]):
@@ -75,24 +74,6 @@ class CompletableFuture(KafkaFuture[T]):
                 self._callbacks.append(callback)
                 return
         self._call(callback)
-
-    def then(self, function: Callable[[T], U]) -> CompletableFuture[U]:
-        """A future of `function(result)`; it fails with this one's error or with what `function` raises."""
-        chained: CompletableFuture[U] = CompletableFuture()
-
-        def forward(_: object) -> None:
-            if self._error is not None:
-                chained.fail(self._error)
-                return
-            try:
-                chained.complete(function(cast(T, self._value)))
-            except BaseException as error:
-                chained.fail(error)
-                if belongs_to_caller(error):
-                    raise
-
-        self.add_done_callback(forward)
-        return chained
 
     def _finish(self, value: T | None, error: BaseException | None) -> bool:
         with self._lock:

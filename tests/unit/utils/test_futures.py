@@ -68,7 +68,6 @@ def test_a_callback_that_would_end_the_program_ends_no_other_thread(caplog: pyte
     def bad(_: object) -> int:
         raise SystemExit
 
-    chained = future.then(bad)
     future.add_done_callback(bad)
     future.add_done_callback(lambda done: seen.append(done.result()))
     completed: list[bool] = []
@@ -77,7 +76,6 @@ def test_a_callback_that_would_end_the_program_ends_no_other_thread(caplog: pyte
     thread.join(10)
     assert (completed, seen) == ([True], [1])
     assert "callback raised" in caplog.text
-    assert isinstance(chained.exception(0), SystemExit)
 
 
 def test_an_interrupt_of_the_main_thread_comes_out_when_all_callbacks_were_called() -> None:
@@ -92,15 +90,6 @@ def test_an_interrupt_of_the_main_thread_comes_out_when_all_callbacks_were_calle
     with pytest.raises(KeyboardInterrupt):
         future.complete(1)
     assert seen == [1]
-
-
-def test_then_passes_on_results_errors_and_what_the_function_raises() -> None:
-    assert CompletableFuture.completed(2).then(lambda value: value + 1).result() == 3
-    failed: CompletableFuture[int] = CompletableFuture.failed(ValueError("first"))
-    assert isinstance(failed.then(lambda value: value).exception(), ValueError)
-    assert isinstance(
-        CompletableFuture.completed(0).then(lambda value: 1 // value).exception(), ZeroDivisionError
-    )
 
 
 def test_other_classes_can_be_registered_as_kafka_futures() -> None:
