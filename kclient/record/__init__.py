@@ -7,13 +7,13 @@ types from here has them complete.
 from __future__ import annotations
 
 from kclient._accel import BatchBuilder, BatchResult, RecordReader, end_of_batches
-from kclient.record.batch import Batch, RecordBatch
+from kclient.record.batch import RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, EndTransactionMarker
 from kclient.record.file_records import FileRecords, FoundOffset, FoundTimestamp
 from kclient.record.install_hooks import install_hooks
 from kclient.record.legacy import LegacyBatch
-from kclient.record.memory_records import BatchHeader, batch_headers, iter_batches
+from kclient.record.memory_records import Batch, BatchHeader, batch_headers, iter_batches
 from kclient.record.record import Record, TimestampType, increment_sequence
 
 install_hooks()

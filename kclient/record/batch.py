@@ -1,10 +1,11 @@
-"""A batch of magic 2, seen through its bytes; and what batches of every magic have in common."""
+"""A batch of magic 2, seen through its bytes."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Protocol
+
+import attrs
 
 from kclient._accel import crc32c, decode_records, zigzag_size
 from kclient.compress import CompressionType, decompress_partly
@@ -18,94 +19,16 @@ _U32 = struct.Struct(">I")
 _I64 = struct.Struct(">q")
 
 
-class Batch(Protocol):
-    """A batch of any magic. Sizes in bytes, times in ms since the epoch, -1 for none."""
+@attrs.frozen
+class _Number:
+    """A number in the header of a batch."""
 
-    @property
-    def view(self) -> memoryview:
-        """All of the batch."""
+    layout: struct.Struct
+    at: int
 
-    @property
-    def magic(self) -> int:
-        """Version of the format."""
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Size of the whole batch."""
-
-    @property
-    def checksum(self) -> int:
-        """The checksum it carries."""
-
-    @property
-    def is_valid(self) -> bool:
-        """True if the checksum is right."""
-
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first record, also if compaction removed it."""
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record, also if compaction removed it."""
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the last."""
-
-    @property
-    def compression_type(self) -> CompressionType:
-        """The codec. Raises UnsupportedCompressionTypeError for an unknown one."""
-
-    @property
-    def timestamp_type(self) -> TimestampType:
-        """The type of the timestamps."""
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """The largest timestamp."""
-
-    @property
-    def producer_id(self) -> int:
-        """Id of an idempotent producer."""
-
-    @property
-    def producer_epoch(self) -> int:
-        """Its epoch."""
-
-    @property
-    def base_sequence(self) -> int:
-        """Sequence number of the first record."""
-
-    @property
-    def last_sequence(self) -> int:
-        """Sequence number of the last record."""
-
-    @property
-    def is_transactional(self) -> bool:
-        """True if the records belong to a transaction."""
-
-    @property
-    def is_control(self) -> bool:
-        """True if the records are markers and not data."""
-
-    @property
-    def partition_leader_epoch(self) -> int:
-        """Epoch of the leader that appended it."""
-
-    @property
-    def delete_horizon_ms(self) -> int | None:
-        """The time from which tombstones in it may be removed; None if that is not decided."""
-
-    @property
-    def count(self) -> int | None:
-        """The number of records that its header claims; None if the format does not say."""
-
-    def ensure_valid(self) -> None:
-        """Raise CorruptRecordError unless size and checksum are right."""
-
-    def records(self, max_bytes: int = c.DEFAULT_DECOMPRESS_MAX_BYTES) -> Iterator[Record]:
-        """The records, decompressed to at most `max_bytes`."""
+    def __get__(self, batch: RecordBatch, _: type[RecordBatch]) -> int:
+        value: int = self.layout.unpack_from(batch.view, self.at)[0]
+        return value
 
 
 class RecordBatch:
@@ -117,30 +40,43 @@ class RecordBatch:
 
     __slots__ = ("view",)
 
+    base_offset = _Number(_I64, 0)
+    """Offset of the first record, also if compaction removed it."""
+    last_offset_delta = _Number(_I32, c.LAST_OFFSET_DELTA_AT)
+    """The last offset, relative to the base offset."""
+    partition_leader_epoch = _Number(_I32, c.LEADER_EPOCH_AT)
+    """Epoch of the leader that appended the batch, -1 for none."""
+    checksum = _Number(_U32, c.CRC_AT)
+    """The CRC-32C that the batch carries."""
+    attributes = _Number(_I16, c.ATTRIBUTES_AT)
+    """The attribute bits, as a signed 16-bit integer."""
+    base_timestamp_ms = _Number(_I64, c.BASE_TIMESTAMP_AT)
+    """The time that the records' timestamps are relative to."""
+    max_timestamp_ms = _Number(_I64, c.MAX_TIMESTAMP_AT)
+    """The largest timestamp; with LOG_APPEND_TIME that of all records."""
+    producer_id = _Number(_I64, c.PRODUCER_ID_AT)
+    """Id of the idempotent producer, -1 for none."""
+    producer_epoch = _Number(_I16, c.PRODUCER_EPOCH_AT)
+    """Epoch of the producer id, -1 for none."""
+    base_sequence = _Number(_I32, c.BASE_SEQUENCE_AT)
+    """Sequence number of the first record, -1 for none."""
+    count = _Number(_I32, c.COUNT_AT)
+    """The number of records that the header claims."""
+
     def __init__(self, view: memoryview) -> None:
         if len(view) < c.BATCH_OVERHEAD:
             raise CorruptRecordError(f"{len(view)} bytes are too few for the header of a batch.")
-        size = c.LOG_OVERHEAD + self._int(_I32, view, c.LENGTH_AT)
+        size = c.LOG_OVERHEAD + _I32.unpack_from(view, c.LENGTH_AT)[0]
         if not c.BATCH_OVERHEAD <= size <= len(view):
             raise CorruptRecordError(
                 f"A batch says that it has {size} bytes, which cannot be: there are {len(view)}."
             )
         self.view = view[:size]
 
-    @staticmethod
-    def _int(layout: struct.Struct, view: memoryview, at: int) -> int:
-        value: int = layout.unpack_from(view, at)[0]
-        return value
-
     @property
     def size_in_bytes(self) -> int:
         """Size of the whole batch."""
         return len(self.view)
-
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first record, also if compaction removed it."""
-        return self._int(_I64, self.view, 0)
 
     @property
     def last_offset(self) -> int:
@@ -153,34 +89,14 @@ class RecordBatch:
         return self.last_offset + 1
 
     @property
-    def last_offset_delta(self) -> int:
-        """The last offset, relative to the base offset."""
-        return self._int(_I32, self.view, c.LAST_OFFSET_DELTA_AT)
-
-    @property
-    def partition_leader_epoch(self) -> int:
-        """Epoch of the leader that appended the batch, -1 for none."""
-        return self._int(_I32, self.view, c.LEADER_EPOCH_AT)
-
-    @property
     def magic(self) -> int:
         """2."""
         return self.view[c.MAGIC_AT]
 
     @property
-    def checksum(self) -> int:
-        """The CRC-32C that the batch carries."""
-        return self._int(_U32, self.view, c.CRC_AT)
-
-    @property
     def is_valid(self) -> bool:
         """True if the checksum is that of the bytes."""
         return self.checksum == crc32c(self.view[c.ATTRIBUTES_AT :])
-
-    @property
-    def attributes(self) -> int:
-        """The attribute bits, as a signed 16-bit integer."""
-        return self._int(_I16, self.view, c.ATTRIBUTES_AT)
 
     @property
     def compression_type(self) -> CompressionType:
@@ -208,45 +124,10 @@ class RecordBatch:
         return self.base_timestamp_ms if self.attributes & c.DELETE_HORIZON_BIT else None
 
     @property
-    def base_timestamp_ms(self) -> int:
-        """The time that the records' timestamps are relative to."""
-        return self._int(_I64, self.view, c.BASE_TIMESTAMP_AT)
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """The largest timestamp; with LOG_APPEND_TIME that of all records."""
-        return self._int(_I64, self.view, c.MAX_TIMESTAMP_AT)
-
-    @property
-    def producer_id(self) -> int:
-        """Id of the idempotent producer, -1 for none."""
-        return self._int(_I64, self.view, c.PRODUCER_ID_AT)
-
-    @property
-    def has_producer_id(self) -> bool:
-        """True if an idempotent producer wrote the batch."""
-        return self.producer_id > c.NO_PRODUCER_ID
-
-    @property
-    def producer_epoch(self) -> int:
-        """Epoch of the producer id, -1 for none."""
-        return self._int(_I16, self.view, c.PRODUCER_EPOCH_AT)
-
-    @property
-    def base_sequence(self) -> int:
-        """Sequence number of the first record, -1 for none."""
-        return self._int(_I32, self.view, c.BASE_SEQUENCE_AT)
-
-    @property
     def last_sequence(self) -> int:
         """Sequence number of the last record, -1 for none."""
         base = self.base_sequence
         return c.NO_SEQUENCE if base == c.NO_SEQUENCE else increment_sequence(base, self.last_offset_delta)
-
-    @property
-    def count(self) -> int:
-        """The number of records that the header claims."""
-        return self._int(_I32, self.view, c.COUNT_AT)
 
     @property
     def payload(self) -> memoryview:

@@ -13,7 +13,7 @@ from kclient.errors import CorruptRecordError, IllegalStateError
 from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
 from kclient.record.legacy import LegacyBatch
-from kclient.record.memory_records import BatchHeader, Buffer, batch_size, parse_header
+from kclient.record.memory_records import Batch, BatchHeader, Buffer, batch_size, parse_header
 from kclient.record.open_files import OpenFiles, SharedFile
 
 # Most systems take 1024 buffers in one call.
@@ -145,7 +145,7 @@ class FileRecords:
             yield parse_header(head[:size], position)
             position += size
 
-    def batch(self, header: BatchHeader) -> RecordBatch | LegacyBatch:
+    def batch(self, header: BatchHeader) -> Batch:
         """All of the batch with this header, as a copy in memory."""
         data = self.read(header.position, header.size_in_bytes)
         if len(data) < header.size_in_bytes:

@@ -44,7 +44,6 @@ class LegacyBatch:
     partition_leader_epoch = c.NO_LEADER_EPOCH
     delete_horizon_ms = None
     count = None
-    has_producer_id = False
 
     def __init__(self, view: memoryview) -> None:
         if len(view) < c.HEADER_UP_TO_MAGIC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import attrs
 
@@ -12,6 +13,9 @@ from kclient.record.batch import RecordBatch
 from kclient.record.legacy import LegacyBatch
 
 Buffer = bytes | bytearray | memoryview
+
+Batch: TypeAlias = RecordBatch | LegacyBatch
+"""A batch of any magic. Sizes in bytes, times in ms since the epoch, -1 for none."""
 
 
 @attrs.frozen
@@ -95,7 +99,7 @@ def batch_headers(buf: Buffer) -> Iterator[BatchHeader]:
         yield parse_header(view[position : position + min(size, c.BATCH_OVERHEAD)], position)
 
 
-def iter_batches(buf: Buffer) -> Iterator[RecordBatch | LegacyBatch]:
+def iter_batches(buf: Buffer) -> Iterator[Batch]:
     """The whole batches in `buf`, in order, as views of it; one that is cut off at the end is left out.
 
     Raises CorruptRecordError where the next batch cannot be found.

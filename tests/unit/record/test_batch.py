@@ -78,10 +78,9 @@ def test_a_changed_byte_is_noticed() -> None:
 
 def test_sequences_count_on_and_wrap() -> None:
     batch = made(base_sequence=2**31 - 2, producer_id=4, producer_epoch=1)
-    assert batch.has_producer_id
     assert [record.sequence for record in batch.records()] == [2**31 - 2, 2**31 - 1, 0]
     assert batch.last_sequence == 0
-    assert (made().last_sequence, made().has_producer_id) == (-1, False)
+    assert made().last_sequence == -1
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
