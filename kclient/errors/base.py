@@ -9,6 +9,17 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
+__all__ = [
+    "ApiError",
+    "ApplicationRecoverableError",
+    "InvalidConfigurationError",
+    "InvalidMetadataError",
+    "KafkaError",
+    "RefreshRetriableError",
+    "RetriableError",
+]
+
+
 _CLASS_BY_CODE: dict[int, type[KafkaError]] = {}
 
 

@@ -13,6 +13,31 @@ if TYPE_CHECKING:
     from kclient.common.topic_partition import TopicPartition
 
 
+__all__ = [
+    "AdminError",
+    "BootstrapError",
+    "BufferExhaustedError",
+    "ClientClosedError",
+    "CommitFailedError",
+    "ConcurrentModificationError",
+    "ConfigError",
+    "CorrelationIdMismatchError",
+    "DisconnectError",
+    "ForkedClientError",
+    "IllegalStateError",
+    "InterruptError",
+    "InvalidReceiveError",
+    "LogTruncationError",
+    "NoOffsetForPartitionError",
+    "RecordDeserializationError",
+    "RetriableCommitFailedError",
+    "SchemaError",
+    "SerializationError",
+    "StaleMetadataError",
+    "WakeupError",
+]
+
+
 class ConfigError(KafkaError, ValueError):
     """A setting is unknown, has a wrong value, or does not go with another one. `name` is its dotted name.
 

@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from kclient.errors.base import ApiError, RetriableError
 
+__all__ = [
+    "BrokerIdNotRegisteredError",
+    "ControllerIdNotRegisteredError",
+    "ControllerMovedError",
+    "DuplicateBrokerRegistrationError",
+    "DuplicateVoterError",
+    "FeatureUpdateFailedError",
+    "InconsistentClusterIdError",
+    "InconsistentVoterSetError",
+    "InvalidRegistrationError",
+    "InvalidUpdateVersionError",
+    "InvalidVoterKeyError",
+    "MismatchedEndpointTypeError",
+    "NotControllerError",
+    "OperationNotAttemptedError",
+    "RebootstrapRequiredError",
+    "StaleBrokerEpochError",
+    "TelemetryTooLargeError",
+    "UnknownControllerIdError",
+    "UnknownSubscriptionIdError",
+    "UnsupportedEndpointTypeError",
+    "VoterNotFoundError",
+]
+
 
 class ControllerMovedError(ApiError, code=11):
     default_message = "The controller has moved to another broker."

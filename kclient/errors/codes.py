@@ -9,6 +9,11 @@ from kclient.errors import broker, client, cluster, group, security, transaction
 from kclient.errors.base import _CLASS_BY_CODE, KafkaError
 from kclient.errors.broker import UnknownServerError, describe_unknown_code
 
+__all__ = [
+    "ErrorCode",
+    "Errors",
+]
+
 
 class Errors(IntEnum):
     """Every error code of the protocol by its Kafka name, and lookups between codes and error classes."""

@@ -9,6 +9,42 @@ from kclient.errors.base import (
     RetriableError,
 )
 
+__all__ = [
+    "CoordinatorLoadInProgressError",
+    "CoordinatorNotAvailableError",
+    "FencedInstanceIdError",
+    "FencedMemberEpochError",
+    "FencedStateEpochError",
+    "GroupDeletionFailedError",
+    "GroupIdNotFoundError",
+    "GroupMaxSizeReachedError",
+    "GroupNotEmptyError",
+    "GroupSubscribedToTopicError",
+    "IllegalGenerationError",
+    "InconsistentGroupProtocolError",
+    "InvalidCommitOffsetSizeError",
+    "InvalidGroupIdError",
+    "InvalidRecordStateError",
+    "InvalidRegularExpressionError",
+    "InvalidSessionTimeoutError",
+    "InvalidShareSessionEpochError",
+    "MemberIdRequiredError",
+    "NotCoordinatorError",
+    "OffsetMetadataTooLargeError",
+    "RebalanceInProgressError",
+    "ShareSessionLimitReachedError",
+    "ShareSessionNotFoundError",
+    "StaleMemberEpochError",
+    "StreamsInvalidTopologyEpochError",
+    "StreamsInvalidTopologyError",
+    "StreamsTopologyDescriptionUpdateFailedError",
+    "StreamsTopologyFencedError",
+    "UnknownMemberIdError",
+    "UnreleasedInstanceIdError",
+    "UnstableOffsetCommitError",
+    "UnsupportedAssignorError",
+]
+
 
 class OffsetMetadataTooLargeError(ApiError, code=12):
     default_message = (

@@ -4,6 +4,29 @@ from __future__ import annotations
 
 from kclient.errors.base import ApiError, InvalidConfigurationError
 
+__all__ = [
+    "AuthenticationError",
+    "AuthorizationError",
+    "ClusterAuthorizationError",
+    "DelegationTokenAuthorizationError",
+    "DelegationTokenDisabledError",
+    "DelegationTokenExpiredError",
+    "DelegationTokenNotFoundError",
+    "DelegationTokenOwnerMismatchError",
+    "GroupAuthorizationError",
+    "IllegalSaslStateError",
+    "InvalidPrincipalTypeError",
+    "PrincipalDeserializationError",
+    "SaslAuthenticationError",
+    "SecurityDisabledError",
+    "SslAuthenticationError",
+    "TopicAuthorizationError",
+    "TransactionalIdAuthorizationError",
+    "UnacceptableCredentialError",
+    "UnsupportedByAuthenticationError",
+    "UnsupportedSaslMechanismError",
+]
+
 
 class AuthorizationError(InvalidConfigurationError):
     default_message = "The principal is not allowed to do this; an ACL has to allow it."

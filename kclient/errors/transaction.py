@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from kclient.errors.base import ApiError, ApplicationRecoverableError, RetriableError
 
+__all__ = [
+    "ConcurrentTransactionsError",
+    "DuplicateSequenceError",
+    "InvalidPidMappingError",
+    "InvalidProducerEpochError",
+    "InvalidTxnStateError",
+    "InvalidTxnTimeoutError",
+    "OutOfOrderSequenceError",
+    "ProducerFencedError",
+    "TransactionAbortableError",
+    "TransactionCoordinatorFencedError",
+    "TransactionalIdNotFoundError",
+    "UnknownProducerIdError",
+]
+
 
 class OutOfOrderSequenceError(ApiError, code=45):
     default_message = "The broker expected another sequence number; records before these may be lost."
