@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from kclient.metrics.metric_name import MetricName
 from kclient.metrics.sensor import Sensor
-from kclient.metrics.stats import Avg, Max, Rate, Total
+from kclient.metrics.stats import Stat
 from kclient.utils.time import Time
 
 
@@ -36,25 +36,12 @@ class Metrics:
         """The full name of this client's metric `name`."""
         return MetricName(name, self.group, self.tags, description)
 
-    def sensor(
-        self,
-        *,
-        avg: str | None = None,
-        maximum: str | None = None,
-        rate: str | None = None,
-        total: str | None = None,
-        description: str = "",
-    ) -> Sensor:
-        """A sensor that keeps the metrics named."""
+    def sensor(self, name: str, description: str, *stats: type[Stat]) -> Sensor:
+        """A sensor that keeps `stats` under `name` and the suffix of each, such as `fetch-size-avg`."""
         sensor = Sensor(self._time)
-        if avg is not None:
-            sensor.add(self.name(avg, f"The average {description}"), Avg(self._window_ms, self._samples))
-        if maximum is not None:
-            sensor.add(self.name(maximum, f"The maximum {description}"), Max(self._window_ms, self._samples))
-        if rate is not None:
-            sensor.add(self.name(rate, f"The {description} per second"), Rate(self._window_ms, self._samples))
-        if total is not None:
-            sensor.add(self.name(total, f"The total {description}"), Total())
+        for stat in stats:
+            full_name = self.name(f"{name}-{stat.suffix}", stat.wording.format(description))
+            sensor.add(full_name, stat(self._window_ms, self._samples))
         with self._lock:
             self._sensors.append(sensor)
         return sensor

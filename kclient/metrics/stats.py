@@ -17,9 +17,19 @@ class _Sample:
 
 
 class Stat(abc.ABC):
-    """One number kept up to date by `record`."""
+    """One number kept up to date by `record`.
+
+    It may be one over the last `samples` windows of `window_ms` each (metrics.num.samples, metrics.sample.window.ms).
+    """
 
     __slots__ = ()
+    suffix: ClassVar[str]
+    """The end of a metric's name in Java."""
+    wording: ClassVar[str]
+    """The description of a metric, with a place for what is measured."""
+
+    @abc.abstractmethod
+    def __init__(self, window_ms: int = 30_000, samples: int = 2) -> None: ...
 
     @abc.abstractmethod
     def record(self, value: float, now_ms: int, events: int, largest: float) -> None:
@@ -34,8 +44,9 @@ class Total(Stat):
     """The sum of everything recorded."""
 
     __slots__ = ("_total",)
+    suffix, wording = "total", "The total {}"
 
-    def __init__(self) -> None:
+    def __init__(self, window_ms: int = 30_000, samples: int = 2) -> None:  # noqa: ARG002 - it never forgets
         self._total = 0.0
 
     def record(self, value: float, now_ms: int, events: int, largest: float) -> None:  # noqa: ARG002 - a sum needs no more
@@ -46,10 +57,7 @@ class Total(Stat):
 
 
 class _Sampled(Stat):
-    """A stat over the last `samples` windows of `window_ms` each (metrics.num.samples, metrics.sample.window.ms).
-
-    Old windows fall out whole, so it looks back between samples - 1 and samples windows.
-    """
+    """A stat over windows. Old ones fall out whole, so it looks back between samples - 1 and samples windows."""
 
     __slots__ = ("_samples", "_window", "_window_ms")
     _initial: ClassVar[float] = 0.0
@@ -79,6 +87,7 @@ class Avg(_Sampled):
     """The mean over the windows; one recorded value may stand for several events."""
 
     __slots__ = ()
+    suffix, wording = "avg", "The average {}"
 
     def measure(self, now_ms: int) -> float:
         self._purge(now_ms)
@@ -90,6 +99,7 @@ class Max(_Sampled):
     """The largest value over the windows."""
 
     __slots__ = ()
+    suffix, wording = "max", "The maximum {}"
     _initial = float("-inf")
 
     def _fold(self, old: float, new: float, largest: float) -> float:  # noqa: ARG002
@@ -104,6 +114,7 @@ class Rate(_Sampled):
     """The sum of the values per second over the windows."""
 
     __slots__ = ()
+    suffix, wording = "rate", "The {} per second"
 
     def measure(self, now_ms: int) -> float:
         self._purge(now_ms)

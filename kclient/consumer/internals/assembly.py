@@ -76,9 +76,7 @@ def build_consumer(
             max_in_flight=_MAX_IN_FLIGHT,
             time=time,
         )
-    metrics = ConsumerMetrics(
-        time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
-    )
+    metrics = ConsumerMetrics(config, time)
     cursor = RecordCursor(None if time is SYSTEM_TIME else time.monotonic_ms)
     changes = Changes(cursor.stop)
     buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import attrs
 
-from kclient.metrics import MetricName, Metrics
+from kclient.consumer.config import ConsumerConfig
+from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
 from kclient.utils.time import Time
 
 # How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
@@ -38,50 +40,28 @@ class ConsumerMetrics:
     A sensor costs as much as reading a hundred records, so fetches and polls are summed up first.
     """
 
-    def __init__(self, time: Time, client_id: str, *, window_ms: int, samples: int) -> None:
+    def __init__(self, config: ConsumerConfig, time: Time) -> None:
         self._lock = threading.Lock()
         self._seen = _Seen()
         self._folded_ms = 0
-        tags = {"client-id": client_id}
-        self._fetch = fetch = Metrics(
-            time, "consumer-fetch-manager-metrics", tags, window_ms=window_ms, samples=samples
+        new_metrics = partial(
+            Metrics,
+            time,
+            tags={"client-id": config.client_id},
+            window_ms=config.metrics_sample_window_ms,
+            samples=config.metrics_num_samples,
         )
-        self._group = group = Metrics(
-            time, "consumer-coordinator-metrics", tags, window_ms=window_ms, samples=samples
-        )
-        self._consumer = consumer = Metrics(
-            time, "consumer-metrics", tags, window_ms=window_ms, samples=samples
-        )
-        self._requests = fetch.sensor(
-            rate="fetch-rate", total="fetch-total", description="number of fetch requests"
-        )
-        self._latency = fetch.sensor(
-            avg="fetch-latency-avg", maximum="fetch-latency-max", description="ms until a fetch was answered"
-        )
-        self._throttle = fetch.sensor(
-            avg="fetch-throttle-time-avg",
-            maximum="fetch-throttle-time-max",
-            description="ms a fetch was throttled by a broker",
-        )
-        self._bytes = fetch.sensor(
-            rate="bytes-consumed-rate", total="bytes-consumed-total", description="bytes fetched"
-        )
-        self._size = fetch.sensor(
-            avg="fetch-size-avg", maximum="fetch-size-max", description="bytes fetched of a partition"
-        )
-        self._records = fetch.sensor(
-            rate="records-consumed-rate",
-            total="records-consumed-total",
-            description="number of records consumed",
-        )
-        self._commits = group.sensor(
-            rate="commit-rate", total="commit-total", description="number of commits"
-        )
-        self._between_polls = consumer.sensor(
-            avg="time-between-poll-avg",
-            maximum="time-between-poll-max",
-            description="ms between two calls of poll()",
-        )
+        self._fetch = fetch = new_metrics("consumer-fetch-manager-metrics")
+        self._group = group = new_metrics("consumer-coordinator-metrics")
+        self._consumer = consumer = new_metrics("consumer-metrics")
+        self._requests = fetch.sensor("fetch", "number of fetch requests", Rate, Total)
+        self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
+        self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
+        self._bytes = fetch.sensor("bytes-consumed", "bytes fetched", Rate, Total)
+        self._size = fetch.sensor("fetch-size", "bytes fetched of a partition", Avg, Max)
+        self._records = fetch.sensor("records-consumed", "number of records consumed", Rate, Total)
+        self._commits = group.sensor("commit", "number of commits", Rate, Total)
+        self._between_polls = consumer.sensor("time-between-poll", "ms between two calls of poll()", Avg, Max)
         self._polled_ms: int | None = None
 
     def fetched(self, latency_ms: int, throttle_ms: int, sizes: Iterable[int]) -> None:

@@ -66,9 +66,7 @@ def build_producer(
     interceptors = ProducerInterceptors(made_interceptors, log_context)
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
-    metrics = ProducerMetrics(
-        time, config.client_id, window_ms=config.metrics_sample_window_ms, samples=config.metrics_num_samples
-    )
+    metrics = ProducerMetrics(config, time)
     metadata = ProducerMetadata(
         retry_backoff_ms=config.retry_backoff_ms,
         retry_backoff_max_ms=config.retry_backoff_max_ms,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import attrs
 
-from kclient.metrics import MetricName, Metrics
+from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
+from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.utils.time import Time
 
@@ -38,63 +39,42 @@ class _Seen:
 class ProducerMetrics:
     """The sensors of one producer. Thread-safe."""
 
-    def __init__(self, time: Time, client_id: str, *, window_ms: int, samples: int) -> None:
+    def __init__(self, config: ProducerConfig, time: Time) -> None:
         # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
         self._lock = threading.RLock()
         self._seen = _Seen()
         self._folded_ms = 0
         self._metrics = metrics = Metrics(
-            time, "producer-metrics", {"client-id": client_id}, window_ms=window_ms, samples=samples
+            time,
+            "producer-metrics",
+            {"client-id": config.client_id},
+            window_ms=config.metrics_sample_window_ms,
+            samples=config.metrics_num_samples,
         )
-        self._records = metrics.sensor(
-            rate="record-send-rate", total="record-send-total", description="number of records sent"
-        )
-        self._bytes = metrics.sensor(
-            rate="outgoing-byte-rate", total="outgoing-byte-total", description="bytes of batches sent"
-        )
-        self._record_size = metrics.sensor(avg="record-size-avg", description="size of a record")
-        self._batch_size = metrics.sensor(
-            avg="batch-size-avg", maximum="batch-size-max", description="bytes of a batch as it is sent"
-        )
+        self._records = metrics.sensor("record-send", "number of records sent", Rate, Total)
+        self._bytes = metrics.sensor("outgoing-byte", "bytes of batches sent", Rate, Total)
+        self._record_size = metrics.sensor("record-size", "size of a record", Avg)
+        self._batch_size = metrics.sensor("batch-size", "bytes of a batch as it is sent", Avg, Max)
         self._compression = metrics.sensor(
-            avg="compression-rate-avg",
-            description="size of a batch when compressed, as a part of its size before",
+            "compression-rate", "size of a batch when compressed, as a part of its size before", Avg
         )
-        self._queue_time = metrics.sensor(
-            avg="record-queue-time-avg", maximum="record-queue-time-max", description="ms a batch was queued"
-        )
-        self._per_request = metrics.sensor(
-            avg="records-per-request-avg", description="number of records in a request"
-        )
-        self._requests = metrics.sensor(
-            rate="request-rate", total="request-total", description="number of produce requests sent"
-        )
-        self._latency = metrics.sensor(
-            avg="request-latency-avg",
-            maximum="request-latency-max",
-            description="ms until a request was answered",
-        )
+        self._queue_time = metrics.sensor("record-queue-time", "ms a batch was queued", Avg, Max)
+        self._per_request = metrics.sensor("records-per-request", "number of records in a request", Avg)
+        self._requests = metrics.sensor("request", "number of produce requests sent", Rate, Total)
+        self._latency = metrics.sensor("request-latency", "ms until a request was answered", Avg, Max)
         self._throttle = metrics.sensor(
-            avg="produce-throttle-time-avg",
-            maximum="produce-throttle-time-max",
-            description="ms a request was throttled by a broker",
+            "produce-throttle-time", "ms a request was throttled by a broker", Avg, Max
         )
-        self._retries = metrics.sensor(
-            rate="record-retry-rate", total="record-retry-total", description="number of records sent again"
-        )
-        self._errors = metrics.sensor(
-            rate="record-error-rate", total="record-error-total", description="number of records that failed"
-        )
-        self._splits = metrics.sensor(
-            rate="batch-split-rate", total="batch-split-total", description="number of batches split"
-        )
+        self._retries = metrics.sensor("record-retry", "number of records sent again", Rate, Total)
+        self._errors = metrics.sensor("record-error", "number of records that failed", Rate, Total)
+        self._splits = metrics.sensor("batch-split", "number of batches split", Rate, Total)
         # In nanoseconds, as their names say; the clock tells milliseconds.
         self.buffer_wait = metrics.sensor(
-            total="bufferpool-wait-time-ns-total", description="ns that senders waited for buffer memory"
+            "bufferpool-wait-time-ns", "ns that senders waited for buffer memory", Total
         )
-        self.flush_time = metrics.sensor(total="flush-time-ns-total", description="ns spent in flush")
+        self.flush_time = metrics.sensor("flush-time-ns", "ns spent in flush", Total)
         self.metadata_wait = metrics.sensor(
-            total="metadata-wait-time-ns-total", description="ns that senders waited for metadata"
+            "metadata-wait-time-ns", "ns that senders waited for metadata", Total
         )
 
     def gauge(self, name: str, description: str, measure: Callable[[], float]) -> None:

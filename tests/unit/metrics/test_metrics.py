@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from kclient.metrics import MetricName, Metrics
+from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
 from kclient.testing.mock_time import MockTime
 
 
@@ -13,29 +13,29 @@ def measured(metrics: Metrics) -> dict[str, float]:
 def test_avg_max_rate_and_total_of_one_sensor() -> None:
     time = MockTime()
     metrics = Metrics(time, "g", {"client-id": "c"}, window_ms=1000, samples=2)
-    sensor = metrics.sensor(avg="a", maximum="m", rate="r", total="t")
+    sensor = metrics.sensor("x", "things", Avg, Max, Rate, Total)
     sensor.record(10)
     sensor.record(30, events=3)
     time.advance(500)
-    assert measured(metrics) == {"a": 10, "m": 30, "r": 40, "t": 40}
+    assert measured(metrics) == {"x-avg": 10, "x-max": 30, "x-rate": 40, "x-total": 40}
 
 
 def test_old_windows_fall_out_but_not_of_the_total() -> None:
     time = MockTime()
     metrics = Metrics(time, "g", {}, window_ms=1000, samples=2)
-    sensor = metrics.sensor(avg="a", maximum="m", rate="r", total="t")
+    sensor = metrics.sensor("x", "things", Avg, Max, Rate, Total)
     sensor.record(100)
     time.advance(1000)
     sensor.record(2)
-    assert measured(metrics)["m"] == 100
+    assert measured(metrics)["x-max"] == 100
     time.advance(1000)
-    assert measured(metrics)["m"] == 2
+    assert measured(metrics)["x-max"] == 2
     time.advance(1000)
     values = measured(metrics)
-    assert math.isnan(values["a"])
-    assert math.isnan(values["m"])
-    assert values["r"] == 0
-    assert values["t"] == 102
+    assert math.isnan(values["x-avg"])
+    assert math.isnan(values["x-max"])
+    assert values["x-rate"] == 0
+    assert values["x-total"] == 102
 
 
 def test_a_gauge_is_asked_when_read() -> None:
