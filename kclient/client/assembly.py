@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from kclient.client.bootstrap import expand_servers, resolve_host, validate_resolvable
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import Metadata
@@ -13,48 +10,14 @@ from kclient.client.network_client import NetworkClient
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
+from kclient.config.client_configs import ClientConfig
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
 
-class ConnectionSettings(Protocol):
-    """The settings that every client has and that matter here; `kclient.config` declares them."""
-
-    def log_context(self) -> LogContext: ...
-    @property
-    def bootstrap_servers(self) -> Sequence[str]: ...
-    @property
-    def client_dns_lookup(self) -> str: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def connections_max_idle_ms(self) -> int: ...
-    @property
-    def kclient_receive_max_bytes(self) -> int: ...
-    @property
-    def metadata_recovery_rebootstrap_trigger_ms(self) -> int: ...
-    @property
-    def metadata_recovery_strategy(self) -> str: ...
-    @property
-    def receive_buffer_bytes(self) -> int: ...
-    @property
-    def reconnect_backoff_max_ms(self) -> int: ...
-    @property
-    def reconnect_backoff_ms(self) -> int: ...
-    @property
-    def request_timeout_ms(self) -> int: ...
-    @property
-    def send_buffer_bytes(self) -> int: ...
-    @property
-    def socket_connection_setup_timeout_max_ms(self) -> int: ...
-    @property
-    def socket_connection_setup_timeout_ms(self) -> int: ...
-
-
 def build_network_client(
-    config: ConnectionSettings,
+    config: ClientConfig,
     *,
     metadata: Metadata,
     max_in_flight: int,

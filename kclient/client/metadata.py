@@ -52,10 +52,8 @@ class Metadata:
 
     def __init__(
         self,
+        schedule: MetadataSchedule,
         *,
-        retry_backoff_ms: int,
-        retry_backoff_max_ms: int,
-        metadata_max_age_ms: int,
         allow_auto_topic_creation: bool = False,
         time: Time = SYSTEM_TIME,
         log_context: LogContext | None = None,
@@ -63,7 +61,7 @@ class Metadata:
         self.allow_auto_topic_creation = allow_auto_topic_creation
         self._time = time
         self._log = (log_context or LogContext()).logger(__name__)
-        self._schedule = MetadataSchedule(retry_backoff_ms, retry_backoff_max_ms, metadata_max_age_ms)
+        self._schedule = schedule
         # Reentrant: a subclass may ask for an update from within one of its hooks.
         self._lock = threading.RLock()
         self._changed = Broadcast()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from kclient.config.client_configs import ClientConfig
 from kclient.utils.backoff import ExponentialBackoff
 
 
@@ -36,6 +39,11 @@ class MetadataSchedule:
         self.full_requested = False
         self.partial_requested = False
         self.request_version = 0
+
+    @classmethod
+    def from_config(cls, config: ClientConfig) -> Self:
+        """The schedule that a client's settings ask for."""
+        return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, config.metadata_max_age_ms)
 
     @property
     def had_success(self) -> bool:

@@ -6,6 +6,7 @@ from kclient.admin.config import AdminConfig
 from kclient.admin.internals.driver import AdminDriver
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.time import Time
 
@@ -25,13 +26,7 @@ def build_driver(config: AdminConfig, backoff: ExponentialBackoff, time: Time) -
     Raises BootstrapError if no bootstrap server can be resolved.
     """
     log_context = config.log_context()
-    metadata = _BrokersAlone(
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        metadata_max_age_ms=config.metadata_max_age_ms,
-        log_context=log_context,
-        time=time,
-    )
+    metadata = _BrokersAlone(MetadataSchedule.from_config(config), log_context=log_context, time=time)
     return AdminDriver(
         build_network_client(config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, time=time),
         metadata,

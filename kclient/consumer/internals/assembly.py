@@ -58,24 +58,9 @@ def build_consumer(
 
     subscription = SubscriptionState()
     assigned = AssignedPartitions(reset, log_context)
-    metadata = ConsumerMetadata(
-        subscription,
-        assigned,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        metadata_max_age_ms=config.metadata_max_age_ms,
-        allow_auto_topic_creation=config.allow_auto_create_topics,
-        exclude_internal_topics=config.exclude_internal_topics,
-        time=time,
-        log_context=log_context,
-    )
+    metadata = ConsumerMetadata(config, subscription, assigned, time)
     if client is None:
-        client = build_network_client(
-            config,
-            metadata=metadata,
-            max_in_flight=_MAX_IN_FLIGHT,
-            time=time,
-        )
+        client = build_network_client(config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, time=time)
     metrics = ConsumerMetrics(config, time)
     cursor = RecordCursor(None if time is SYSTEM_TIME else time.monotonic_ms)
     changes = Changes(cursor.stop)

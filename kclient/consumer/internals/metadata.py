@@ -6,11 +6,12 @@ from collections.abc import Collection
 from typing import Final
 
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.common.cluster import Cluster
 from kclient.common.uuid import Uuid
+from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.subscription_state import SubscriptionState
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
 _CREATION_MS: Final = 1000
@@ -22,28 +23,20 @@ class ConsumerMetadata(Metadata):
 
     def __init__(
         self,
+        config: ConsumerConfig,
         subscription: SubscriptionState,
         assigned: AssignedPartitions,
-        *,
-        retry_backoff_ms: int,
-        retry_backoff_max_ms: int,
-        metadata_max_age_ms: int,
-        allow_auto_topic_creation: bool,
-        exclude_internal_topics: bool,
         time: Time,
-        log_context: LogContext,
     ) -> None:
         super().__init__(
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
-            allow_auto_topic_creation=allow_auto_topic_creation,
+            MetadataSchedule.from_config(config),
+            allow_auto_topic_creation=config.allow_auto_create_topics,
             time=time,
-            log_context=log_context,
+            log_context=config.log_context(),
         )
         self._subscription = subscription
         self._assigned = assigned
-        self.exclude_internal_topics = exclude_internal_topics
+        self.exclude_internal_topics = config.exclude_internal_topics
         self._transient: dict[str, int] = {}
         self._missing_since_ms: dict[str, int] = {}
         self._missing_warned_of: set[str] = set()

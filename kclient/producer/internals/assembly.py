@@ -67,20 +67,10 @@ def build_producer(
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
     metrics = ProducerMetrics(config, time)
-    metadata = ProducerMetadata(
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        metadata_max_age_ms=config.metadata_max_age_ms,
-        metadata_max_idle_ms=config.metadata_max_idle_ms,
-        time=time,
-        log_context=log_context,
-    )
+    metadata = ProducerMetadata(config, time)
     if client is None:
         client = build_network_client(
-            config,
-            metadata=metadata,
-            max_in_flight=config.max_in_flight_requests_per_connection,
-            time=time,
+            config, metadata=metadata, max_in_flight=config.max_in_flight_requests_per_connection, time=time
         )
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)

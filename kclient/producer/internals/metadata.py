@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
+from kclient.producer.config import ProducerConfig
 from kclient.protocol.messages.metadata import MetadataResponse
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
 # Whether a topic is in use is known to this.
@@ -14,25 +15,14 @@ _NOTED_MS = 1000
 class ProducerMetadata(Metadata):
     """Asks for the topics that were sent to within metadata.max.idle.ms, and at once for new ones. Thread-safe."""
 
-    def __init__(
-        self,
-        *,
-        retry_backoff_ms: int,
-        retry_backoff_max_ms: int,
-        metadata_max_age_ms: int,
-        metadata_max_idle_ms: int,
-        time: Time,
-        log_context: LogContext,
-    ) -> None:
+    def __init__(self, config: ProducerConfig, time: Time) -> None:
         super().__init__(
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
+            MetadataSchedule.from_config(config),
             allow_auto_topic_creation=True,
             time=time,
-            log_context=log_context,
+            log_context=config.log_context(),
         )
-        self._max_idle_ms = metadata_max_idle_ms
+        self._max_idle_ms = config.metadata_max_idle_ms
         self._used_until_ms: dict[str, int] = {}
         self._new_topics: set[str] = set()
 

@@ -10,6 +10,7 @@ import attrs
 
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
 from kclient.utils.log_context import LogContext
@@ -43,7 +44,7 @@ class DrivenClient:
     """Client and metadata, polled until something came true; nothing runs by itself."""
 
     def __init__(self, *servers: str, max_in_flight: int = 5, **settings: Any) -> None:
-        self.metadata = Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=300_000)
+        self.metadata = Metadata(MetadataSchedule(5, 50, 300_000))
         self.client = build_network_client(
             Settings(list(servers), **settings),
             metadata=self.metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.coordinators import CoordinatorKey, CoordinatorType
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.request_sender import RequestSender
 from kclient.common.node import Node
 from kclient.protocol.api_keys import ApiKeys
@@ -42,7 +43,7 @@ class Broker:
 
     def __init__(self, version: int = MANY_KEYS) -> None:
         self.time = MockTime()
-        metadata = Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=300_000)
+        metadata = Metadata(MetadataSchedule(5, 50, 300_000))
         metadata.bootstrap([("mock", 9092)])
         self.client = MockClient(self.time, metadata)
         self.sender = RequestSender(self.client, 30_000)

@@ -10,6 +10,7 @@ import pytest
 from kclient.admin.internals.driver import AdminDriver, Target
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.common.node import Node
 from kclient.errors import Errors, GroupAuthorizationError, KafkaTimeoutError, NotCoordinatorError
 from kclient.protocol.api_keys import ApiKeys
@@ -33,7 +34,7 @@ class Rig:
 
     def __init__(self, *, retries: int = 1000) -> None:
         self.time = MockTime()
-        metadata = Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=300_000)
+        metadata = Metadata(MetadataSchedule(5, 50, 300_000))
         metadata.bootstrap([("mock", 9092)])
         self.client = MockClient(self.time, metadata)
         self.driver = AdminDriver(

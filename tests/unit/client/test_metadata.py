@@ -10,6 +10,7 @@ import pytest
 from harness.waiting import wait_until
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_response import EpochMemory, read_response
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
@@ -40,9 +41,7 @@ class Chosen(Metadata):
     """Wants the topics it is told of."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            retry_backoff_ms=100, retry_backoff_max_ms=1000, metadata_max_age_ms=300_000, **kwargs
-        )
+        super().__init__(MetadataSchedule(100, 1000, 300_000), **kwargs)
         self.wanted = {"t"}
         self.new: set[str] = set()
 
@@ -295,7 +294,7 @@ def test_a_first_or_a_full_update_is_never_partial(metadata: Chosen) -> None:
 
 
 def test_all_topics_are_asked_for_as_each_version_says_it() -> None:
-    everything = Metadata(retry_backoff_ms=1, retry_backoff_max_ms=1, metadata_max_age_ms=1)
+    everything = Metadata(MetadataSchedule(1, 1, 1))
     build = everything.plan_request().build
     assert build(0).topics == []
     assert build(1).topics is None

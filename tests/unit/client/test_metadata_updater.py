@@ -6,6 +6,7 @@ import pytest
 
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
 from kclient.client.metadata import Metadata, MetadataRequestPlan
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, BootstrapError, DisconnectError
@@ -68,7 +69,7 @@ class Home:
 
 @pytest.fixture
 def metadata() -> Metadata:
-    made = Metadata(retry_backoff_ms=100, retry_backoff_max_ms=1000, metadata_max_age_ms=5000)
+    made = Metadata(MetadataSchedule(100, 1000, 5000))
     made.bootstrap([("boot", 1)])
     return made
 

@@ -17,6 +17,7 @@ from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
 from harness.waiting import wait_until
 from kclient.client import assembly
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.common.node import Node
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
@@ -329,7 +330,7 @@ def test_a_slow_resolver_does_not_use_up_the_wait_before_the_next_attempt(
     monkeypatch.setattr(assembly, "resolve_host", resolve)
     client = assembly.build_network_client(
         Settings(["localhost:1"], reconnect_backoff_ms=100, reconnect_backoff_max_ms=100),
-        metadata=Metadata(retry_backoff_ms=5, retry_backoff_max_ms=50, metadata_max_age_ms=1000, time=time),
+        metadata=Metadata(MetadataSchedule(5, 50, 1000), time=time),
         max_in_flight=1,
         time=time,
     )

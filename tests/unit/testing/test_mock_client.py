@@ -5,6 +5,7 @@ import pytest
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.metadata import Metadata
+from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, IllegalStateError, UnsupportedVersionError
@@ -150,7 +151,7 @@ def test_a_request_without_answer_is_complete_at_once(client: MockClient, time: 
 
 
 def test_requested_metadata_updates_take_the_prepared_answers(time: MockTime) -> None:
-    metadata = Metadata(retry_backoff_ms=1, retry_backoff_max_ms=1, metadata_max_age_ms=1, time=time)
+    metadata = Metadata(MetadataSchedule(1, 1, 1), time=time)
     client = MockClient(time, metadata)
     brokers = [MetadataResponseBroker(node_id=1, host="host", port=9092)]
     client.prepare_metadata_update(MetadataResponse(brokers=brokers))
