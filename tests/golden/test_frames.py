@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.golden import golden_lines
+from harness.golden import golden_lines, message_classes
 from kclient.protocol import ApiKeys
 from kclient.protocol.header import (
     parse_request,
@@ -18,9 +18,10 @@ from kclient.protocol.header import (
     request_buffers,
     response_buffers,
 )
-from kclient.protocol.registry import message_class
 from kclient.protocol.schema import Message, Structure
 from kclient.protocol.wire import Array, Records
+
+MESSAGES = message_classes()
 
 pytestmark = pytest.mark.golden
 
@@ -65,7 +66,7 @@ def test_requests_are_read_as_java_wrote_them() -> None:
         assert header.api_version == line["version"], where
         assert header.correlation_id == line["correlationId"], where
         assert header.client_id == line["clientId"], where
-        assert type(message) is message_class(line["message"]), where
+        assert type(message) is MESSAGES[line["message"]], where
         assert to_json(message, line["version"]) == line["json"], where
         assert parse_request_header(frame)[0] == header, where
 
@@ -108,6 +109,6 @@ def test_large_records_are_passed_on_and_not_copied() -> None:
 def test_every_covered_message_is_of_an_api_with_both_classes() -> None:
     for name in ("requests", "responses"):
         for line in covered(name):
-            cls: type[Message] = message_class(line["message"])
+            cls: type[Message] = MESSAGES[line["message"]]
             assert line["apiKey"] == cls.API_KEY
             assert not any(field.kind is Records and field.tag is not None for field in cls.FIELDS)

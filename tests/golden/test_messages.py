@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from harness.golden import golden_lines, golden_table
+from harness.golden import golden_lines, golden_table, message_classes
 from kclient.common.uuid import Uuid
 from kclient.protocol import ApiKeys, decode, encode
-from kclient.protocol.registry import message_class
 from kclient.protocol.schema import Field, Message, Structure
 from kclient.protocol.wire import UUID, Array, Bytes, Records, WireType
+
+MESSAGES = message_classes()
 
 pytestmark = pytest.mark.golden
 
@@ -52,7 +53,7 @@ def tags_from_json(entries: list[dict[str, Any]]) -> dict[int, bytes]:
 
 def message_of(line: dict[str, Any]) -> Message:
     """The message that a line of the vectors describes, with its unknown tagged fields."""
-    message: Message = from_json(message_class(line["message"]), line["json"])
+    message: Message = from_json(MESSAGES[line["message"]], line["json"])
     if tags := line.get("unknown_tagged_fields"):
         message.unknown_tagged_fields = tags_from_json(tags)
     for nested in line.get("nested_unknown_tagged_fields", ()):
@@ -98,7 +99,7 @@ def test_every_message_decodes_to_what_java_meant(lines: list[dict[str, Any]]) -
     for line in lines:
         where = f"{line['message']} v{line['version']} {line['case']}"
         for buf in (bytes.fromhex(line["hex"]), memoryview(bytes.fromhex(line["hex"]))):
-            decoded = decode(message_class(line["message"]), line["version"], buf)
+            decoded = decode(MESSAGES[line["message"]], line["version"], buf)
             assert_same(decoded, message_of(line), where)
 
 
@@ -111,14 +112,14 @@ def test_every_message_encodes_to_the_bytes_of_java(lines: list[dict[str, Any]])
 def test_decoding_and_encoding_gives_the_same_bytes(lines: list[dict[str, Any]]) -> None:
     for line in lines:
         raw = bytes.fromhex(line["hex"])
-        assert encode(decode(message_class(line["message"]), line["version"], raw), line["version"]) == raw
+        assert encode(decode(MESSAGES[line["message"]], line["version"], raw), line["version"]) == raw
 
 
 def test_a_new_message_has_the_defaults_of_java(lines: list[dict[str, Any]]) -> None:
     for line in lines:
         if line["case"] != "default":
             continue
-        cls = message_class(line["message"])
+        cls = MESSAGES[line["message"]]
         fields = {field.name: field for field in cls.FIELDS}
         new, version = cls(), line["version"]
         for name, value in line["json"].items():
@@ -135,12 +136,12 @@ def test_message_versions_are_those_of_java(lines: list[dict[str, Any]]) -> None
     seen: dict[str, set[int]] = {}
     for line in lines:
         seen.setdefault(line["message"], set()).add(line["version"])
-        cls = message_class(line["message"])
+        cls = MESSAGES[line["message"]]
         assert line["flexible"] == (cls.FLEXIBLE_FROM is not None and line["version"] >= cls.FLEXIBLE_FROM)
         assert line["apiKey"] == cls.API_KEY
         assert line["type"] == cls.KIND
     for name, versions in seen.items():
-        cls = message_class(name)
+        cls = MESSAGES[name]
         assert set(range(cls.MIN_VERSION, cls.MAX_VERSION + 1)) == versions, name
 
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pkgutil
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from kclient.protocol import messages
+from kclient.protocol.schema import Message
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 SCHEMAS = _GOLDEN / "schemas"
@@ -32,3 +37,16 @@ def golden_lines(name: str) -> Iterator[dict[str, Any]]:
 def golden_table(name: str) -> Any:
     """The contents of `name.json`."""
     return json.loads((golden_dir() / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def message_classes() -> dict[str, type[Message]]:
+    """Every message that kclient declares, by its name in Kafka's schema."""
+    modules = [
+        import_module(f"{messages.__name__}.{each.name}") for each in pkgutil.iter_modules(messages.__path__)
+    ]
+    found = (value for module in modules for value in vars(module).values())
+    return {
+        cls.__name__: cls
+        for cls in found
+        if isinstance(cls, type) and issubclass(cls, Message) and cls is not Message
+    }

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.golden import message_classes
 from kclient.common.uuid import Uuid
 from kclient.errors import SchemaError
-from kclient.protocol import ApiKeys, decode, encode
-from kclient.protocol.registry import _MODULE_OF_DATA, message_class, request_class, response_class
+from kclient.protocol import decode, encode
 from kclient.protocol.schema import Field, Message, Structure
 from kclient.protocol.wire import UUID, Array, Bytes, Records, String, WireType
 
@@ -137,10 +137,11 @@ def varint(value: int) -> bytes:
 
 
 def all_messages() -> list[tuple[type[Message], int]]:
-    apis = [api for api in ApiKeys if api.on_broker_listener]
-    classes = [load(api) for api in apis for load in (request_class, response_class)]
-    classes += [message_class(name) for name in _MODULE_OF_DATA]
-    return [(cls, version) for cls in classes for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1)]
+    return [
+        (cls, version)
+        for cls in message_classes().values()
+        for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1)
+    ]
 
 
 def any_struct(cls: type[Structure], version: int, rnd: random.Random, *, flexible: bool) -> Any:

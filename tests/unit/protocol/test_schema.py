@@ -8,22 +8,17 @@ from typing import Any
 
 import pytest
 
-from harness.golden import SCHEMAS
+from harness.golden import SCHEMAS, message_classes
 from kclient.common.uuid import Uuid
-from kclient.protocol import ApiKeys
-from kclient.protocol.registry import _MODULE_OF_DATA, message_class
 from kclient.protocol.schema import NONE, Field, Message, Structure, Versions, message, structure, wire
 from kclient.protocol.wire import Array, Bytes, Int8, Int32, String, WireType
+
+MESSAGES = message_classes()
 
 
 def snake_case(name: str) -> str:
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
-
-
-def covered_names() -> list[str]:
-    titles = [api.title for api in ApiKeys if api.on_broker_listener]
-    return [title + kind for title in titles for kind in ("Request", "Response")] + list(_MODULE_OF_DATA)
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -96,9 +91,9 @@ def assert_same_type(
         assert getattr(cls(), field.name) == expected, where
 
 
-@pytest.mark.parametrize("name", covered_names())
+@pytest.mark.parametrize("name", MESSAGES)
 def test_a_declaration_says_what_the_schema_says(name: str) -> None:
-    cls, schema = message_class(name), schema_of(name)
+    cls, schema = MESSAGES[name], schema_of(name)
     assert cls.__name__ == schema["name"]
     assert schema["type"] == cls.KIND
     assert Versions(cls.MIN_VERSION, cls.MAX_VERSION) == Versions.parse(schema["validVersions"])
