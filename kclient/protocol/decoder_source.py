@@ -56,9 +56,7 @@ class DecoderSource(Source):
         self._run.append(("B", "n"))
         self.flush()
         self.indent("if n:")
-        self.indent("if n > 127:")
-        self.line("n, pos = read_tag_count(buf, pos - 1)")
-        self._indent -= 1
+        self.block("if n > 127:", "n, pos = read_tag_count(buf, pos - 1)")
         self.line(f"budget -= n * {guard.TAG_COST}")
         self.check_budget()
         if tagged:
@@ -82,9 +80,7 @@ class DecoderSource(Source):
             self._indent -= 2
             word = "elif"
         self.indent("else:")
-        self.indent(f"if {unknown} is None:")
-        self.line(f"{unknown} = {{}}")
-        self._indent -= 1
+        self.block(f"if {unknown} is None:", f"{unknown} = {{}}")
         self.line(f"{unknown}[{tag}] = bytes(buf[pos:{stop}])")
         self.line(f"pos = {stop}")
         self._indent -= 2
@@ -108,9 +104,7 @@ class DecoderSource(Source):
             self.line(f"{inner}.unknown_tagged_fields = None")
 
     def check_budget(self) -> None:
-        self.indent("if budget < 0:")
-        self.line("raise over_budget()")
-        self._indent -= 1
+        self.block("if budget < 0:", "raise over_budget()")
 
     def value(self, target: str, field: Field) -> None:
         kind = field.kind
@@ -133,9 +127,7 @@ class DecoderSource(Source):
             if nullable:
                 self._run.append(("b", "n"))
                 self.flush()
-                self.indent("if n < 0:")
-                self.line(f"{target} = None")
-                self._indent -= 1
+                self.block("if n < 0:", f"{target} = None")
                 self.indent("else:")
             self.line(f"{target} = {inner} = new({self.constant(kind.__name__, kind)})")
             self.structure(inner, kind)
@@ -149,9 +141,7 @@ class DecoderSource(Source):
         self.flush()
 
     def long(self) -> None:
-        self.indent("if n > 127:")
-        self.line("n, pos = read_size(buf, pos - 1)")
-        self._indent -= 1
+        self.block("if n > 127:", "n, pos = read_size(buf, pos - 1)")
 
     def sized(self, target: str, kind: WireType, *, nullable: bool, compact: bool) -> None:
         self.length("h" if kind is String else "i", compact=compact)
@@ -159,14 +149,13 @@ class DecoderSource(Source):
             self.long()
         stop = "q = pos + n - 1" if compact else "q = pos + n"
         if nullable:
-            self.indent("if n <= 0:" if compact else "if n < 0:")
-            self.line(f"{target} = None")
-            self._indent -= 1
+            self.block("if n <= 0:" if compact else "if n < 0:", f"{target} = None")
             self.indent("else:")
         self.line(stop)
-        self.indent("if q > end:" if nullable else "if not pos <= q <= end:")
-        self.line(f"raise bad_size('{target.partition('.')[2] or 'element'}', q - pos, end - pos)")
-        self._indent -= 1
+        self.block(
+            "if q > end:" if nullable else "if not pos <= q <= end:",
+            f"raise bad_size('{target.partition('.')[2] or 'element'}', q - pos, end - pos)",
+        )
         if kind is String:
             self.line(self.store(target, "str(buf[pos:q], 'utf-8', 'replace')"))
         elif kind is Bytes:
@@ -185,13 +174,9 @@ class DecoderSource(Source):
     def array(self, target: str, kind: Array, *, nullable: bool, compact: bool) -> None:
         self.length("i", compact=compact)
         least_length = 1 if compact else 0
-        self.indent(f"if n == {least_length}:")
-        self.line(f"{target} = []")
-        self._indent -= 1
+        self.block(f"if n == {least_length}:", f"{target} = []")
         if nullable:
-            self.indent("elif n == 0:" if compact else "elif n < 0:")
-            self.line(f"{target} = None")
-            self._indent -= 1
+            self.block("elif n == 0:" if compact else "elif n < 0:", f"{target} = None")
         self.indent("else:")
         if compact:
             self.long()
@@ -201,9 +186,7 @@ class DecoderSource(Source):
         items = f"a{self.depth}"
         least = least_size(element, self.version, flexible=self.flexible)
         bound = f"n < 0 or n * {least or 1} > end - pos" + ("" if least else f" or n > {guard.MAX_EMPTY}")
-        self.indent(f"if {bound}:")
-        self.line(f"raise bad_count('{name}', n, end - pos)")
-        self._indent -= 1
+        self.block(f"if {bound}:", f"raise bad_count('{name}', n, end - pos)")
         self.line(f"budget -= n * {guard.cost(element)}")
         self.check_budget()
         is_number = isinstance(element, WireType) and element.code is not None and element is not UUID
@@ -213,10 +196,7 @@ class DecoderSource(Source):
             self.line(f"{target} = read_numbers('{element.code}', {element.size}, buf, pos, n)")
             self.line(f"pos += n * {element.size}")
         elif element is UUID:
-            self.indent("for _ in range(n):")
-            self.line(f"{items}.append(uuid(bytes(buf[pos:pos + 16])))")
-            self.line("pos += 16")
-            self._indent -= 1
+            self.block("for _ in range(n):", f"{items}.append(uuid(bytes(buf[pos:pos + 16])))", "pos += 16")
         elif isinstance(element, WireType):
             self.line(f"add = {items}.append")
             self.indent("for _ in range(n):")

@@ -32,9 +32,10 @@ class EncoderSource(Source):
         for field in cls.FIELDS:
             if field not in present and not field.ignorable:
                 where = f"{owner}.{field.name}"
-                self.indent(f"if {self.differs(where, field)}:")
-                self.line(f"raise lacks_field('{cls.__name__}.{field.name}', {self.version})")
-                self._indent -= 1
+                self.block(
+                    f"if {self.differs(where, field)}:",
+                    f"raise lacks_field('{cls.__name__}.{field.name}', {self.version})",
+                )
         for field in present:
             if field.tag is None:
                 self.value(f"{owner}.{field.name}", field)
@@ -45,9 +46,7 @@ class EncoderSource(Source):
         self.flush()
         unknown = f"{owner}.unknown_tagged_fields"
         if not self.flexible:
-            self.indent(f"if {unknown}:")
-            self.line(f"raise lacks_tags('{cls.__name__}', {self.version})")
-            self._indent -= 1
+            self.block(f"if {unknown}:", f"raise lacks_tags('{cls.__name__}', {self.version})")
             return
         known = f"tags{self.depth}"
         if tagged:
@@ -63,12 +62,11 @@ class EncoderSource(Source):
             self.line(f"out = {outer}")
             self.dedent()
         first_unknown = max((field.tag + 1 for field in tagged if field.tag is not None), default=0)
-        self.indent(f"if {known} or {unknown}:" if tagged else f"if {unknown}:")
-        self.line(f"write_tags(out, {known if tagged else None}, {unknown}, {first_unknown})")
-        self._indent -= 1
-        self.indent("else:")
-        self.line("out.append(0)")
-        self._indent -= 1
+        self.block(
+            f"if {known} or {unknown}:" if tagged else f"if {unknown}:",
+            f"write_tags(out, {known if tagged else None}, {unknown}, {first_unknown})",
+        )
+        self.block("else:", "out.append(0)")
 
     def value(self, value: str, field: Field) -> None:
         kind = field.kind
@@ -87,9 +85,7 @@ class EncoderSource(Source):
             self.flush()
             self.line(f"{inner} = {value}")
             if nullable:
-                self.indent(f"if {inner} is None:")
-                self.line("out += b'\\xff'")
-                self._indent -= 1
+                self.block(f"if {inner} is None:", "out += b'\\xff'")
                 self.indent("else:")
                 self.line("out += b'\\x01'")
                 self.structure(inner, kind)
@@ -138,12 +134,8 @@ class EncoderSource(Source):
         self.line("n = len(s) + 1" if compact else "n = len(s)")
         self.length(code, compact=compact)
         if kind is Records:
-            self.indent(f"if refs is not None and len(s) > {REFERENCE_ABOVE}:")
-            self.line("refs.append((len(out), s))")
-            self._indent -= 1
-            self.indent("else:")
-            self.line("out += s")
-            self._indent -= 1
+            self.block(f"if refs is not None and len(s) > {REFERENCE_ABOVE}:", "refs.append((len(out), s))")
+            self.block("else:", "out += s")
         else:
             self.line("out += s")
         if nullable:
@@ -154,17 +146,15 @@ class EncoderSource(Source):
         self.line(f"{items} = {value}")
         if nullable:
             self.flush()
-            self.indent(f"if {items} is None:")
-            self.line("out.append(0)" if compact else "out += b'\\xff\\xff\\xff\\xff'")
-            self._indent -= 1
+            self.block(
+                f"if {items} is None:", "out.append(0)" if compact else "out += b'\\xff\\xff\\xff\\xff'"
+            )
             self.indent("else:")
         self.line(f"n = len({items}) + 1" if compact else f"n = len({items})")
         self.length("i", compact=compact)
         element = kind.of
         if isinstance(element, WireType) and element.code is not None and element is not UUID:
-            self.indent(f"if {items}:")
-            self.line(f"out += write_numbers('{element.code}', {items})")
-            self._indent -= 1
+            self.block(f"if {items}:", f"out += write_numbers('{element.code}', {items})")
         elif isinstance(element, WireType):
             self.indent(f"for item in {items}:")
             if element is UUID:

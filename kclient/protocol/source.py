@@ -32,6 +32,13 @@ class Source:
         self.line(text)
         self._indent += 1
 
+    def block(self, head: str, *lines: str) -> None:
+        """Write a block of `lines` under the line `head`."""
+        self.indent(head)
+        for text in lines:
+            self.line(text)
+        self._indent -= 1
+
     def dedent(self) -> None:
         self.flush()
         self._indent -= 1
