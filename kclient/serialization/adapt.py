@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, final
 
+import attrs
+
 from kclient.errors import ConfigError, SerializationError
 from kclient.serialization import primitives
 from kclient.serialization.base import Headers
@@ -12,33 +14,22 @@ from kclient.serialization.base import Headers
 DeserializeFunction = Callable[[str, Headers, bytes], Any]
 """Called with topic, headers and data: the order in which a record has them on the wire and the reader finds them."""
 
-_SERIALIZERS: dict[str, Any] = {
-    "boolean": primitives.BooleanSerializer(),
-    "bytes": primitives.BytesSerializer(),
-    "double": primitives.DoubleSerializer(),
-    "float": primitives.FloatSerializer(),
-    "integer": primitives.IntegerSerializer(),
-    "long": primitives.LongSerializer(),
-    "short": primitives.ShortSerializer(),
-    "string": primitives.StringSerializer(),
-    "uuid": primitives.UUIDSerializer(),
-    "void": primitives.VoidSerializer(),
-}
-_DESERIALIZERS: dict[str, Any] = {
-    "boolean": primitives.BooleanDeserializer(),
-    "bytes": primitives.BytesDeserializer(),
-    "double": primitives.DoubleDeserializer(),
-    "float": primitives.FloatDeserializer(),
-    "integer": primitives.IntegerDeserializer(),
-    "long": primitives.LongDeserializer(),
-    "short": primitives.ShortDeserializer(),
-    "string": primitives.StringDeserializer(),
-    "uuid": primitives.UUIDDeserializer(),
-    "void": primitives.VoidDeserializer(),
+_SIMPLE_TYPES: dict[str, tuple[Any, Any]] = {
+    "boolean": (primitives.BooleanSerializer(), primitives.BooleanDeserializer()),
+    "bytes": (primitives.BytesSerializer(), primitives.BytesDeserializer()),
+    "double": (primitives.DoubleSerializer(), primitives.DoubleDeserializer()),
+    "float": (primitives.FloatSerializer(), primitives.FloatDeserializer()),
+    "integer": (primitives.IntegerSerializer(), primitives.IntegerDeserializer()),
+    "long": (primitives.LongSerializer(), primitives.LongDeserializer()),
+    "short": (primitives.ShortSerializer(), primitives.ShortDeserializer()),
+    "string": (primitives.StringSerializer(), primitives.StringDeserializer()),
+    "uuid": (primitives.UUIDSerializer(), primitives.UUIDDeserializer()),
+    "void": (primitives.VoidSerializer(), primitives.VoidDeserializer()),
 }
 
 
 @final
+@attrs.define(eq=False, repr=False)
 class AdaptedSerializer:
     """A function `(topic, data, headers) -> bytes | None` over what the user gave as `which` serializer.
 
@@ -49,14 +40,9 @@ class AdaptedSerializer:
     with the data alone; None stands for no serializer) and leave to `as_bytes` and `failed` what is not bytes.
     """
 
-    __slots__ = ("_which", "function", "takes_topic")
-
-    def __init__(
-        self, function: Callable[..., Any] | None, takes_topic: bool, which: Literal["key", "value"]
-    ) -> None:
-        self.function = function
-        self.takes_topic = takes_topic
-        self._which = which
+    function: Callable[..., Any] | None
+    takes_topic: bool
+    _which: Literal["key", "value"]
 
     def __call__(self, topic: str, data: Any, headers: Headers) -> bytes | None:
         if data is None:
@@ -105,7 +91,7 @@ def as_serializer(given: object, which: Literal["key", "value"] = "value") -> Ad
     if given is None:
         return AdaptedSerializer(None, False, which)
     if isinstance(given, str):
-        given = _named(_SERIALIZERS, given, f"{which}.serializer")
+        given = _named(given, f"{which}.serializer")[0]
     method = getattr(given, "serialize", None)
     if callable(method) and not isinstance(given, type):
         return AdaptedSerializer(method, True, which)
@@ -123,7 +109,7 @@ def as_deserializer(given: object, which: Literal["key", "value"] = "value") -> 
     if given is None or given == "bytes":
         return None
     if isinstance(given, str):
-        given = _named(_DESERIALIZERS, given, f"{which}.deserializer")
+        given = _named(given, f"{which}.deserializer")[1]
     method = getattr(given, "deserialize", None)
     if callable(method) and not isinstance(given, type):
         deserialize: Callable[[str, bytes, Headers], Any] = method
@@ -134,12 +120,13 @@ def as_deserializer(given: object, which: Literal["key", "value"] = "value") -> 
     raise _not_usable(given, f"{which}.deserializer", "deserialize(topic, data, headers)")
 
 
-def _named(table: dict[str, Any], name: str, setting: str) -> object:
+def _named(name: str, setting: str) -> tuple[Any, Any]:
     try:
-        return table[name]
+        return _SIMPLE_TYPES[name]
     except KeyError:
         raise ConfigError(
-            f"{setting}: {name!r} is not one of {', '.join(table)}; pass the object itself.", name=setting
+            f"{setting}: {name!r} is not one of {', '.join(_SIMPLE_TYPES)}; pass the object itself.",
+            name=setting,
         ) from None
 
 
