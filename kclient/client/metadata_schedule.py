@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
+import attrs
+
 from kclient.config.client_configs import ClientConfig
 from kclient.utils.backoff import ExponentialBackoff
 
 
+@attrs.define(eq=False, repr=False)
 class MetadataSchedule:
     """Requested, expired, backing off. Its owner holds a lock, but may do without to ask how long there is time.
 
@@ -15,35 +18,22 @@ class MetadataSchedule:
     somebody who keeps asking for a leader that is not there does not keep the brokers busy.
     """
 
-    __slots__ = (
-        "_attempts",
-        "_backoff",
-        "_backoff_ms",
-        "_equal_answers",
-        "_last_refresh_ms",
-        "_last_success_ms",
-        "_max_age_ms",
-        "full_requested",
-        "partial_requested",
-        "request_version",
-    )
-
-    def __init__(self, retry_backoff_ms: int, retry_backoff_max_ms: int, max_age_ms: int) -> None:
-        self._backoff = ExponentialBackoff(retry_backoff_ms, retry_backoff_max_ms)
-        self._max_age_ms = max_age_ms
-        self._attempts = 0
-        self._equal_answers = 0
-        self._backoff_ms = 0
-        self._last_refresh_ms: int | None = None
-        self._last_success_ms: int | None = None
-        self.full_requested = False
-        self.partial_requested = False
-        self.request_version = 0
+    _backoff: ExponentialBackoff
+    _max_age_ms: int
+    _attempts: int = attrs.field(default=0, init=False)
+    _equal_answers: int = attrs.field(default=0, init=False)
+    _backoff_ms: int = attrs.field(default=0, init=False)
+    _last_refresh_ms: int | None = attrs.field(default=None, init=False)
+    _last_success_ms: int | None = attrs.field(default=None, init=False)
+    full_requested: bool = attrs.field(default=False, init=False)
+    partial_requested: bool = attrs.field(default=False, init=False)
+    request_version: int = attrs.field(default=0, init=False)
 
     @classmethod
     def from_config(cls, config: ClientConfig) -> Self:
         """The schedule that a client's settings ask for."""
-        return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, config.metadata_max_age_ms)
+        backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        return cls(backoff, config.metadata_max_age_ms)
 
     @property
     def had_success(self) -> bool:

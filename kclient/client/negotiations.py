@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from kclient.client.api_versions import ApiVersionsNegotiation, NodeApiVersions
 from kclient.errors import KafkaError, SchemaError, UnsupportedVersionError
 from kclient.errors.codes import Errors
 from kclient.protocol.messages.api_versions import ApiVersionsResponse
 
 
+@attrs.define(eq=False, repr=False)
 class Negotiations:
     """The versions of a client's nodes, by node id. Belongs to the thread of its NetworkClient.
 
     `describe` names a node in errors.
     """
 
-    __slots__ = ("_begun", "_describe", "due", "versions")
-
-    def __init__(self, describe: Callable[[int], str]) -> None:
-        self._describe = describe
-        self._begun: dict[int, ApiVersionsNegotiation] = {}
-        self.versions: dict[int, NodeApiVersions] = {}
-        """The versions agreed on, for connections that are ready."""
-        self.due: dict[int, ApiVersionsNegotiation] = {}
-        """The nodes to be asked."""
+    _describe: Callable[[int], str]
+    _begun: dict[int, ApiVersionsNegotiation] = attrs.field(factory=dict, init=False)
+    versions: dict[int, NodeApiVersions] = attrs.field(factory=dict, init=False)
+    """The versions agreed on, for connections that are ready."""
+    due: dict[int, ApiVersionsNegotiation] = attrs.field(factory=dict, init=False)
+    """The nodes to be asked."""
 
     def begin(self, node_id: int) -> None:
         """There is a connection, over which nothing was said yet."""

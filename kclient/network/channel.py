@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
+import attrs
+
 from kclient._accel import EVENT_READ, EVENT_WRITE
 from kclient.errors import IllegalStateError
 from kclient.network.receive import NetworkReceive, ReceiveMemory
@@ -56,6 +58,7 @@ class Authenticator(Protocol):
         """Forget secrets."""
 
 
+@attrs.define(eq=False, repr=False)
 class KafkaChannel:
     """A transport, an optional authenticator, one send and one receive at a time.
 
@@ -63,50 +66,26 @@ class KafkaChannel:
     send belong to the caller and are let go of when they are written or the channel closes.
     """
 
-    __slots__ = (
-        "_authenticator",
-        "_last_bytes",
-        "_max_receive_bytes",
-        "_receive",
-        "_send",
-        "_state",
-        "expecting",
-        "id",
-        "interest",
-        "memory",
-        "muted",
-        "peer",
-        "ready",
-        "transport",
-    )
-
-    def __init__(
-        self,
-        channel_id: str,
-        transport: Transport,
-        max_receive_bytes: int,
-        authenticator: Authenticator | None = None,
-    ) -> None:
-        self.id = channel_id
-        self.transport = transport
-        self.interest = 0
-        """The events its Selector has registered; only the Selector changes it."""
-        self.expecting = False
-        """True if its Selector's polls receive into `expected()`; only the Selector changes it."""
-        self.memory: ReceiveMemory | None = None
-        """The memory that its frames ask; only the Selector changes it, before the first one."""
-        self.ready = False
-        """True while frames of the application can be exchanged. Here and below: to be read, changed by the methods."""
-        self.muted = False
-        """True while nothing is read from the channel."""
-        self.peer = "an unconnected peer"
-        """Address of the other side, for messages."""
-        self._last_bytes = 0  # of the frame that came last
-        self._authenticator = authenticator
-        self._max_receive_bytes = max_receive_bytes
-        self._receive: NetworkReceive | None = None
-        self._send: NetworkSend | None = None
-        self._state = ChannelState.NOT_CONNECTED
+    id: str
+    transport: Transport
+    _max_receive_bytes: int
+    _authenticator: Authenticator | None = None
+    interest: int = attrs.field(default=0, init=False)
+    """The events its Selector has registered; only the Selector changes it."""
+    expecting: bool = attrs.field(default=False, init=False)
+    """True if its Selector's polls receive into `expected()`; only the Selector changes it."""
+    memory: ReceiveMemory | None = attrs.field(default=None, init=False)
+    """The memory that its frames ask; only the Selector changes it, before the first one."""
+    ready: bool = attrs.field(default=False, init=False)
+    """True while frames of the application can be exchanged. Here and below: to be read, changed by the methods."""
+    muted: bool = attrs.field(default=False, init=False)
+    """True while nothing is read from the channel."""
+    peer: str = attrs.field(default="an unconnected peer", init=False)
+    """Address of the other side, for messages."""
+    _last_bytes: int = attrs.field(default=0, init=False)  # of the frame that came last
+    _receive: NetworkReceive | None = attrs.field(default=None, init=False)
+    _send: NetworkSend | None = attrs.field(default=None, init=False)
+    _state: ChannelState = attrs.field(default=ChannelState.NOT_CONNECTED, init=False)
 
     @property
     def state(self) -> ChannelState:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import attrs
+
 from kclient._accel import FrameMemory
 from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
@@ -32,6 +34,7 @@ class ReceiveMemory(Protocol):
         """Have `size` bytes in all, whatever there is: they have arrived already."""
 
 
+@attrs.define(eq=False, repr=False)
 class NetworkReceive:
     """The four bytes of the length, then one buffer for the frame. Used by one thread.
 
@@ -40,42 +43,24 @@ class NetworkReceive:
     `payload` belongs to whoever takes the receive; nothing here keeps or reuses it.
     """
 
-    __slots__ = (
-        "_ahead",
-        "_buffer",
-        "_likely_bytes",
-        "_max_bytes",
-        "_memory",
-        "_room",
-        "_size_filled",
-        "_size_view",
-        "_start",
-        "filled",
-        "size",
-        "source",
-        "starved",
-    )
-
-    def __init__(
-        self, source: str, max_bytes: int, memory: ReceiveMemory | None = None, likely_bytes: int = 0
-    ) -> None:
-        self.source = source
-        self._max_bytes = max_bytes
-        self._memory = memory
-        self._likely_bytes = likely_bytes
-        self._size_view = memoryview(bytearray(_LENGTH_BYTES))
-        self._size_filled = 0
-        self.size = -1
-        """Bytes of the frame without its length; -1 while that is not known."""
-        self._buffer = _NOTHING
-        # Where the frame begins in there: behind its length, if they came together.
-        self._start = 0
-        self.filled = 0
-        """Bytes of the frame that have arrived, without its length."""
-        self._room = 0  # how many the buffer can have; what comes behind the frame must stay in the socket
-        self._ahead: FrameMemory | None = None
-        self.starved = False
-        """True while it waits for memory."""
+    source: str
+    _max_bytes: int
+    _memory: ReceiveMemory | None = None
+    _likely_bytes: int = 0
+    _size_view: memoryview = attrs.field(factory=lambda: memoryview(bytearray(_LENGTH_BYTES)), init=False)
+    _size_filled: int = attrs.field(default=0, init=False)
+    size: int = attrs.field(default=-1, init=False)
+    """Bytes of the frame without its length; -1 while that is not known."""
+    _buffer: FrameMemory = attrs.field(default=_NOTHING, init=False)
+    # Where the frame begins in there: behind its length, if they came together.
+    _start: int = attrs.field(default=0, init=False)
+    filled: int = attrs.field(default=0, init=False)
+    """Bytes of the frame that have arrived, without its length."""
+    # How many the buffer can have; what comes behind the frame must stay in the socket.
+    _room: int = attrs.field(default=0, init=False)
+    _ahead: FrameMemory | None = attrs.field(default=None, init=False)
+    starved: bool = attrs.field(default=False, init=False)
+    """True while it waits for memory."""
 
     @property
     def arrived(self) -> int:

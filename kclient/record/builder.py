@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from kclient._accel import crc32c, encode_record
 from kclient.compress import CompressionType, compress
 from kclient.record import constants as c
@@ -11,58 +13,47 @@ from kclient.record import legacy
 from kclient.record.record import TimestampType
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class MemoryRecordsBuilder:
     """Builds one batch of magic 2, or one compressed or many plain messages of magic 0 and 1.
 
     For brokers, tools and tests; producers build theirs with `kclient._accel.BatchBuilder`. Belongs to one thread.
     """
 
-    def __init__(
-        self,
-        *,
-        magic: int = c.MAGIC_2,
-        compression: CompressionType = CompressionType.NONE,
-        level: int | None = None,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-        base_offset: int = 0,
-        log_append_time_ms: int = c.NO_TIMESTAMP,
-        producer_id: int = c.NO_PRODUCER_ID,
-        producer_epoch: int = c.NO_PRODUCER_EPOCH,
-        base_sequence: int = c.NO_SEQUENCE,
-        is_transactional: bool = False,
-        is_control: bool = False,
-        partition_leader_epoch: int = c.NO_LEADER_EPOCH,
-        delete_horizon_ms: int | None = None,
-    ) -> None:
+    _magic: int = c.MAGIC_2
+    _compression: CompressionType = CompressionType.NONE
+    _level: int | None = None
+    _timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    _base_offset: int = 0
+    _log_append_time_ms: int = c.NO_TIMESTAMP
+    _producer_id: int = c.NO_PRODUCER_ID
+    _producer_epoch: int = c.NO_PRODUCER_EPOCH
+    _base_sequence: int = c.NO_SEQUENCE
+    _is_transactional: bool = False
+    _is_control: bool = False
+    _partition_leader_epoch: int = c.NO_LEADER_EPOCH
+    _delete_horizon_ms: int | None = None
+    _body: bytearray = attrs.field(factory=bytearray, init=False)
+    _count: int = attrs.field(default=0, init=False)
+    _last_offset: int = attrs.field(init=False)
+    _base_ts: int = attrs.field(init=False)
+    _max_ts: int = attrs.field(default=c.NO_TIMESTAMP, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        magic = self._magic
         if not c.MAGIC_0 <= magic <= c.MAGIC_2:
             raise ValueError(f"magic must be 0, 1 or 2, not {magic}")
-        if magic > c.MAGIC_0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+        if magic > c.MAGIC_0 and self._timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
             raise ValueError(
                 f"batches of magic {magic} have timestamps: timestamp_type must say of which kind"
             )
         if magic < c.MAGIC_2:
-            if is_transactional or is_control or delete_horizon_ms is not None:
+            if self._is_transactional or self._is_control or self._delete_horizon_ms is not None:
                 raise ValueError(f"batches of magic {magic} have neither transactions nor delete horizons")
-            if compression is CompressionType.ZSTD:
+            if self._compression is CompressionType.ZSTD:
                 raise ValueError(f"batches of magic {magic} cannot be compressed with zstd")
-        self._magic = magic
-        self._compression = compression
-        self._level = level
-        self._timestamp_type = timestamp_type
-        self._base_offset = base_offset
-        self._log_append_time_ms = log_append_time_ms
-        self._producer_id = producer_id
-        self._producer_epoch = producer_epoch
-        self._base_sequence = base_sequence
-        self._is_transactional = is_transactional
-        self._is_control = is_control
-        self._partition_leader_epoch = partition_leader_epoch
-        self._delete_horizon_ms = delete_horizon_ms
-        self._body = bytearray()
-        self._count = 0
-        self._last_offset = base_offset - 1
-        self._base_ts = delete_horizon_ms if delete_horizon_ms is not None else c.NO_TIMESTAMP
-        self._max_ts = c.NO_TIMESTAMP
+        self._last_offset = self._base_offset - 1
+        self._base_ts = c.NO_TIMESTAMP if self._delete_horizon_ms is None else self._delete_horizon_ms
 
     @property
     def count(self) -> int:

@@ -13,6 +13,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
+from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
 
@@ -44,7 +45,7 @@ class DrivenClient:
     """Client and metadata, polled until something came true; nothing runs by itself."""
 
     def __init__(self, *servers: str, max_in_flight: int = 5, **settings: Any) -> None:
-        self.metadata = Metadata(MetadataSchedule(5, 50, 300_000))
+        self.metadata = Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 300_000))
         self.client = build_network_client(
             Settings(list(servers), **settings),
             metadata=self.metadata,

@@ -12,6 +12,7 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from kclient.testing.mock_client import MockClient
 from kclient.testing.mock_time import MockTime
+from kclient.utils.backoff import ExponentialBackoff
 
 BACKOFF_MS = 100
 ONE_KEY, MANY_KEYS = 3, 6
@@ -43,7 +44,7 @@ class Broker:
 
     def __init__(self, version: int = MANY_KEYS) -> None:
         self.time = MockTime()
-        metadata = Metadata(MetadataSchedule(5, 50, 300_000))
+        metadata = Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 300_000))
         metadata.bootstrap([("mock", 9092)])
         self.client = MockClient(self.time, metadata)
         self.sender = RequestSender(self.client, 30_000)

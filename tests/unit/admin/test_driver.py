@@ -34,7 +34,7 @@ class Rig:
 
     def __init__(self, *, retries: int = 1000) -> None:
         self.time = MockTime()
-        metadata = Metadata(MetadataSchedule(5, 50, 300_000))
+        metadata = Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 300_000))
         metadata.bootstrap([("mock", 9092)])
         self.client = MockClient(self.time, metadata)
         self.driver = AdminDriver(

@@ -31,6 +31,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kclient.testing.mock_time import MockTime
+from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.steps import run
 
 TP = TopicPartition("t", 0)
@@ -41,7 +42,7 @@ class Chosen(Metadata):
     """Wants the topics it is told of."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(MetadataSchedule(100, 1000, 300_000), **kwargs)
+        super().__init__(MetadataSchedule(ExponentialBackoff(100, 1000), 300_000), **kwargs)
         self.wanted = {"t"}
         self.new: set[str] = set()
 
@@ -294,7 +295,7 @@ def test_a_first_or_a_full_update_is_never_partial(metadata: Chosen) -> None:
 
 
 def test_all_topics_are_asked_for_as_each_version_says_it() -> None:
-    everything = Metadata(MetadataSchedule(1, 1, 1))
+    everything = Metadata(MetadataSchedule(ExponentialBackoff(1, 1), 1))
     build = everything.plan_request().build
     assert build(0).topics == []
     assert build(1).topics is None

@@ -11,6 +11,7 @@ from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, BootstrapError, DisconnectError
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from kclient.utils.backoff import ExponentialBackoff
 
 NODE = Node(1, "host", 9092)
 ANSWER = MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="host", port=9092)])
@@ -69,7 +70,7 @@ class Home:
 
 @pytest.fixture
 def metadata() -> Metadata:
-    made = Metadata(MetadataSchedule(100, 1000, 5000))
+    made = Metadata(MetadataSchedule(ExponentialBackoff(100, 1000), 5000))
     made.bootstrap([("boot", 1)])
     return made
 

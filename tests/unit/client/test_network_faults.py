@@ -24,6 +24,7 @@ from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.testing.mock_time import MockTime
+from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.time import SYSTEM_TIME
 
 BEAT = HeartbeatRequest(group_id="g", member_id="m")
@@ -330,7 +331,7 @@ def test_a_slow_resolver_does_not_use_up_the_wait_before_the_next_attempt(
     monkeypatch.setattr(assembly, "resolve_host", resolve)
     client = assembly.build_network_client(
         Settings(["localhost:1"], reconnect_backoff_ms=100, reconnect_backoff_max_ms=100),
-        metadata=Metadata(MetadataSchedule(5, 50, 1000), time=time),
+        metadata=Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 1000), time=time),
         max_in_flight=1,
         time=time,
     )

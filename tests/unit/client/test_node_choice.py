@@ -8,11 +8,12 @@ from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.node_choice import NodeChoice
 from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from kclient.utils.backoff import ExponentialBackoff
 
 
 @pytest.fixture
 def choice(parts: ClientParts) -> NodeChoice:
-    metadata = Metadata(MetadataSchedule(5, 50, 300_000))
+    metadata = Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 300_000))
     brokers = [MetadataResponseBroker(node_id=n, host="host", port=9000 + n) for n in (1, 2, 3)]
     metadata.update(MetadataResponse(brokers=brokers), 0)
     return NodeChoice(metadata, parts.states, parts.pipeline)
@@ -64,7 +65,7 @@ def test_beside_a_fetch_there_is_a_second_connection(parts: ClientParts, choice:
 
 
 def test_without_brokers_there_is_nothing_to_choose(parts: ClientParts) -> None:
-    metadata = Metadata(MetadataSchedule(5, 50, 300_000))
+    metadata = Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 300_000))
     nobody = NodeChoice(metadata, parts.states, parts.pipeline)
     assert nobody.least_loaded(0) is None
     assert not nobody.is_any_connected()

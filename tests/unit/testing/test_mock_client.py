@@ -14,6 +14,7 @@ from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kclient.testing.mock_client import MockClient
 from kclient.testing.mock_time import MockTime
+from kclient.utils.backoff import ExponentialBackoff
 
 NODE = Node(1, "host", 9092)
 BEAT = HeartbeatRequest(group_id="g")
@@ -151,7 +152,7 @@ def test_a_request_without_answer_is_complete_at_once(client: MockClient, time: 
 
 
 def test_requested_metadata_updates_take_the_prepared_answers(time: MockTime) -> None:
-    metadata = Metadata(MetadataSchedule(1, 1, 1), time=time)
+    metadata = Metadata(MetadataSchedule(ExponentialBackoff(1, 1), 1), time=time)
     client = MockClient(time, metadata)
     brokers = [MetadataResponseBroker(node_id=1, host="host", port=9092)]
     client.prepare_metadata_update(MetadataResponse(brokers=brokers))
