@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import cast
-
-import attrs
 
 from kclient._version import __version__
 from kclient.errors import SchemaError, UnsupportedVersionError
@@ -19,45 +16,20 @@ CLIENT_SOFTWARE_NAME = "kclient"
 MAX_TRIES = 3
 
 
-@attrs.frozen
-class FeatureRange:
-    """A feature's lowest and highest supported or finalized level (KIP-584)."""
-
-    min_level: int
-    max_level: int
-
-
 class NodeApiVersions:
-    """The API versions and features that one broker supports on one connection. Immutable."""
+    """The API versions that one broker supports on one connection. Immutable."""
 
-    __slots__ = ("_ranges", "_usable", "finalized_features", "finalized_features_epoch", "supported_features")
+    __slots__ = ("_ranges", "_usable")
 
-    def __init__(
-        self,
-        ranges: Mapping[int, tuple[int, int]],
-        supported_features: Mapping[str, FeatureRange] = MappingProxyType({}),
-        finalized_features: Mapping[str, FeatureRange] = MappingProxyType({}),
-        finalized_features_epoch: int = -1,
-    ) -> None:
+    def __init__(self, ranges: Mapping[int, tuple[int, int]]) -> None:
         # A range that is upside down supports nothing.
         self._ranges = {key: bounds for key, bounds in ranges.items() if 0 <= bounds[0] <= bounds[1]}
-        self.supported_features = dict(supported_features)
-        self.finalized_features = dict(finalized_features)
-        self.finalized_features_epoch = finalized_features_epoch
         self._usable: dict[tuple[ApiKeys, int | None, int | None], int] = {}
 
     @classmethod
     def from_response(cls, response: ApiVersionsResponse) -> NodeApiVersions:
         """The contents of an ApiVersions answer."""
-        return cls(
-            {api.api_key: (api.min_version, api.max_version) for api in response.api_keys},
-            {f.name: FeatureRange(f.min_version, f.max_version) for f in response.supported_features},
-            {
-                f.name: FeatureRange(f.min_version_level, f.max_version_level)
-                for f in response.finalized_features
-            },
-            response.finalized_features_epoch,
-        )
+        return cls({api.api_key: (api.min_version, api.max_version) for api in response.api_keys})
 
     @classmethod
     def all_of_ours(cls, apis: Iterable[ApiKeys] = ApiKeys) -> NodeApiVersions:

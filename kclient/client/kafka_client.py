@@ -77,7 +77,7 @@ class KafkaClient(Protocol):
         """Close the connection and forget its requests: their callbacks are not called."""
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
-        """The versions and features that the broker said it supports on its present connection, None before that."""
+        """The versions that the broker said it supports on its present connection, None before that."""
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. From any thread."""
