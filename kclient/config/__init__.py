@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Support
-from kclient.config.declare import Config, definition_of, from_mapping, setting
+from kclient.config.declare import Config, definition_of, setting
 from kclient.config.java_names import java_alias
 from kclient.config.properties import load_properties, parse_properties
 from kclient.config.values import Password, Type
@@ -18,7 +18,6 @@ __all__ = [
     "Support",
     "Type",
     "definition_of",
-    "from_mapping",
     "java_alias",
     "load_properties",
     "parse_properties",

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import attrs
 
@@ -29,8 +29,6 @@ from kclient.utils.log_context import LogContext, shared_logger
 _SERVERS = re.compile(r"(embedded://.*|[^/\\\s]+:[0-9]+)(,.*)?")
 
 _METADATA = "kclient.config.key"
-
-C = TypeVar("C", bound="Config")
 
 ConfigSource: TypeAlias = Mapping[str, object] | str | Path | None
 """Settings by their names, dotted or underscored, or the path of a `.properties` file."""
@@ -120,8 +118,29 @@ class Config:
         that is unknown or given twice, a value that is not valid, values that do not go together, and a
         setting that is missing or not implemented yet.
         """
-        given = {name: value for name, value in parameters.items() if value is not None}
-        return from_mapping(cls, config, {**settings, **given} if settings else given)
+        definition = definition_of(cls)
+        if isinstance(config, str | Path):
+            config = _read_file(config, cls.client)
+        elif config is not None and not isinstance(config, Mapping):
+            raise ConfigError(
+                "The configuration must be a mapping or the path of a .properties file, "
+                f"not an object of type {type(config).__name__}."
+            )
+        named = {name: value for name, value in parameters.items() if value is not None}
+        given: dict[str, object] = {}
+        for source in (config or {}, {**(settings or {}), **named}):
+            for key, value in source.items():
+                name = _known_name(definition, key)
+                if name == "config.providers" and value:
+                    _refuse_providers(source)
+                if name in given:
+                    raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
+                given[name] = value
+        names = frozenset(given)
+        with cls.introduce(given).speaking():
+            values = definition.parse(given)
+            cls.adjust(values, names)
+        return cls(**{name.replace(".", "_"): value for name, value in values.items()})
 
     @classmethod
     def introduce(cls, given: dict[str, object]) -> LogContext:  # noqa: ARG003 - for those that have an identity
@@ -136,36 +155,6 @@ class Config:
         `given` are the names that the user set. Raises ConfigError naming the settings that do not go
         together.
         """
-
-
-def from_mapping(
-    cls: type[C],
-    config: ConfigSource = None,
-    settings: Mapping[str, object] | None = None,
-) -> C:
-    """Return the settings of `config` and `settings`, as `Config.parse` does, for any class of settings."""
-    definition = definition_of(cls)
-    if isinstance(config, str | Path):
-        config = _read_file(config, cls.client)
-    elif config is not None and not isinstance(config, Mapping):
-        raise ConfigError(
-            "The configuration must be a mapping or the path of a .properties file, "
-            f"not an object of type {type(config).__name__}."
-        )
-    given: dict[str, object] = {}
-    for source in (config, settings):
-        for key, value in () if source is None else source.items():
-            name = _known_name(definition, key)
-            if name == "config.providers" and value:
-                _refuse_providers(source or {})
-            if name in given:
-                raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
-            given[name] = value
-    names = frozenset(given)
-    with cls.introduce(given).speaking():
-        values = definition.parse(given)
-        cls.adjust(values, names)
-    return cls(**{name.replace(".", "_"): value for name, value in values.items()})
 
 
 def definition_of(cls: type[Config]) -> ConfigDef:

@@ -9,13 +9,13 @@ __all__ = ["ApiKeys"]
 
 
 class _Api(NamedTuple):
-    low: int
-    high: int
-    flexible: int | None
+    min_version: int
+    max_version: int
+    flexible_from: int | None
     cluster_action: bool
     forwardable: bool
-    unstable: bool
-    broker: bool
+    latest_version_unstable: bool
+    on_broker_listener: bool
 
 
 def _api(
@@ -32,9 +32,6 @@ def _api(
     low, high = map(int, versions.split("-")) if versions else (0, -1)
     on_broker = broker and versions is not None
     return number, _Api(low, high, flexible, cluster_action, forwardable, unstable, on_broker)
-
-
-_REMOVED = _Api(0, -1, None, cluster_action=False, forwardable=False, unstable=False, broker=False)
 
 
 class ApiKeys(IntEnum):
@@ -58,16 +55,10 @@ class ApiKeys(IntEnum):
     on_broker_listener: bool
     """True if brokers, and not only controllers, answer it."""
 
-    def __new__(cls, number: int, api: _Api = _REMOVED) -> Self:
+    def __new__(cls, number: int, api: _Api) -> Self:
         made = int.__new__(cls, number)
         made._value_ = number
-        made.min_version = api.low
-        made.max_version = api.high
-        made.flexible_from = api.flexible
-        made.cluster_action = api.cluster_action
-        made.forwardable = api.forwardable
-        made.latest_version_unstable = api.unstable
-        made.on_broker_listener = api.broker
+        made.__dict__.update(api._asdict())
         return made
 
     PRODUCE = _api(0, "3-13", flexible=9)
