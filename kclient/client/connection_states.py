@@ -61,6 +61,10 @@ class _NodeConnection:
         self.state = state
 
 
+_UNTRIED = _NodeConnection("", last_attempt_ms=-WAIT_FOR_EVENT_MS)
+"""The connection of a node never heard of; never changed."""
+
+
 class ConnectionStates:
     """The connection state of every node that was ever connected to. Used by one thread.
 
@@ -84,21 +88,16 @@ class ConnectionStates:
 
     def state(self, node_id: int) -> ConnectionState:
         """The state; DISCONNECTED for a node never heard of."""
-        node = self._nodes.get(node_id)
-        return ConnectionState.DISCONNECTED if node is None else node.state
+        return self._nodes.get(node_id, _UNTRIED).state
 
     def can_connect(self, node_id: int, now_ms: int) -> bool:
         """True if there is no connection and the wait since the last attempt is over."""
-        node = self._nodes.get(node_id)
-        if node is None:
-            return True
+        node = self._nodes.get(node_id, _UNTRIED)
         return node.state in _OVER and now_ms - node.last_attempt_ms >= node.reconnect_delay_ms
 
     def connection_delay_ms(self, node_id: int, now_ms: int) -> int:
         """The time until something can change: the wait before the next attempt, or the rest of this one."""
-        node = self._nodes.get(node_id)
-        if node is None:
-            return 0
+        node = self._nodes.get(node_id, _UNTRIED)
         if node.state is ConnectionState.CONNECTING:
             return max(node.setup_timeout_ms - (now_ms - node.last_attempt_ms), 0)
         if node.state in _OVER:
@@ -170,8 +169,8 @@ class ConnectionStates:
 
     def is_ready(self, node_id: int, now_ms: int) -> bool:
         """True if requests may be sent: connected, versions known, not throttled."""
-        node = self._nodes.get(node_id)
-        return node is not None and node.state is ConnectionState.READY and node.throttled_until_ms <= now_ms
+        node = self._nodes.get(node_id, _UNTRIED)
+        return node.state is ConnectionState.READY and node.throttled_until_ms <= now_ms
 
     def is_preparing(self, node_id: int) -> bool:
         """True while a connection is being set up, up to its versions being known."""
@@ -189,13 +188,11 @@ class ConnectionStates:
 
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         """The reason why the peer refused the last connection; None if it did not."""
-        node = self._nodes.get(node_id)
-        return None if node is None else node.authentication_error
+        return self._nodes.get(node_id, _UNTRIED).authentication_error
 
     def last_attempt_ms(self, node_id: int) -> int:
         """The time when the last attempt began, or its connection ended; very long ago if there was none."""
-        node = self._nodes.get(node_id)
-        return -WAIT_FOR_EVENT_MS if node is None else node.last_attempt_ms
+        return self._nodes.get(node_id, _UNTRIED).last_attempt_ms
 
     def throttle(self, node_id: int, until_ms: int) -> None:
         """The broker asked for silence (KIP-219); a shorter wish does not shorten a longer one."""
@@ -205,8 +202,7 @@ class ConnectionStates:
 
     def throttle_delay_ms(self, node_id: int, now_ms: int) -> int:
         """The time for which the silence still lasts."""
-        node = self._nodes.get(node_id)
-        return 0 if node is None else max(node.throttled_until_ms - now_ms, 0)
+        return max(self._nodes.get(node_id, _UNTRIED).throttled_until_ms - now_ms, 0)
 
     def poll_delay_ms(self, node_id: int, now_ms: int) -> int:
         """The throttling if there is any, else the connection delay."""

@@ -304,10 +304,7 @@ class Metadata:
         """
         while True:
             with self._lock:
-                self._raise_fatal()
-                refused, self._refused = self._refused, None
-                if refused is not None:
-                    raise refused
+                self._raise_refused()
                 if self._closed:
                     raise ClientClosedError("The client was closed while somebody waited for metadata")
                 if self._update_version > last_version:
@@ -325,10 +322,7 @@ class Metadata:
         if self._fatal is None and self._refused is None and self._topic_error is None:
             return
         with self._lock:
-            self._raise_fatal()
-            refused, self._refused = self._refused, None
-            if refused is not None:
-                raise refused
+            self._raise_refused()
             topic_error, self._topic_error = self._topic_error, None
             if topic_error is not None:
                 raise topic_error
@@ -356,6 +350,13 @@ class Metadata:
     def _raise_fatal(self) -> None:
         if self._fatal is not None:
             raise self._fatal
+
+    def _raise_refused(self) -> None:
+        """Raise a fatal error, or, once, what refused the last update."""
+        self._raise_fatal()
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
 
     def _merge(
         self, before: MetadataSnapshot, picture: Picture, now_ms: int, partial: bool
