@@ -147,6 +147,7 @@ cdef class BatchBuilder:
     cdef bint complete
     cdef Py_ssize_t whole_size  # uncompressed, of a batch that has only the compressed form of its records; or 0
     cdef object attributes
+    cdef list deliveries  # the result's, until the batch is closed
     cdef int64_t base_ts, max_ts
 
     def __cinit__(self, topic, int partition, Py_ssize_t limit, result, int64_t created_ms):
@@ -154,6 +155,7 @@ cdef class BatchBuilder:
         self.partition = partition
         self.limit = limit
         self.result = result
+        self.deliveries = result._deliveries
         self.created_ms = created_ms
         self.store = Store.__new__(Store, max(min(limit, FIRST_CAPACITY), HEADER_BYTES))
         self.attributes = 0
@@ -228,19 +230,15 @@ cdef class BatchBuilder:
     ):
         """Add a record whose contents were looked at; None if it does not fit or the batch is closed."""
         cdef Future future = Future.__new__(Future)
-        cdef list callbacks = None
         cdef int64_t body
+        cdef bint late = False
         entry = None
         if callback is not None:
             entry = (future, callback, True)
-            callbacks = self.result._deliveries
+            kclient_unwatch(entry)  # as a future is not known to the cyclic collector
         # From here on no Python code runs, unless it ends in an error.
         if self.closed:
             return None
-        if entry is not None and (
-            self.result._known or self.result._successors or self.result._deliveries is not callbacks
-        ):
-            callbacks = None
         body = self.room_for(when, key, value, headers.size)
         if not body:
             return None
@@ -249,12 +247,14 @@ cdef class BatchBuilder:
         future._index = self.count
         future._key_size = <int32_t>key.size
         future._value_size = <int32_t>value.size
-        # As in `BatchResult.add_callback`, but in the same step as the record: the batch cannot be closed, sent and
-        # complete before the callback is known.
-        if callbacks is not None:
-            callbacks.append(entry)
+        if entry is not None:
+            # As in `BatchResult.add_callback`, but in the same step as the record: the batch cannot be closed, sent and
+            # complete before the callback is known. A result that is complete or was replaced has another list.
+            late = self.result._deliveries is not self.deliveries
+            if not late:
+                self.deliveries.append(entry)
         self.put_headers(self.put(body, when, key, value), headers)
-        if entry is not None and callbacks is None:
+        if late:
             self.result.add_callback(future, callback, True)
         return future
 
@@ -382,6 +382,7 @@ cdef class BatchBuilder:
 
     def freeze(self):
         self.closed = True
+        self.deliveries = None
         body = memoryview(self.store)[HEADER_BYTES:]
         if not self.whole_size:
             return body
@@ -395,6 +396,7 @@ cdef class BatchBuilder:
         if self.complete or store.size == HEADER_BYTES:
             raise ValueError("the batch is closed already")
         self.closed = True
+        self.deliveries = None
         self.attributes = attributes
         if compressed is not None:
             PyObject_GetBuffer(compressed, &view, PyBUF_SIMPLE)
@@ -459,6 +461,7 @@ cdef class BatchBuilder:
 
     def release(self):
         self.closed = True
+        self.deliveries = None
         self.store = Store.__new__(Store, HEADER_BYTES)
         self.whole_size = 0
         self.complete = False

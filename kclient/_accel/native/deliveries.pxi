@@ -5,6 +5,7 @@ cdef extern from "slots.h":
     object kclient_bare(object kind)
     void kclient_fill(object made, Py_ssize_t slot, object value)
     void kclient_watch(object made)
+    void kclient_unwatch(object made)
 
 METADATA_FIELDS = (
     "topic", "partition", "offset", "timestamp_ms", "serialized_key_size", "serialized_value_size",

@@ -138,9 +138,9 @@ class BatchResult:
 
     def _next_callbacks(self) -> list[_Callback]:
         """The callbacks that are to run next; none when all have run, which wakes who waits. The lock is held."""
-        callbacks = self._deliveries
+        # Another list in any case: by that a builder knows that it is too late for its own way of adding callbacks.
+        callbacks, self._deliveries = self._deliveries, []
         if callbacks:
-            self._deliveries = []
             return callbacks
         self.done = True
         callbacks = self._watchers
