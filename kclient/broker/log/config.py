@@ -86,13 +86,17 @@ def _cleanup_policy(name: str, value: object) -> tuple[str, ...]:
     return policies
 
 
-def _setting(name: str, default: Any, parse: Parser, doc: str) -> Any:
-    def validate(_: object, __: object, value: object) -> None:
-        parse(name, value)
+def _setting(default: Any, parse: Parser, doc: str) -> Any:
+    """A setting that is called as its attribute is, with dots."""
 
-    return attrs.field(
-        default=default, validator=validate, metadata={"name": name, "parse": parse, "doc": doc}
-    )
+    def validate(_: object, field: attrs.Attribute[Any], value: object) -> None:
+        parse(_name(field), value)
+
+    return attrs.field(default=default, validator=validate, metadata={"parse": parse, "doc": doc})
+
+
+def _name(field: attrs.Attribute[Any]) -> str:
+    return field.name.replace("_", ".")
 
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -108,115 +112,76 @@ class LogConfig:
     """
 
     segment_bytes: int = _setting(
-        "segment.bytes",
-        1024**3,
-        _number(14, _INT_MAX),
-        "Size at which a segment is closed and a new one begun.",
+        1024**3, _number(14, _INT_MAX), "Size at which a segment is closed and a new one begun."
     )
     segment_ms: int = _setting(
-        "segment.ms",
-        7 * _DAY_MS,
-        _number(1, _LONG_MAX),
-        "Age at which a segment is closed though it is not full.",
+        7 * _DAY_MS, _number(1, _LONG_MAX), "Age at which a segment is closed though it is not full."
     )
     segment_jitter_ms: int = _setting(
-        "segment.jitter.ms",
-        0,
-        _period,
-        "Random part taken off segment.ms, so that logs do not all roll at once.",
+        0, _period, "Random part taken off segment.ms, so that logs do not all roll at once."
     )
     segment_index_bytes: int = _setting(
-        "segment.index.bytes", 10 * 1024**2, _number(4, _INT_MAX), "Size limit of each index of a segment."
+        10 * 1024**2, _number(4, _INT_MAX), "Size limit of each index of a segment."
     )
     index_interval_bytes: int = _setting(
-        "index.interval.bytes", 4096, _number(0, _INT_MAX), "Bytes of log between two entries of its index."
+        4096, _number(0, _INT_MAX), "Bytes of log between two entries of its index."
     )
-    retention_ms: int = _setting(
-        "retention.ms", 7 * _DAY_MS, _limit, "Age at which a segment is deleted; -1 for never."
-    )
+    retention_ms: int = _setting(7 * _DAY_MS, _limit, "Age at which a segment is deleted; -1 for never.")
     retention_bytes: int = _setting(
-        "retention.bytes",
-        -1,
-        _limit,
-        "Size of a partition above which its oldest segments go; -1 for any size.",
+        -1, _limit, "Size of a partition above which its oldest segments go; -1 for any size."
     )
-    max_message_bytes: int = _setting(
-        "max.message.bytes", 1048588, _number(0, _INT_MAX), "Largest record batch that is accepted."
-    )
+    max_message_bytes: int = _setting(1048588, _number(0, _INT_MAX), "Largest record batch that is accepted.")
     message_timestamp_type: str = _setting(
-        "message.timestamp.type",
         CREATE_TIME,
         _one_of(CREATE_TIME, LOG_APPEND_TIME),
         "Whose clock stamps the records: the producer's or the broker's.",
     )
     message_timestamp_before_max_ms: int = _setting(
-        "message.timestamp.before.max.ms",
-        _LONG_MAX,
-        _period,
-        "How far a record's timestamp may lie before the broker's clock.",
+        _LONG_MAX, _period, "How far a record's timestamp may lie before the broker's clock."
     )
     message_timestamp_after_max_ms: int = _setting(
-        "message.timestamp.after.max.ms",
-        60 * 60 * 1000,
-        _period,
-        "How far a record's timestamp may lie after the broker's clock.",
+        60 * 60 * 1000, _period, "How far a record's timestamp may lie after the broker's clock."
     )
     cleanup_policy: tuple[str, ...] = _setting(
-        "cleanup.policy", ("delete",), _cleanup_policy, "Whether old records are deleted, compacted, or both."
+        ("delete",), _cleanup_policy, "Whether old records are deleted, compacted, or both."
     )
     compression_type: str = _setting(
-        "compression.type",
         PRODUCER_COMPRESSION,
         _one_of(*_COMPRESSION_TYPES),
         "Codec in which batches are stored; producer keeps each batch's own.",
     )
     compression_gzip_level: int = _setting(
-        "compression.gzip.level",
-        -1,
-        _gzip_level,
-        "Level used when the broker compresses with gzip.",
+        -1, _gzip_level, "Level used when the broker compresses with gzip."
     )
     compression_lz4_level: int = _setting(
-        "compression.lz4.level", 9, _number(1, 17), "Level used when the broker compresses with lz4."
+        9, _number(1, 17), "Level used when the broker compresses with lz4."
     )
     compression_zstd_level: int = _setting(
-        "compression.zstd.level", 3, _number(-131072, 22), "Level used when the broker compresses with zstd."
+        3, _number(-131072, 22), "Level used when the broker compresses with zstd."
     )
     flush_messages: int = _setting(
-        "flush.messages", _LONG_MAX, _number(1, _LONG_MAX), "Records after which the log is forced to disk."
+        _LONG_MAX, _number(1, _LONG_MAX), "Records after which the log is forced to disk."
     )
-    flush_ms: int = _setting(
-        "flush.ms", _LONG_MAX, _period, "Time after which new records are forced to disk."
-    )
+    flush_ms: int = _setting(_LONG_MAX, _period, "Time after which new records are forced to disk.")
     file_delete_delay_ms: int = _setting(
-        "file.delete.delay.ms",
-        60_000,
-        _period,
-        "Time between a file's removal from the log and its deletion.",
+        60_000, _period, "Time between a file's removal from the log and its deletion."
     )
     min_insync_replicas: int = _setting(
-        "min.insync.replicas",
-        1,
-        _number(1, _INT_MAX),
-        "Replicas that must have a record before acks=all is given.",
+        1, _number(1, _INT_MAX), "Replicas that must have a record before acks=all is given."
     )
     unclean_leader_election_enable: bool = _setting(
-        "unclean.leader.election.enable", False, _flag, "Whether a replica that lags may become the leader."
+        False, _flag, "Whether a replica that lags may become the leader."
     )
-    preallocate: bool = _setting(
-        "preallocate", False, _never, "Whether a new segment's file gets its full size at once."
-    )
+    preallocate: bool = _setting(False, _never, "Whether a new segment's file gets its full size at once.")
     delete_retention_ms: int = _setting(
-        "delete.retention.ms", _DAY_MS, _period, "Time for which compaction keeps a deletion marker."
+        _DAY_MS, _period, "Time for which compaction keeps a deletion marker."
     )
     min_cleanable_dirty_ratio: float = _setting(
-        "min.cleanable.dirty.ratio", 0.5, _ratio, "Share of a log that must be new before it is compacted."
+        0.5, _ratio, "Share of a log that must be new before it is compacted."
     )
-    min_compaction_lag_ms: int = _setting(
-        "min.compaction.lag.ms", 0, _period, "Age below which a record is never compacted."
-    )
+    min_compaction_lag_ms: int = _setting(0, _period, "Age below which a record is never compacted.")
     max_compaction_lag_ms: int = _setting(
-        "max.compaction.lag.ms", _LONG_MAX, _number(1, _LONG_MAX), "Age at which a record must be compacted."
+        _LONG_MAX, _number(1, _LONG_MAX), "Age at which a record must be compacted."
     )
 
     def __attrs_post_init__(self) -> None:
@@ -276,6 +241,4 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_FIELDS: dict[str, attrs.Attribute[Any]] = {
-    field.metadata["name"]: field for field in attrs.fields(LogConfig)
-}
+_FIELDS: dict[str, attrs.Attribute[Any]] = {_name(field): field for field in attrs.fields(LogConfig)}
