@@ -67,7 +67,6 @@ class LogAppender:
         append_time_ms = self._time.wall_ms() if by_broker else NO_TIMESTAMP
         first_offset = next_offset = local.log_end_offset
         appended = []
-        count = 0
         max_timestamp_ms = NO_TIMESTAMP
         for batch in batches:
             batch.set_base_offset(next_offset)
@@ -79,7 +78,6 @@ class LogAppender:
             appended.append(Appended(last_offset, batch_max_ms, batch.size_in_bytes))
             max_timestamp_ms = max(max_timestamp_ms, batch_max_ms)
             next_offset = last_offset + 1
-            count += batch.count
         self._write(valid, appended, max_timestamp_ms, leader_epoch, origin)
         return LogAppendInfo(
             first_offset,
@@ -88,7 +86,6 @@ class LogAppender:
             append_time_ms,
             log_start_offset,
             is_duplicate=False,
-            record_count=count,
             size_bytes=size,
         )
 
@@ -142,7 +139,6 @@ class LogAppender:
             batch.timestamp_ms if by_broker else NO_TIMESTAMP,
             log_start_offset,
             is_duplicate=True,
-            record_count=batch.offset_delta + 1,
             size_bytes=0,
         )
 

@@ -39,7 +39,6 @@ class LogAppendInfo:
     log_append_time_ms: int
     log_start_offset: int
     is_duplicate: bool
-    record_count: int
     size_bytes: int
 
 

@@ -71,19 +71,6 @@ def test_an_index_is_read_again_from_its_file(index: OffsetIndex) -> None:
     again.release()
 
 
-@pytest.mark.parametrize(("offset", "left"), [(99, 0), (105, 0), (106, 1), (110, 1), (120, 2), (121, 3)])
-def test_truncation_drops_entries_at_and_above_an_offset(
-    index: OffsetIndex, times: TimeIndex, offset: int, left: int
-) -> None:
-    for each in (index, times):
-        each.write_pending()
-        each.truncate_to(offset)
-        assert each.entries == left
-        assert each.path.stat().st_size == left * each.ENTRY_SIZE
-    index.append(200, 1000)
-    assert index.lookup(200) == (200, 1000)
-
-
 def test_an_index_is_full_at_its_limit_and_a_time_index_one_entry_before(tmp_path: Path) -> None:
     offsets = OffsetIndex(tmp_path / "i", 0, 17)
     times = TimeIndex(tmp_path / "t", 0, 37)
@@ -153,8 +140,6 @@ def test_aborted_transactions_that_touch_a_range_are_found(tmp_path: Path) -> No
     assert again.collect(41, 50) == ([], False)
     with pytest.raises(IllegalStateError):
         again.append(AbortedTxn(4, 1, 40, 50))
-    again.truncate_to(20)
-    assert TransactionIndex(index.path).entries == txns[:1]
     again.reset()
     assert not index.path.exists()
 

@@ -15,7 +15,6 @@ from kclient.errors import (
     CorruptRecordError,
     InconsistentTopicIdError,
     InvalidRecordError,
-    InvalidRequestError,
     InvalidTimestampError,
     KafkaStorageError,
     OffsetOutOfRangeError,
@@ -29,7 +28,7 @@ def test_a_batch_gets_the_next_offsets_and_the_leaders_epoch(harness: LogHarness
     log = harness.open()
     first = log.append_as_leader(harness.batch([b"a", b"b"]), 3)
     second = log.append_as_leader(harness.batch([b"c"]), 3)
-    assert (first.first_offset, first.last_offset, first.record_count) == (0, 1, 2)
+    assert (first.first_offset, first.last_offset) == (0, 1)
     assert (second.first_offset, second.last_offset, second.is_duplicate) == (2, 2, False)
     assert second.max_timestamp_ms == harness.time.wall_ms()
     assert second.log_append_time_ms == -1
@@ -62,7 +61,7 @@ def test_a_coordinator_may_append_several_batches_at_once(harness: LogHarness) -
     info = log.append_as_leader(
         harness.batch([b"a"]) + harness.batch([b"b", b"c"]), 0, origin=AppendOrigin.COORDINATOR
     )
-    assert (info.first_offset, info.last_offset, info.record_count) == (0, 2, 3)
+    assert (info.first_offset, info.last_offset) == (0, 2)
     with pytest.raises(InvalidRecordError, match="one batch"):
         log.append_as_leader(harness.batch() + harness.batch(), 0)
 
@@ -260,39 +259,6 @@ def test_the_epochs_say_where_each_ended(harness: LogHarness) -> None:
         (5, 4),
     ]
     assert log.end_offset_for_epoch(6) == log.end_offset_for_epoch(-1) == (-1, -1)
-
-
-def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(index_interval_bytes=0))
-    for i in range(6):
-        if i in (2, 4):
-            log.roll()
-        log.append_as_leader(harness.batch([b"%d" % i], pid=1, seq=i, timestamp_ms=1000 + i), i)
-    assert not log.truncate_to(6)
-    assert log.truncate_to(3)
-    assert (log.log_end_offset, log.segment_base_offsets, log.latest_epoch) == (3, [0, 2], 2)
-    assert [record.value for record in read_all(log)] == [b"0", b"1", b"2"]
-    assert log.offset_for_timestamp(-3) == (1002, 2, 2)
-    # The producer's sequences of what was cut are free again.
-    assert log.append_as_leader(harness.batch([b"new"], pid=1, seq=3), 7).first_offset == 3
-    assert log.read(3, 100).records
-    log.delete_records_before(2)
-    assert log.truncate_to(0)
-    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
-    with pytest.raises(InvalidRequestError):
-        log.truncate_to(-1)
-
-
-def test_truncating_before_the_first_segment_begins_the_log_anew(harness: LogHarness) -> None:
-    log = harness.open(LogConfig(retention_bytes=0, file_delete_delay_ms=0))
-    for _ in range(3):
-        log.append_as_leader(harness.batch(), 0)
-    log.delete_old_segments()
-    log.append_as_leader(harness.batch(), 0)
-    assert log.segment_base_offsets == [3]
-    log.truncate_to(1)
-    assert (log.log_start_offset, log.log_end_offset, log.segment_base_offsets) == (1, 1, [1])
-    assert log.append_as_leader(harness.batch(), 0).first_offset == 1
 
 
 def test_a_closed_log_refuses_to_work(harness: LogHarness) -> None:
