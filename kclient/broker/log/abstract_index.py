@@ -13,7 +13,7 @@ import mmap
 import os
 from pathlib import Path
 
-from kclient.broker.log.files import remove_if_present, write_all
+from kclient.broker.log.files import fsync_if_present, opened, remove_if_present, write_all
 from kclient.record.open_files import OpenFiles
 
 
@@ -74,25 +74,15 @@ class AbstractIndex:
 
     def sync(self) -> None:
         """Force what `write_pending` wrote to disk. Needs no lock; raises OSError."""
-        try:
-            fd = os.open(self.path, os.O_RDWR)
-        except FileNotFoundError:
-            return  # deleted or renamed by the log meanwhile
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        fsync_if_present(self.path)  # the log may have deleted or renamed it meanwhile
 
     def write_pending(self) -> None:
         """Write what is only in memory to the file. Raises OSError."""
         if self._written == self._size and self.path.exists():
             return
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
+        with opened(self.path, os.O_RDWR | os.O_CREAT) as fd:
             pending = bytes(self._view()[self._written : self._size])
             write_all(fd, pending, self._written)
-        finally:
-            os.close(fd)
         self._written = self._size
 
     def seal(self) -> None:
@@ -110,7 +100,8 @@ class AbstractIndex:
         self._size = self._written = 0
         # At once, not with the next flush: after a crash in between, entries of what was cut off would
         # come back and point into other records.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644))
+        with opened(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            pass
 
     def release(self) -> None:
         """Let go of the memory without writing."""
@@ -162,13 +153,10 @@ class AbstractIndex:
     def _map(self) -> bytearray | mmap.mmap:
         if self._size == 0:
             return bytearray()
-        fd = os.open(self.path, os.O_RDONLY)
-        try:
+        with opened(self.path, os.O_RDONLY) as fd:
             if not self.sealed:
                 return bytearray(os.pread(fd, self._size, 0))
             return mmap.mmap(fd, self._size, access=mmap.ACCESS_READ)
-        finally:
-            os.close(fd)
 
     def _append(self, entry: bytes) -> None:
         buffer = self._view()

@@ -8,8 +8,9 @@ means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -48,8 +49,11 @@ class CheckpointFile:
 
     path: Path
 
-    def read(self) -> list[list[str]]:
-        """The words of each entry; empty if the file is missing. Raises `MalformedCheckpointError`."""
+    def read(self, *kinds: Callable[[str], Any]) -> list[tuple[Any, ...]]:
+        """The words of each entry, each as the value that one of `kinds` makes of it; empty if the file is missing.
+
+        Raises `MalformedCheckpointError`.
+        """
         text = _read_text(self.path)
         if text is None:
             return []
@@ -59,7 +63,13 @@ class CheckpointFile:
         entries = [line.split() for line in lines[2:] if line.strip()]
         if len(entries) != int(lines[1]):
             raise MalformedCheckpointError(f"{self.path} has {len(entries)} entries and announces {lines[1]}")
-        return entries
+        found = []
+        for entry in entries:
+            try:
+                found.append(tuple(kind(entry[place]) for place, kind in enumerate(kinds)))
+            except (IndexError, ValueError) as error:
+                raise MalformedCheckpointError(f"{self.path} has a bad entry: {' '.join(entry)}") from error
+        return found
 
     def write(self, entries: Sequence[str]) -> None:
         """Replace the contents durably. Raises OSError."""
@@ -78,16 +88,10 @@ class OffsetCheckpoint:
 
         Raises `MalformedCheckpointError`.
         """
-        offsets: dict[TopicPartition, int] = {}
         if _read_text(self.path) == "":
-            return offsets
-        for entry in CheckpointFile(self.path).read():
-            try:
-                topic, partition, offset = entry[0], int(entry[1]), int(entry[2])
-            except (IndexError, ValueError) as error:
-                raise MalformedCheckpointError(f"{self.path} has a bad entry: {' '.join(entry)}") from error
-            offsets[TopicPartition(topic, partition)] = offset
-        return offsets
+            return {}
+        entries = CheckpointFile(self.path).read(str, int, int)
+        return {TopicPartition(topic, partition): offset for topic, partition, offset in entries}
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all offsets durably. Raises OSError."""
@@ -108,11 +112,7 @@ class EpochCheckpoint:
         Raises `MalformedCheckpointError`.
         """
         epochs: list[tuple[int, int]] = []
-        for entry in CheckpointFile(self.path).read():
-            try:
-                epoch, start = int(entry[0]), int(entry[1])
-            except (IndexError, ValueError) as error:
-                raise MalformedCheckpointError(f"{self.path} has a bad entry: {' '.join(entry)}") from error
+        for epoch, start in CheckpointFile(self.path).read(int, int):
             if epochs and (epoch <= epochs[-1][0] or start <= epochs[-1][1]):
                 raise MalformedCheckpointError(f"{self.path} is out of order at epoch {epoch}")
             epochs.append((epoch, start))

@@ -63,13 +63,29 @@ def delete_dir_name(topic_partition: TopicPartition) -> str:
     return partition_dir_name(topic_partition)[: 255 - len(suffix)] + suffix
 
 
-def fsync_dir(path: Path) -> None:
-    """Make creations, renames and removals in directory `path` durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+@contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    """A descriptor of the file, closed at the end. Raises OSError."""
+    fd = os.open(path, flags, 0o644)
     try:
-        os.fsync(fd)
+        yield fd
     finally:
         os.close(fd)
+
+
+def fsync_dir(path: Path) -> None:
+    """Make creations, renames and removals in directory `path` durable."""
+    with opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
+        os.fsync(fd)
+
+
+def fsync_if_present(path: Path) -> None:
+    """Force a file that may be missing to disk."""
+    try:
+        with opened(path, os.O_RDWR) as fd:
+            os.fsync(fd)
+    except FileNotFoundError:
+        pass
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
@@ -88,12 +104,9 @@ def atomic_write(path: Path, data: bytes) -> None:
     Raises OSError; a temporary file left by a crash is overwritten by the next call.
     """
     temporary = path.with_name(path.name + TMP_SUFFIX)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
+    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
         write_all(fd, data, 0)
         os.fsync(fd)
-    finally:
-        os.close(fd)
     temporary.replace(path)
     fsync_dir(path.parent)
 

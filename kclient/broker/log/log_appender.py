@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from kclient.broker.log.config import LOG_APPEND_TIME
 from kclient.broker.log.epoch_cache import LeaderEpochCache
 from kclient.broker.log.files import once_only
@@ -26,24 +28,15 @@ from kclient.record.batch import RecordBatch
 from kclient.utils.time import Time
 
 
+@attrs.define(eq=False)
 class LogAppender:
     """Appends checked batches. Guarded by the log's lock; methods raise OSError when the disk fails."""
 
-    __slots__ = ("_epochs", "_local", "_on_roll", "_producers", "_time")
-
-    def __init__(
-        self,
-        local: LocalLog,
-        producers: ProducerStateManager,
-        epochs: LeaderEpochCache,
-        time: Time,
-        on_roll: Callable[[], None],
-    ) -> None:
-        self._local = local
-        self._producers = producers
-        self._epochs = epochs
-        self._time = time
-        self._on_roll = on_roll
+    _local: LocalLog
+    _producers: ProducerStateManager
+    _epochs: LeaderEpochCache
+    _time: Time
+    _on_roll: Callable[[], None]
 
     def append_as_leader(
         self, valid: ValidRecords, leader_epoch: int, origin: AppendOrigin, log_start_offset: int

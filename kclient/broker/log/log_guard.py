@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import attrs
 
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.segment import LogSegment
@@ -13,20 +15,18 @@ from kclient.errors import KafkaStorageError
 from kclient.record.open_files import OUT_OF_DESCRIPTORS, OpenFiles
 
 
+@attrs.define(eq=False)
 class LogGuard:
     """Guards the state of a log, which all its parts share. Thread-safe.
 
     A log refuses to work when it is closed, and when its directory is offline, as it is after the disk failed.
     """
 
-    __slots__ = ("_files", "_log_dir", "_topic_partition", "closed", "lock")
-
-    def __init__(self, topic_partition: TopicPartition, log_dir: LogDirectory, files: OpenFiles) -> None:
-        self._topic_partition = topic_partition
-        self._log_dir = log_dir
-        self._files = files
-        self.lock = threading.RLock()
-        self.closed = False
+    _topic_partition: TopicPartition
+    _log_dir: LogDirectory
+    _files: OpenFiles
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
+    closed: bool = attrs.field(default=False, init=False)
 
     @property
     def usable(self) -> bool:
@@ -39,12 +39,21 @@ class LogGuard:
         if self.closed:
             raise KafkaStorageError(f"The log of {self._topic_partition} is closed")
 
-    def disk(self, doing: str, pinned: Sequence[LogSegment] = ()) -> _DiskWork:
+    @contextmanager
+    def disk(self, doing: str, pinned: Sequence[LogSegment] = ()) -> Iterator[None]:
         """Return a context: an OSError in it takes the directory offline, as `LogDirectory.fail` does.
 
         It may use the files of segments that are `pinned` without the lock; they are unpinned at its end.
         """
-        return _DiskWork(self, doing, pinned)
+        try:
+            yield
+        except OSError as error:
+            raise self.failure(doing, error) from error
+        finally:
+            if pinned:
+                with self.lock:
+                    for segment in pinned:
+                        segment.unpin()
 
     def failure(self, doing: str, error: OSError) -> KafkaStorageError:
         """Return what an error of the disk is to the rest of the broker."""
@@ -54,27 +63,3 @@ class LogGuard:
         if error.errno in OUT_OF_DESCRIPTORS:
             self._files.close_unused()
         return self._log_dir.fail(f"{self._topic_partition}: {doing}", error)
-
-
-class _DiskWork:
-    __slots__ = ("_doing", "_guard", "_pinned")
-
-    def __init__(self, guard: LogGuard, doing: str, pinned: Sequence[LogSegment]) -> None:
-        self._guard = guard
-        self._doing = doing
-        self._pinned = pinned
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if isinstance(error, OSError):
-                raise self._guard.failure(self._doing, error) from error
-        finally:
-            if self._pinned:
-                with self._guard.lock:
-                    for segment in self._pinned:
-                        segment.unpin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_guard import LogGuard
 from kclient.broker.log.log_types import MAX_TIMESTAMP
@@ -9,6 +11,7 @@ from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
 
 
+@attrs.define(eq=False)
 class LogReader:
     """Reads without the log's lock, which it takes only to find and pin segments. Thread-safe.
 
@@ -16,11 +19,8 @@ class LogReader:
     the disk fails, and `CorruptRecordError` for damaged files.
     """
 
-    __slots__ = ("_guard", "_local")
-
-    def __init__(self, local: LocalLog, guard: LogGuard) -> None:
-        self._local = local
-        self._guard = guard
+    _local: LocalLog
+    _guard: LogGuard
 
     def pin(self, offset: int, limit: int) -> tuple[LogSegment, int] | None:
         """Return the segment to `read` from on, and its size now; None if nothing is there below `limit`.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kclient._accel import crc32c
-from kclient.broker.log.files import write_all
+from kclient.broker.log.files import opened, write_all
 from kclient.broker.log.producer_state import NO_SEQUENCE, BatchMetadata, ProducerStateEntry
 
 _HEADER = struct.Struct(">hI")
@@ -42,11 +42,8 @@ def write_snapshot(path: Path, entries: Iterable[ProducerStateEntry]) -> None:
     ]
     body = _COUNT.pack(len(packed)) + b"".join(packed)
     data = _HEADER.pack(_VERSION, crc32c(body)) + body
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
         write_all(fd, data, 0)
-    finally:
-        os.close(fd)
 
 
 def read_snapshot(path: Path) -> list[ProducerStateEntry]:

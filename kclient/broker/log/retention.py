@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import attrs
+
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.epoch_cache import LeaderEpochCache
 from kclient.broker.log.local_log import LocalLog, LogSegments
@@ -15,29 +17,20 @@ from kclient.broker.timer.scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 
+@attrs.define(eq=False)
 class LogRetention:
     """The start of a log, and the removal of segments: from the log at once, from the disk after file.delete.delay.ms.
 
     `roll` begins a new segment. Guarded by the log's lock; methods raise OSError when the disk fails.
     """
 
-    def __init__(
-        self,
-        local: LocalLog,
-        producers: ProducerStateManager,
-        epochs: LeaderEpochCache,
-        scheduler: Scheduler,
-        roll: Callable[[], object],
-        *,
-        log_start_offset: int,
-    ) -> None:
-        self.log_start_offset = log_start_offset
-        """The first offset that can be read."""
-        self._local = local
-        self._producers = producers
-        self._epochs = epochs
-        self._scheduler = scheduler
-        self._roll = roll
+    _local: LocalLog
+    _producers: ProducerStateManager
+    _epochs: LeaderEpochCache
+    _scheduler: Scheduler
+    _roll: Callable[[], object]
+    log_start_offset: int
+    """The first offset that can be read."""
 
     def move_start(self, offset: int, why: str) -> None:
         """Let the log begin at `offset`; it never goes back."""

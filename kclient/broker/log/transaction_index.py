@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from kclient.broker.log.abstract_index import CorruptIndexError
-from kclient.broker.log.files import remove_if_present, write_all
+from kclient.broker.log.files import fsync_if_present, opened, remove_if_present, write_all
 from kclient.errors import IllegalStateError
 
 _ENTRY = struct.Struct(">hqqqq")
@@ -60,11 +60,8 @@ class TransactionIndex:
                 f"the last one of {self.path.name}, which ends at {entries[-1].last_offset}"
             )
         data = _ENTRY.pack(0, txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
-        try:
+        with opened(self.path, os.O_WRONLY | os.O_CREAT) as fd:
             write_all(fd, data, len(entries) * _ENTRY.size)
-        finally:
-            os.close(fd)
         # A new list: readers iterate over the old one without a lock.
         self._entries = [*entries, txn]
 
@@ -87,14 +84,7 @@ class TransactionIndex:
 
     def flush(self) -> None:
         """Force the file, if there is one, to disk. Raises OSError."""
-        try:
-            fd = os.open(self.path, os.O_RDWR)
-        except FileNotFoundError:
-            return
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        fsync_if_present(self.path)
 
     def rename(self, path: Path) -> None:
         """Give the file, if there is one, another name. Raises OSError."""

@@ -86,7 +86,7 @@ class UnifiedLog:
         self._appender = LogAppender(local, producer_state, epochs, time, self.flusher.flush_soon)
         self._reader = LogReader(local, self._guard)
         self._retention = LogRetention(
-            local, producer_state, epochs, scheduler, self._appender.roll, log_start_offset=log_start_offset
+            local, producer_state, epochs, scheduler, self._appender.roll, log_start_offset
         )
 
     def __repr__(self) -> str:
