@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from kclient.broker import BrokerConfig, KafkaBroker
-from kclient.cli.common import error_console, key_value, natural
+from kclient.cli.common import add_settings_arguments, error_console, natural
 from kclient.config.properties import load_properties
 from kclient.utils.threads import KafkaThread
 
@@ -27,17 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where topics are kept (default: a temporary directory, removed at the end)",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="Java properties file (server.properties)")
-    parser.add_argument(
-        "-X",
-        "--command-property",
-        dest="settings",
-        action="append",
-        default=[],
-        type=key_value,
-        metavar="KEY=VALUE",
-        help="one broker setting; wins over the file; may be repeated",
-    )
+    add_settings_arguments(parser, "broker", "(server.properties)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -61,19 +61,37 @@ def add_client_arguments(parser: argparse.ArgumentParser, settings_of: str) -> N
         help=f"brokers to start from; 'embedded:///PATH' for one of our own (default: from --command-config, else "
         f"{DEFAULT_SERVER})",
     )
-    parser.add_argument(
-        "--command-config", metavar="FILE", help=f"Java properties file of {settings_of} settings"
-    )
-    parser.add_argument(
+    add_settings_arguments(parser, settings_of, f"of {settings_of} settings")
+
+
+def add_settings_arguments(parser: argparse.ArgumentParser, settings_of: str, file: str) -> None:
+    """`--command-config` and `-X`; `file` says which file that is."""
+    parser.add_argument("--command-config", metavar="FILE", help=f"Java properties file {file}")
+    add_pairs(
+        parser,
         "-X",
         "--command-property",
         dest="settings",
-        action="append",
-        default=[],
-        type=key_value,
-        metavar="KEY=VALUE",
         help=f"one {settings_of} setting; wins over the file; may be repeated",
     )
+
+
+def add_pairs(parser: argparse.ArgumentParser, *flags: str, **more: Any) -> None:
+    """An option that takes KEY=VALUE and may be repeated; `more` is what else argparse takes."""
+    pairs = {"action": "append", "default": [], "type": key_value, "metavar": "KEY=VALUE"}
+    parser.add_argument(*flags, **{**pairs, **more})
+
+
+def add_command(commands: Any, name: str, summary: str, **more: Any) -> argparse.ArgumentParser:
+    """The parser of a command or of a part of one, whose help begins with `summary`."""
+    made: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **more,
+    )
+    return made
 
 
 def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str, object]:

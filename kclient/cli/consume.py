@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from kclient.cli.common import (
     add_client_arguments,
+    add_pairs,
     client_settings,
     closing,
     error_console,
     json_bytes,
-    key_value,
     natural,
     properties,
     unescape,
@@ -72,14 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", choices=["text", "json"], default="text", help="json is one object a line"
     )
     parser.add_argument("--format", help="text with marks for each record; see below")
-    parser.add_argument(
+    add_pairs(
+        parser,
         "--formatter-property",
         "--property",
         dest="formatter",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
         help=f"what a text line holds: {', '.join(_FORMATTER)}; may be repeated",
     )
     add_client_arguments(parser, "consumer")
@@ -265,23 +262,18 @@ def _text(properties: dict[str, str]) -> Callable[[Record], bytes]:
     separator = properties["key.separator"].encode()
     between = properties["headers.separator"].encode()
     end = properties["line.separator"].encode()
-    shown = {name for name, value in properties.items() if value.lower() == "true"}
-
-    def write(record: Record) -> bytes:
-        parts: list[bytes] = []
-        if "print.timestamp" in shown:
-            parts.append(f"{TimestampType(record.timestamp_type).label}:{record.timestamp_ms}".encode())
-        if "print.partition" in shown:
-            parts.append(b"Partition:%d" % record.partition)
-        if "print.offset" in shown:
-            parts.append(b"Offset:%d" % record.offset)
-        if "print.headers" in shown:
-            headers = [n.encode() + b":" + (null if v is None else v) for n, v in record.headers]
-            parts.append(between.join(headers) if headers else b"NO_HEADERS")
-        if "print.key" in shown:
-            parts.append(null if record.key is None else record.key)
-        if "print.value" in shown:
-            parts.append(null if record.value is None else record.value)
-        return separator.join(parts) + end
-
-    return write
+    parts: dict[str, Callable[[Record], bytes]] = {
+        "print.timestamp": lambda record: (
+            f"{TimestampType(record.timestamp_type).label}:{record.timestamp_ms}".encode()
+        ),
+        "print.partition": lambda record: b"Partition:%d" % record.partition,
+        "print.offset": lambda record: b"Offset:%d" % record.offset,
+        "print.headers": lambda record: (
+            between.join(n.encode() + b":" + (null if v is None else v) for n, v in record.headers)
+            or b"NO_HEADERS"
+        ),
+        "print.key": lambda record: null if record.key is None else record.key,
+        "print.value": lambda record: null if record.value is None else record.value,
+    }
+    shown = [part for name, part in parts.items() if properties[name].lower() == "true"]
+    return lambda record: separator.join(part(record) for part in shown) + end

@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("name groups with --group, or take them all with --all-groups")
     with KafkaAdminClient(client_settings(options)) as admin:
         if options.list:
-            return _list(admin, options.state)
+            _list(admin, options.state)
+            return 0
         groups = _groups_of_consumers(admin) if options.all_groups else options.group
         if options.delete:
             admin.delete_groups(groups)
@@ -47,10 +48,12 @@ def run(options: argparse.Namespace) -> int:
             return 0
         described = _describe(admin, groups)
         if options.state:
-            return _describe_states(described)
-        if options.members:
-            return _describe_members(described)
-        return _describe_offsets(admin, described)
+            _describe_states(described)
+        elif options.members:
+            _describe_members(described)
+        else:
+            _describe_offsets(admin, described)
+    return 0
 
 
 def _groups_of_consumers(admin: KafkaAdminClient) -> list[str]:
@@ -78,17 +81,16 @@ def _describe(admin: KafkaAdminClient, groups: list[str]) -> dict[str, GroupDesc
     return described
 
 
-def _list(admin: KafkaAdminClient, with_state: bool) -> int:
+def _list(admin: KafkaAdminClient, with_state: bool) -> None:
     listed = sorted(admin.list_groups().items())
     if with_state:
         print_table(["GROUP", "STATE", "PROTOCOL"], [[g, one.state, one.protocol_type] for g, one in listed])
-        return 0
+        return
     for group, _ in listed:
         print(group)
-    return 0
 
 
-def _describe_states(described: dict[str, GroupDescription]) -> int:
+def _describe_states(described: dict[str, GroupDescription]) -> None:
     print_table(
         ["GROUP", "COORDINATOR", "ASSIGNOR", "STATE", ("MEMBERS", "right")],
         [
@@ -96,10 +98,9 @@ def _describe_states(described: dict[str, GroupDescription]) -> int:
             for group, one in sorted(described.items())
         ],
     )
-    return 0
 
 
-def _describe_members(described: dict[str, GroupDescription]) -> int:
+def _describe_members(described: dict[str, GroupDescription]) -> None:
     print_table(
         ["GROUP", "MEMBER", "HOST", "CLIENT", ("PARTITIONS", "right"), "ASSIGNMENT"],
         [
@@ -115,10 +116,9 @@ def _describe_members(described: dict[str, GroupDescription]) -> int:
             for member in one.members
         ],
     )
-    return 0
 
 
-def _describe_offsets(admin: KafkaAdminClient, described: dict[str, GroupDescription]) -> int:
+def _describe_offsets(admin: KafkaAdminClient, described: dict[str, GroupDescription]) -> None:
     rows: list[list[object]] = []
     for group, one in sorted(described.items()):
         committed = admin.list_consumer_group_offsets(group)
@@ -156,7 +156,6 @@ def _describe_offsets(admin: KafkaAdminClient, described: dict[str, GroupDescrip
         ],
         rows,
     )
-    return 0
 
 
 def _end_offsets(admin: KafkaAdminClient, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from kclient._accel import IMPL
 from kclient._version import __version__
-from kclient.cli.common import complain
+from kclient.cli.common import add_command, complain
 from kclient.cli.parser import Parser
 from kclient.errors import ConfigError, KafkaError
 
@@ -45,12 +45,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        command = add_command(commands, name, summary)
         if only in (None, name):
             importlib.import_module(f"kclient.cli.{name}").add_arguments(command)
         command.add_argument(

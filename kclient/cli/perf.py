@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 
+from kclient.cli.common import add_command
+
 PARTS = {
     "produce": "send records as fast as it goes, or at a rate; the options of kafka-producer-perf-test.sh",
     "consume": "read records as fast as it goes; the options of kafka-consumer-perf-test.sh",
@@ -15,14 +17,8 @@ PARTS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     for name, summary in PARTS.items():
-        part = parts.add_parser(
-            name,
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            # Kafka's tools do not agree on how a setting is given: a part may define an option of all parts anew.
-            conflict_handler="resolve",
-        )
+        # Kafka's tools do not agree on how a setting is given: a part may define an option of all parts anew.
+        part = add_command(parts, name, summary, conflict_handler="resolve")
         importlib.import_module(f"kclient.cli.perf_{name}").add_arguments(part)
         part.add_argument(
             "-v", "--verbose", action="count", default=argparse.SUPPRESS, help=argparse.SUPPRESS

@@ -15,10 +15,10 @@ from rich.progress import Progress, TaskID
 
 from kclient.cli.common import (
     add_client_arguments,
+    add_pairs,
     client_settings,
     closing,
     complain,
-    key_value,
     natural,
     positive,
     unescape,
@@ -89,16 +89,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--producer.config", dest="command_config", metavar="FILE", help="the same as --command-config"
     )
-    parser.add_argument(
+    add_pairs(
+        parser,
         "-X",
         "--command-property",
         "--producer-props",
         dest="settings",
         nargs="+",
         action="extend",
-        default=[],
-        type=key_value,
-        metavar="KEY=VALUE",
         help="producer settings; win over the file; may be repeated",
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kclient.cli.common import add_client_arguments, client_settings, key_value, natural
+from kclient.cli.common import add_client_arguments, add_command, add_pairs, client_settings, natural
 from kclient.errors import ConfigError
 from kclient.spark.pipelines.options import (
     TABLE_FORMATS,
@@ -241,12 +241,11 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
 def add_pipeline(names: Any, name: str) -> None:
     """Add the pipeline's parser to the subparsers `names`."""
     pipeline = PIPELINES[name]
-    parser = names.add_parser(
+    parser = add_command(
+        names,
         name,
-        help=pipeline.summary,
-        description=pipeline.summary[0].upper() + pipeline.summary[1:] + ".",
+        pipeline.summary,
         epilog=pipeline.epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         # Embedded brokers are out of reach for Spark's processes: another text for --bootstrap-server.
         conflict_handler="resolve",
     )
@@ -260,23 +259,17 @@ def add_pipeline(names: Any, name: str) -> None:
             help="brokers to start from (default: from --command-config, else localhost:9092)",
         )
         for client in ("consumer", "producer"):
-            parser.add_argument(
+            add_pairs(
+                parser,
                 f"--{client}-property",
                 dest=f"{client}_settings",
-                action="append",
-                default=[],
-                type=key_value,
-                metavar="KEY=VALUE",
                 help=f"one setting that only the {client} has; may be repeated",
             )
     for argument in pipeline.arguments:
         argument.add(parser)
-    parser.add_argument(
+    add_pairs(
+        parser,
         "--conf",
-        action="append",
-        default=[],
-        type=key_value,
-        metavar="KEY=VALUE",
         help="one setting of Spark's, such as spark.master=local[2]; may be repeated",
     )
     parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help=argparse.SUPPRESS)

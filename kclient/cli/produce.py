@@ -13,11 +13,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from kclient.cli.common import (
     add_client_arguments,
+    add_pairs,
     client_settings,
     closing,
     complain,
     error_console,
-    key_value,
     natural,
     properties,
 )
@@ -44,14 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partition", type=natural, help="send everything to this partition")
     parser.add_argument("--compression-codec", help="none, gzip, snappy, lz4 or zstd")
     parser.add_argument("--request-required-acks", dest="acks", help="0, 1 or all")
-    parser.add_argument(
+    add_pairs(
+        parser,
         "--reader-property",
         "--property",
         dest="reader",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
         help=f"how lines are read: {', '.join(_READER)}; may be repeated",
     )
     parser.add_argument("--no-progress", action="store_true", help="print only the closing line")

@@ -6,13 +6,7 @@ import argparse
 import re
 
 from kclient.admin import KafkaAdminClient, NewTopic
-from kclient.cli.common import (
-    add_client_arguments,
-    client_settings,
-    key_value,
-    positive,
-    print_table,
-)
+from kclient.cli.common import add_client_arguments, add_pairs, client_settings, positive, print_table
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import ConfigError, TopicExistsError, UnknownTopicOrPartitionError
@@ -30,14 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partitions", type=positive, help="for --create (default: the broker's num.partitions)"
     )
     parser.add_argument("--replication-factor", type=positive, help="for --create (default: the broker's)")
-    parser.add_argument(
-        "--config",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a topic setting for --create; may be repeated",
-    )
+    add_pairs(parser, "--config", help="a topic setting for --create; may be repeated")
     parser.add_argument(
         "--if-not-exists", action="store_true", help="--create succeeds if the topic is there"
     )
