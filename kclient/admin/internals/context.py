@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from kclient.admin.internals.driver import AdminDriver, Target
+from kclient.admin.internals.driver import AdminDriver, Call, Target
 from kclient.admin.internals.steps import Operation, Pause, run
 from kclient.common.node import Node
 from kclient.errors import AdminError, Errors, KafkaError
@@ -56,20 +56,31 @@ class OperationContext:
         max_version: int | None = None,
     ) -> KafkaFuture[Any]:
         """Submit one request to `target`, by default to any broker; in a version within the limits given."""
+        build = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
         return self.driver.submit(
-            api_key,
-            message_or_builder,
-            target or Target(),
-            self.timer.deadline_ms,
-            retry_on,
-            owner=self,
-            min_version=min_version,
-            max_version=max_version,
+            Call(
+                api_key,
+                build,
+                target or Target(),
+                self.timer.deadline_ms,
+                self,
+                retry_on,
+                min_version,
+                max_version,
+            )
         )
+
+    def ask(self, *args: Any, **more: Any) -> Operation[Any]:
+        """One `call` and its answer, for `yield from`. Raises the error of the call."""
+        (answer,) = yield [self.call(*args, **more)]
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
 
     def coordinator(self, group_id: str) -> KafkaFuture[Node]:
         """The coordinator of a group: the broker to which the last call about the group went, if there was one."""
-        return self.driver.find_coordinator(Target.of_group(group_id), self.timer.deadline_ms, owner=self)
+        target = Target.of_group(group_id)
+        return self.driver.submit(Call(ApiKeys.FIND_COORDINATOR, None, target, self.timer.deadline_ms, self))
 
     def pause(self, attempt: int) -> Pause:
         """The wait before try number `attempt` + 1 of keys that failed for now."""
@@ -106,3 +117,15 @@ def settle(
     listed = "; ".join(f"{key}: {error}" for key, error in list(errors.items())[:5])
     more = f" and {len(errors) - 5} more" if len(errors) > 5 else ""
     raise AdminError(f"{what} failed for {listed}{more}", results=dict(results), errors=dict(errors))
+
+
+def settle_each(asked: Collection[object], outcomes: Mapping[K, V | KafkaError], what: str) -> dict[K, V]:
+    """As `settle`, of results and errors together."""
+    results: dict[K, V] = {}
+    errors: dict[K, KafkaError] = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            errors[key] = outcome
+        else:
+            results[key] = outcome
+    return settle(asked, results, errors, what)

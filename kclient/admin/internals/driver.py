@@ -69,21 +69,24 @@ class Target:
 class Call:
     """One request and everything about its tries. Belongs to the driver's thread once submitted.
 
-    Without `build` nothing is sent: the broker that the call would go to is all that is asked for.
+    Without `build` nothing is sent: the broker that the call would go to is all that is asked for. `min_version` and
+    `max_version` narrow what is agreed on with the broker: where it is too old, the future fails with
+    UnsupportedVersionError.
     """
 
     api_key: ApiKeys
     build: Callable[[int], Any] | None
     target: Target
     deadline_ms: int
-    future: CompletableFuture[Any]
-    retry_on: Callable[[Any], KafkaError | None] | None
     owner: object
+    """Who waits for it, and may abandon it."""
+    retry_on: Callable[[Any], KafkaError | None] | None = None
     min_version: int | None = None
     max_version: int | None = None
-    attempts: int = 0
-    not_before_ms: int = 0
-    last_error: KafkaError | None = None
+    future: CompletableFuture[Any] = attrs.field(factory=CompletableFuture, init=False)
+    attempts: int = attrs.field(default=0, init=False)
+    not_before_ms: int = attrs.field(default=0, init=False)
+    last_error: KafkaError | None = attrs.field(default=None, init=False)
 
 
 class AdminDriver:
@@ -124,45 +127,8 @@ class AdminDriver:
         """Begin to send."""
         self._thread.start()
 
-    def submit(
-        self,
-        api_key: ApiKeys,
-        message_or_builder: Any | Callable[[int], Any],
-        target: Target,
-        deadline_ms: int,
-        retry_on: Callable[[Any], KafkaError | None] | None = None,
-        *,
-        owner: object,
-        min_version: int | None = None,
-        max_version: int | None = None,
-    ) -> CompletableFuture[Any]:
-        """Send one request; the future gives the answer's message. Raises ClientClosedError after `close`.
-
-        `owner` is who waits for it, and may `abandon` it. `min_version` and `max_version` narrow what is agreed on
-        with the broker: where it is too old, the future fails with UnsupportedVersionError.
-        """
-        builder = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
-        return self._submit(
-            Call(
-                api_key,
-                builder,
-                target,
-                deadline_ms,
-                CompletableFuture(),
-                retry_on,
-                owner,
-                min_version,
-                max_version,
-            )
-        )
-
-    def find_coordinator(self, target: Target, deadline_ms: int, *, owner: object) -> CompletableFuture[Node]:
-        """Find the broker that calls to the coordinator `target` go to. As `submit`."""
-        return self._submit(
-            Call(ApiKeys.FIND_COORDINATOR, None, target, deadline_ms, CompletableFuture(), None, owner)
-        )
-
-    def _submit(self, call: Call) -> CompletableFuture[Any]:
+    def submit(self, call: Call) -> CompletableFuture[Any]:
+        """Send one request; the future gives the answer's message. Raises ClientClosedError after `close`."""
         with self._lock:
             if self._closing:
                 raise ClientClosedError("The admin client is closed; create a new one.")

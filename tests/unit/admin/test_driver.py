@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kclient.admin.internals.driver import AdminDriver, Target
+from kclient.admin.internals.driver import AdminDriver, Call, Target
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
@@ -57,8 +57,15 @@ class Rig:
 
         request = DeleteGroupsRequest(groups_names=[group_id])
         deadline_ms = self.time.monotonic_ms() + timeout_ms
+        target = Target.of_group(group_id)
         return self.driver.submit(
-            ApiKeys.DELETE_GROUPS, request, Target.of_group(group_id), deadline_ms, moved, owner=owner
+            Call(ApiKeys.DELETE_GROUPS, lambda _version: request, target, deadline_ms, owner, moved)
+        )
+
+    def find_coordinator(self, group_id: str) -> CompletableFuture[Any]:
+        deadline_ms = self.time.monotonic_ms() + 1000
+        return self.driver.submit(
+            Call(ApiKeys.FIND_COORDINATOR, None, Target.of_group(group_id), deadline_ms, "owner")
         )
 
     def rounds(self, count: int = 3) -> None:
@@ -134,7 +141,7 @@ def test_the_coordinator_that_answered_is_known_without_another_request() -> Non
     rig.found(node_id=5)
     rig.deleted()
     sent = len(rig.client.sent)
-    found = rig.driver.find_coordinator(Target.of_group("a"), rig.time.monotonic_ms() + 1000, owner="owner")
+    found = rig.find_coordinator("a")
     rig.rounds()
     assert found.result(0) == Node(5, "there", 9092)
     assert len(rig.client.sent) == sent
@@ -143,7 +150,7 @@ def test_the_coordinator_that_answered_is_known_without_another_request() -> Non
 
 def test_one_that_is_not_known_is_looked_up() -> None:
     rig = Rig()
-    found = rig.driver.find_coordinator(Target.of_group("a"), rig.time.monotonic_ms() + 1000, owner="owner")
+    found = rig.find_coordinator("a")
     rig.found(node_id=5)
     assert found.result(0) == Node(5, "there", 9092)
     assert rig.asked == [["a"]]

@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, retry_on_codes, settle
+from kclient.admin.internals.context import (
+    COORDINATOR_MOVED,
+    OperationContext,
+    retry_on_codes,
+    settle,
+    settle_each,
+)
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
@@ -27,10 +33,7 @@ def list_groups(
     context: OperationContext, states: Collection[str], types: Collection[str]
 ) -> Operation[dict[str, GroupListing]]:
     """ListGroups at every broker, as each knows only the groups that it coordinates."""
-    (metadata,) = yield [context.call(ApiKeys.METADATA, MetadataRequest(topics=[]))]
-    if isinstance(metadata, KafkaError):
-        raise metadata
-
+    metadata = yield from context.ask(ApiKeys.METADATA, MetadataRequest(topics=[]))
     # A broker that cannot filter says no more of a group either by which it could be done here.
     first_version = 5 if types else 4 if states else None
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -177,12 +180,8 @@ def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operat
         )
         for group_id in group_ids
     ]
-    results: dict[str, None] = {}
-    errors: dict[str, KafkaError] = {}
-    for group_id, answer in zip(group_ids, answers, strict=True):
-        error = answer if isinstance(answer, KafkaError) else Errors.for_code(answer.results[0].error_code)
-        if error is None:
-            results[group_id] = None
-        else:
-            errors[group_id] = error
-    return settle(group_ids, results, errors, "Deleting groups")
+    outcomes = {
+        group_id: answer if isinstance(answer, KafkaError) else Errors.for_code(answer.results[0].error_code)
+        for group_id, answer in zip(group_ids, answers, strict=True)
+    }
+    return settle_each(group_ids, outcomes, "Deleting groups")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, settle
+from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, settle, settle_each
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.operations.topics import topic_request
 from kclient.admin.internals.steps import Operation
@@ -46,9 +46,7 @@ def list_offsets(
     errors: dict[TopicPartition, KafkaError] = {}
     left, attempt = dict(specs), 0
     while left:
-        (metadata,) = yield [context.call(ApiKeys.METADATA, topic_request(list(by_topic(left))))]
-        if isinstance(metadata, KafkaError):
-            raise metadata
+        metadata = yield from context.ask(ApiKeys.METADATA, topic_request(list(by_topic(left))))
         passing = _no_leader(metadata, left, errors)
         per_leader = _group_by_leader(metadata, [tp for tp in left if tp not in errors and tp not in passing])
         answers = yield [
@@ -169,34 +167,30 @@ def list_consumer_group_offsets(
         code = body(message).error_code
         return Errors.for_code(code) if code in COORDINATOR_MOVED else None
 
-    (answer,) = yield [
-        context.call(
-            ApiKeys.OFFSET_FETCH,
-            build,
-            Target.of_group(group_id),
-            moved,
-            max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
-        )
-    ]
-    if isinstance(answer, KafkaError):
-        raise answer
+    answer = yield from context.ask(
+        ApiKeys.OFFSET_FETCH,
+        build,
+        Target.of_group(group_id),
+        moved,
+        max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
+    )
     group = body(answer)
     error = Errors.for_code(group.error_code)
     if error is not None:
         raise error
-    results: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    errors: dict[TopicPartition, KafkaError] = {}
-    for topic in group.topics:
-        for partition in topic.partitions:
-            tp = TopicPartition(topic.name, partition.partition_index)
-            failed = Errors.for_code(partition.error_code)
-            if failed is not None:
-                errors[tp] = failed
-            elif partition.committed_offset < 0:
-                results[tp] = None
-            else:
-                epoch = partition.committed_leader_epoch
-                results[tp] = OffsetAndMetadata(
-                    partition.committed_offset, partition.metadata or "", epoch if epoch >= 0 else None
-                )
-    return settle(partitions or (), results, errors, f"Listing the offsets of group {group_id}")
+    outcomes = {
+        TopicPartition(topic.name, partition.partition_index): Errors.for_code(partition.error_code)
+        or _committed(partition)
+        for topic in group.topics
+        for partition in topic.partitions
+    }
+    return settle_each(partitions or (), outcomes, f"Listing the offsets of group {group_id}")
+
+
+def _committed(partition: Any) -> OffsetAndMetadata | None:
+    if partition.committed_offset < 0:
+        return None
+    epoch = partition.committed_leader_epoch
+    return OffsetAndMetadata(
+        partition.committed_offset, partition.metadata or "", epoch if epoch >= 0 else None
+    )

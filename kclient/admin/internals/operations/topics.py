@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kclient.admin.internals.context import OperationContext, retry_on_codes, settle
+from kclient.admin.internals.context import OperationContext, retry_on_codes, settle_each
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import ClusterDescription, CreatedTopic, NewTopic, TopicDescription, TopicListing
@@ -31,22 +31,15 @@ def create_topics(
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
     )
-    (answer,) = yield [
-        context.call(ApiKeys.CREATE_TOPICS, request, _CONTROLLER, _retry_not_controller("topics"))
-    ]
-    if isinstance(answer, KafkaError):
-        raise answer
-    results: dict[str, CreatedTopic] = {}
-    errors: dict[str, KafkaError] = {}
-    for topic in answer.topics:
-        error = Errors.for_code(topic.error_code, topic.error_message)
-        if error is None:
-            results[topic.name] = CreatedTopic(
-                topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor
-            )
-        else:
-            errors[topic.name] = error
-    return settle(topics, results, errors, "Creating topics")
+    answer = yield from context.ask(
+        ApiKeys.CREATE_TOPICS, request, _CONTROLLER, _retry_not_controller("topics")
+    )
+    outcomes = {
+        topic.name: Errors.for_code(topic.error_code, topic.error_message)
+        or CreatedTopic(topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor)
+        for topic in answer.topics
+    }
+    return settle_each(topics, outcomes, "Creating topics")
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -88,20 +81,13 @@ def delete_topics(
             )
         return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
-    (answer,) = yield [
-        context.call(ApiKeys.DELETE_TOPICS, build, _CONTROLLER, _retry_not_controller("responses"))
-    ]
-    if isinstance(answer, KafkaError):
-        raise answer
-    results: dict[str, None] = {}
-    errors: dict[str, KafkaError] = {}
-    for topic in answer.responses:
-        error = Errors.for_code(topic.error_code, topic.error_message)
-        if error is None:
-            results[topic.name] = None
-        else:
-            errors[topic.name] = error
-    return settle(names, results, errors, "Deleting topics")
+    answer = yield from context.ask(
+        ApiKeys.DELETE_TOPICS, build, _CONTROLLER, _retry_not_controller("responses")
+    )
+    outcomes = {
+        topic.name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses
+    }
+    return settle_each(names, outcomes, "Deleting topics")
 
 
 def list_topics(context: OperationContext, include_internal: bool) -> Operation[dict[str, TopicListing]]:
@@ -111,9 +97,7 @@ def list_topics(context: OperationContext, include_internal: bool) -> Operation[
         # Version 0 asks for everything with an empty list; null came with version 1.
         return MetadataRequest(topics=[] if version == 0 else None, allow_auto_topic_creation=True)
 
-    (answer,) = yield [context.call(ApiKeys.METADATA, build)]
-    if isinstance(answer, KafkaError):
-        raise answer
+    answer = yield from context.ask(ApiKeys.METADATA, build)
     return {
         topic.name: TopicListing(topic.name, topic.topic_id, topic.is_internal)
         for topic in answer.topics
@@ -125,27 +109,21 @@ def describe_topics(
     context: OperationContext, names: Sequence[str]
 ) -> Operation[dict[str, TopicDescription]]:
     """Partitions, leaders and replicas of topics."""
-    results: dict[str, TopicDescription] = {}
-    errors: dict[str, KafkaError] = {}
+    outcomes: dict[str, TopicDescription | KafkaError] = {}
     left, attempt = list(names), 0
     while left:
-        (answer,) = yield [context.call(ApiKeys.METADATA, topic_request(left))]
-        if isinstance(answer, KafkaError):
-            raise answer
+        answer = yield from context.ask(ApiKeys.METADATA, topic_request(left))
         nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
         left = []
         for topic in answer.topics:
-            error = Errors.for_code(topic.error_code)
-            if error is None:
-                results[topic.name] = _description(topic, nodes)
-            elif topic.error_code == Errors.LEADER_NOT_AVAILABLE:
+            if topic.error_code == Errors.LEADER_NOT_AVAILABLE:
                 left.append(topic.name)  # just being created; the leader comes within moments
             else:
-                errors[topic.name] = error
+                outcomes[topic.name] = Errors.for_code(topic.error_code) or _description(topic, nodes)
         if left:
             yield context.pause(attempt)
             attempt += 1
-    return settle(names, results, errors, "Describing topics")
+    return settle_each(names, outcomes, "Describing topics")
 
 
 def topic_request(names: Sequence[str]) -> MetadataRequest:
@@ -181,8 +159,6 @@ def _description(topic: Any, nodes: dict[int, Node]) -> TopicDescription:
 
 def describe_cluster(context: OperationContext) -> Operation[ClusterDescription]:
     """Brokers and controller."""
-    (answer,) = yield [context.call(ApiKeys.METADATA, MetadataRequest(topics=[]))]
-    if isinstance(answer, KafkaError):
-        raise answer
+    answer = yield from context.ask(ApiKeys.METADATA, MetadataRequest(topics=[]))
     nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
     return ClusterDescription(answer.cluster_id, tuple(nodes.values()), nodes.get(answer.controller_id))
