@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals import operations
@@ -23,6 +23,7 @@ from kclient.admin.internals.arguments import (
 )
 from kclient.admin.internals.assembly import build_driver
 from kclient.admin.internals.context import OperationContext
+from kclient.admin.internals.steps import Operation
 from kclient.admin.types import (
     ClusterDescription,
     CreatedTopic,
@@ -42,6 +43,8 @@ from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
     from kclient.admin.settings import AdminSettings
+
+R = TypeVar("R")
 
 
 class KafkaAdminClient:
@@ -79,39 +82,33 @@ class KafkaAdminClient:
         """Create topics; a plain name takes the broker's default counts. `validate_only` only checks."""
         wanted = checked_new_topics(new_topics)
         check_flag("validate_only", validate_only)
-        context = self._begin(timeout_ms)
         what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
-        operation = operations.topics.create_topics(context, wanted, validate_only, context.timer.timeout_ms)
-        return context.run(operation, what)
+        return self._run(what, timeout_ms, operations.topics.create_topics, wanted, validate_only)
 
     def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete topics and everything in them."""
         wanted = checked_topics(names)
-        context = self._begin(timeout_ms)
-        operation = operations.topics.delete_topics(context, wanted, context.timer.timeout_ms)
-        return context.run(operation, f"Deleting topics {', '.join(wanted)}")
+        what = f"Deleting topics {', '.join(wanted)}"
+        return self._run(what, timeout_ms, operations.topics.delete_topics, wanted)
 
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
         """Every topic by name; Kafka's own only with `include_internal`."""
         check_flag("include_internal", include_internal)
-        context = self._begin(timeout_ms)
-        return context.run(operations.topics.list_topics(context, include_internal), "Listing topics")
+        return self._run("Listing topics", timeout_ms, operations.topics.list_topics, include_internal)
 
     def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TopicDescription]:
         """Partitions, leaders and replicas of topics."""
         wanted = checked_topics(names)
-        context = self._begin(timeout_ms)
-        operation = operations.topics.describe_topics(context, wanted)
-        return context.run(operation, f"Describing topics {', '.join(wanted)}")
+        what = f"Describing topics {', '.join(wanted)}"
+        return self._run(what, timeout_ms, operations.topics.describe_topics, wanted)
 
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
         """The cluster's id, brokers and controller."""
-        context = self._begin(timeout_ms)
-        return context.run(operations.topics.describe_cluster(context), "Describing the cluster")
+        return self._run("Describing the cluster", timeout_ms, operations.topics.describe_cluster)
 
     def list_offsets(
         self,
@@ -126,34 +123,29 @@ class KafkaAdminClient:
         """
         wanted = checked_specs(specs)
         isolation = checked_isolation(isolation_level)
-        context = self._begin(timeout_ms)
-        operation = operations.offsets.list_offsets(context, wanted, isolation)
-        return context.run(operation, "Listing offsets")
+        return self._run("Listing offsets", timeout_ms, operations.offsets.list_offsets, wanted, isolation)
 
     def list_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
         """Every group by id, of all brokers, narrowed to `states` and `types` where given (KIP-518, KIP-848)."""
         wanted_states, wanted_types = checked_words("states", states), checked_words("types", types)
-        context = self._begin(timeout_ms)
-        operation = operations.groups.list_groups(context, wanted_states, wanted_types)
-        return context.run(operation, "Listing groups")
+        operation = operations.groups.list_groups
+        return self._run("Listing groups", timeout_ms, operation, wanted_states, wanted_types)
 
     def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, GroupDescription]:
         """State, members and assignments of groups of consumers, of either protocol (KIP-848)."""
         wanted = checked_groups(group_ids)
-        context = self._begin(timeout_ms)
-        operation = operations.groups.describe_groups(context, wanted)
-        return context.run(operation, f"Describing groups {', '.join(wanted)}")
+        what = f"Describing groups {', '.join(wanted)}"
+        return self._run(what, timeout_ms, operations.groups.describe_groups, wanted)
 
     def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
         """Delete groups without members, and their offsets (KIP-229)."""
         wanted = checked_groups(group_ids)
-        context = self._begin(timeout_ms)
-        operation = operations.groups.delete_groups(context, wanted)
-        return context.run(operation, f"Deleting groups {', '.join(wanted)}")
+        what = f"Deleting groups {', '.join(wanted)}"
+        return self._run(what, timeout_ms, operations.groups.delete_groups, wanted)
 
     def list_consumer_group_offsets(
         self,
@@ -168,9 +160,9 @@ class KafkaAdminClient:
         """
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)
-        context = self._begin(timeout_ms)
-        operation = operations.offsets.list_consumer_group_offsets(context, group_id, wanted)
-        return context.run(operation, f"Listing the offsets of group {group_id}")
+        what = f"Listing the offsets of group {group_id}"
+        operation = operations.offsets.list_consumer_group_offsets
+        return self._run(what, timeout_ms, operation, group_id, wanted)
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Wait at most `timeout_ms` (by default default.api.timeout.ms) for calls under way, then close.
@@ -198,7 +190,10 @@ class KafkaAdminClient:
         message = f"KafkaAdminClient {self._client_id} was not closed"
         warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
 
-    def _begin(self, timeout_ms: int | None) -> OperationContext:
+    def _run(
+        self, what: str, timeout_ms: int | None, operation: Callable[..., Operation[R]], *arguments: object
+    ) -> R:
         self._fork_guard.check()
         timer = self._time.timer(checked_timeout(timeout_ms, self._config.default_api_timeout_ms))
-        return OperationContext(self._driver, timer, self._backoff)
+        context = OperationContext(self._driver, timer, self._backoff)
+        return context.run(operation(context, *arguments), what)

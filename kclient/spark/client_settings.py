@@ -10,7 +10,7 @@ from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
 
 if TYPE_CHECKING:
-    from kclient.config import ConfigDef
+    from kclient.config import Config
 
 _log = logging.getLogger(__name__)
 
@@ -84,44 +84,33 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
             "kafka.group.id is given to the consumers, which join no group: every query reads every record. "
             "Use commitGroupId to commit what was processed, and startingOffsets=group:ID to start from it."
         )
-    _check(reader_settings(settings) if use.reads else settings, use)
+    try:
+        _config_class(reads=use.reads).parse(reader_settings(settings) if use.reads else settings)
+    except ConfigError as error:
+        raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
     return settings
 
 
 def _without_others(settings: Mapping[str, str], use: Use) -> dict[str, str]:
     """Leave out what only the other side's client knows: one set of `kafka.*` may serve a job's reads and writes."""
-    known = _known(reads=use.reads)
+    from kclient.config import definition_of
+
+    known = definition_of(_config_class(reads=use.reads))
     if all(name in known for name in settings):
         return dict(settings)
-    others = _known(reads=not use.reads)
+    others = definition_of(_config_class(reads=not use.reads))
     return {name: value for name, value in settings.items() if name in known or name not in others}
 
 
-def _known(*, reads: bool) -> ConfigDef:
+def _config_class(*, reads: bool) -> type[Config]:
     """The settings of the client that reads, or of the one that writes; imports that one alone."""
-    from kclient.config import definition_of
-
     if reads:
         from kclient.consumer import ConsumerConfig
 
-        return definition_of(ConsumerConfig)
+        return ConsumerConfig
     from kclient.producer import ProducerConfig
 
-    return definition_of(ProducerConfig)
-
-
-def _check(settings: Mapping[str, str], use: Use) -> None:
-    try:
-        if use.reads:
-            from kclient.consumer import ConsumerConfig
-
-            ConsumerConfig.parse(settings)
-        else:
-            from kclient.producer import ProducerConfig
-
-            ProducerConfig.parse(settings)
-    except ConfigError as error:
-        raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
+    return ProducerConfig
 
 
 def reader_settings(settings: Mapping[str, str]) -> dict[str, str]:

@@ -10,9 +10,9 @@ a process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BytesConsumer: TypeAlias = "KafkaConsumer[bytes, bytes]"
 BytesProducer: TypeAlias = "KafkaProducer[bytes, bytes]"
 _Key: TypeAlias = tuple[tuple[str, str], ...]
+
+C = TypeVar("C", bound="KafkaAdminClient | BytesProducer")
 
 _IDLE_MS = 5 * 60_000
 _MOST_IDLE_CONSUMERS = 64
@@ -76,7 +78,9 @@ class _Clients:
                 *self.admins.values(),
                 *self.producers.values(),
             ]
-            self.idle, self.admins, self.producers = [], {}, {}
+            self.idle = []
+            self.admins.clear()
+            self.producers.clear()
         for client in closing:
             client.close(0)
 
@@ -104,42 +108,39 @@ def shared_admin(settings: Mapping[str, str]) -> KafkaAdminClient:
     """The admin client with these settings; not to be closed."""
     from kclient.admin import KafkaAdminClient
 
-    clients, key = _clients, _key(settings)
-    with clients.lock:
-        admin = clients.admins.get(key)
-        if admin is None:
-            admin = clients.admins[key] = KafkaAdminClient(settings)
-    return admin
+    return _shared(_clients.admins, settings, KafkaAdminClient)
 
 
 def shared_producer(settings: Mapping[str, str]) -> BytesProducer:
     """The producer with these settings; not to be closed, but dropped after an error."""
     from kclient.producer import KafkaProducer
 
-    clients, key = _clients, _key(settings)
-    with clients.lock:
-        producer = clients.producers.get(key)
-        if producer is None:
-            producer = clients.producers[key] = KafkaProducer(settings)
-    return producer
+    return _shared(_clients.producers, settings, KafkaProducer)
 
 
 def drop_admin(settings: Mapping[str, str]) -> None:
     """Close the admin client with these settings, so that the next one begins anew."""
-    clients = _clients
-    with clients.lock:
-        admin = clients.admins.pop(_key(settings), None)
-    if admin is not None:
-        admin.close(0)
+    _drop(_clients.admins, settings)
 
 
 def drop_producer(settings: Mapping[str, str]) -> None:
     """Close the producer with these settings without waiting for what it has not delivered."""
-    clients = _clients
-    with clients.lock:
-        producer = clients.producers.pop(_key(settings), None)
-    if producer is not None:
-        producer.close(0)
+    _drop(_clients.producers, settings)
+
+
+def _shared(known: dict[_Key, C], settings: Mapping[str, str], make: Callable[[Mapping[str, str]], C]) -> C:
+    key = _key(settings)
+    with _clients.lock:
+        if key not in known:
+            known[key] = make(settings)
+        return known[key]
+
+
+def _drop(known: dict[_Key, C], settings: Mapping[str, str]) -> None:
+    with _clients.lock:
+        client = known.pop(_key(settings), None)
+    if client is not None:
+        client.close(0)
 
 
 def close_all() -> None:

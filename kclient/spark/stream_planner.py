@@ -8,7 +8,7 @@ finished.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.data_loss import report_data_loss
@@ -27,27 +27,12 @@ from kclient.spark.ranges import OffsetRange, split
 from kclient.spark.resolver import OffsetResolver
 from kclient.utils.time import SYSTEM_TIME, Time
 
+if TYPE_CHECKING:
+    from kclient.spark.committer import GroupCommitter
+    from kclient.spark.watcher import RecordWatcher
+
 _SPIN_MS = 50
 """Asked again within this time, a query does nothing but ask: Spark does so every 10 ms."""
-
-
-class Watcher(Protocol):
-    """Answers the planner's questions about records without reading them all."""
-
-    def wait(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Wait a little for anything at `positions`; return True if there may be something."""
-
-    def offset_bytes(
-        self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, float]:
-        """Return the approximate bytes that an offset of each partition takes."""
-
-
-class Committer(Protocol):
-    """Takes the offsets that have been processed."""
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Everything before `offsets` has been processed. Never raises."""
 
 
 class StreamPlanner:
@@ -57,8 +42,8 @@ class StreamPlanner:
         self,
         options: SourceOptions,
         resolver: OffsetResolver,
-        watcher: Watcher,
-        committer: Committer | None,
+        watcher: RecordWatcher,
+        committer: GroupCommitter | None,
         time: Time = SYSTEM_TIME,
     ) -> None:
         self._options = options

@@ -65,7 +65,7 @@ def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> Creata
         num_partitions=created.partition_count,
         replication_factor=1,
         configs=[
-            CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=int(setting.source))
+            CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=setting.config_source)
             for setting in described_settings(
                 call.broker.config, controller.log_config(created.configs), created.configs
             )

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.apis.resources import ResourceType
-from kclient.broker.metadata.topic_settings import (
-    DescribedSetting,
-    described_broker_settings,
-    described_settings,
-)
+from kclient.broker.metadata.topic_settings import described_broker_settings, described_settings
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -20,7 +16,6 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
-    DescribeConfigsSynonym,
 )
 
 
@@ -39,27 +34,17 @@ def _describe(
     )
     keys = resource.configuration_keys
     with error_in(result):
-        result.configs = [
-            DescribeConfigsResourceResult(
-                name=setting.name,
-                value=setting.value,
-                read_only=resource.resource_type == ResourceType.BROKER,
-                config_source=int(setting.source),
-                is_sensitive=setting.is_sensitive,
-                synonyms=[
-                    DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
-                    for synonym in (setting.synonyms if request.include_synonyms else ())
-                ],
-                config_type=int(setting.type),
-                documentation=setting.doc if request.include_documentation else None,
-            )
-            for setting in _settings(call, resource)
-            if keys is None or setting.name in keys
-        ]
+        settings = _settings(call, resource)
+        result.configs = [setting for setting in settings if keys is None or setting.name in keys]
+    for setting in result.configs:
+        if not request.include_synonyms:
+            setting.synonyms = []
+        if not request.include_documentation:
+            setting.documentation = None
     return result
 
 
-def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribedSetting]:
+def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
     broker = call.broker
     if resource.resource_type == ResourceType.TOPIC:
         topic = broker.controller.cache.existing_topic(resource.resource_name)

@@ -8,6 +8,7 @@ topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.resources import coded
 from kclient.broker.group.offsets import Committer, OffsetToCommit
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, GroupIdNotFoundError, KafkaError
@@ -45,18 +46,5 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
         codes.update(dict.fromkeys(offsets, int(Errors.ILLEGAL_GENERATION)))
     except KafkaError as error:
         codes.update(dict.fromkeys(offsets, Errors.code_for(error)))
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=given.partition_index,
-                        error_code=codes[TopicPartition(topic.name, given.partition_index)],
-                    )
-                    for given in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = coded(request.topics, codes, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    return OffsetCommitResponse(topics=topics)

@@ -7,6 +7,7 @@ the group, READ on the topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.resources import coded
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.messages.offset_delete import (
@@ -33,18 +34,5 @@ def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteRe
         codes.update(call.broker.groups.offsets.delete(request.group_id, tps))
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=Errors.code_for(error))
-    return OffsetDeleteResponse(
-        topics=[
-            OffsetDeleteResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetDeleteResponsePartition(
-                        partition_index=given.partition_index,
-                        error_code=codes[TopicPartition(topic.name, given.partition_index)],
-                    )
-                    for given in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = coded(request.topics, codes, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
+    return OffsetDeleteResponse(topics=topics)

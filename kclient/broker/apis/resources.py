@@ -1,11 +1,13 @@
-"""Resources that have settings, by their numbers in the protocol."""
+"""Parts that several handlers share: kinds of resources, permitted operations, codes by partition."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kclient.broker.apis.call import ApiCall
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
 
 # What may be done to a cluster, a topic and a group, as bits by the numbers of Kafka's AclOperation. Without
@@ -31,3 +33,22 @@ def topic_overrides(call: ApiCall, resource_type: int, name: str) -> Mapping[str
     if resource_type != ResourceType.TOPIC:
         raise InvalidRequestError(f"Resources of type {resource_type} have no settings here")
     return call.broker.controller.cache.existing_topic(name).configs
+
+
+def coded(
+    topics: Iterable[Any], codes: Mapping[TopicPartition, int], topic_class: type[Any], part_class: type[Any]
+) -> list[Any]:
+    """The topics of a request again, as the response has them: each partition with its error code."""
+    return [
+        topic_class(
+            name=topic.name,
+            partitions=[
+                part_class(
+                    partition_index=given.partition_index,
+                    error_code=codes[TopicPartition(topic.name, given.partition_index)],
+                )
+                for given in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

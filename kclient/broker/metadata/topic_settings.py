@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-
-import attrs
+from collections.abc import Mapping
 
 from kclient.broker.config import BROKER_NAME_OF_TOPIC_SETTING, BrokerConfig
 from kclient.broker.log.config import LogConfig
 from kclient.config import Password, Type
 from kclient.config.declare import definition_of
+from kclient.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 
 class ConfigSource(enum.IntEnum):
@@ -36,31 +35,14 @@ class ConfigType(enum.IntEnum):
     PASSWORD = 9
 
 
-@attrs.frozen
-class Synonym:
+def _synonym(name: str, value: str | None, source: ConfigSource) -> DescribeConfigsSynonym:
     """A value that takes effect if those before it are taken away."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-
-
-@attrs.frozen
-class DescribedSetting:
-    """One setting."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-    type: ConfigType
-    synonyms: Sequence[Synonym]
-    doc: str
-    is_sensitive: bool = False
+    return DescribeConfigsSynonym(name=name, value=value, source=int(source))
 
 
 def described_settings(
     config: BrokerConfig, effective: LogConfig, overrides: Mapping[str, str]
-) -> list[DescribedSetting]:
+) -> list[DescribeConfigsResourceResult]:
     """All settings of a topic with these overrides, in order of their names."""
     defaults = config.log_config().to_topic_configs()
     unset = LogConfig()
@@ -69,19 +51,26 @@ def described_settings(
     for name, value in effective.to_topic_configs().items():
         synonyms = []
         if name in overrides:
-            synonyms.append(Synonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+            synonyms.append(_synonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
         broker_name = BROKER_NAME_OF_TOPIC_SETTING.get(name)
         if broker_name is not None:
             if defaults[name] != original[name]:
-                synonyms.append(Synonym(broker_name, defaults[name], ConfigSource.STATIC_BROKER_CONFIG))
-            synonyms.append(Synonym(broker_name, original[name], ConfigSource.DEFAULT_CONFIG))
-        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
-        kind = _topic_type(getattr(unset, name.replace(".", "_")))
-        described.append(DescribedSetting(name, value, source, kind, synonyms, LogConfig.doc(name)))
+                synonyms.append(_synonym(broker_name, defaults[name], ConfigSource.STATIC_BROKER_CONFIG))
+            synonyms.append(_synonym(broker_name, original[name], ConfigSource.DEFAULT_CONFIG))
+        described.append(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                config_source=synonyms[0].source if synonyms else int(ConfigSource.DEFAULT_CONFIG),
+                synonyms=synonyms,
+                config_type=int(_topic_type(getattr(unset, name.replace(".", "_")))),
+                documentation=LogConfig.doc(name),
+            )
+        )
     return described
 
 
-def described_broker_settings(config: BrokerConfig) -> list[DescribedSetting]:
+def described_broker_settings(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
     """All settings of the broker, in order of their names."""
     described = []
     for key in definition_of(BrokerConfig):
@@ -89,9 +78,17 @@ def described_broker_settings(config: BrokerConfig) -> list[DescribedSetting]:
         source = ConfigSource.DEFAULT_CONFIG if value == key.default else ConfigSource.STATIC_BROKER_CONFIG
         secret = key.type is Type.PASSWORD or isinstance(value, Password)
         text = None if secret else _text(value)
-        kind = ConfigType[key.type.name]
         described.append(
-            DescribedSetting(key.name, text, source, kind, [Synonym(key.name, text, source)], key.doc, secret)
+            DescribeConfigsResourceResult(
+                name=key.name,
+                value=text,
+                read_only=True,
+                config_source=int(source),
+                is_sensitive=secret,
+                synonyms=[_synonym(key.name, text, source)],
+                config_type=int(ConfigType[key.type.name]),
+                documentation=key.doc,
+            )
         )
     return described
 

@@ -119,33 +119,23 @@ class ReplicaManager:
             outcomes[tp] = self._append_one(tp, records, required_acks, origin, by_partition, wait=False)
 
         def acknowledge() -> None:
-            self._acknowledge(outcomes, by_partition, required_acks, timeout_ms, answer)
+            pending = required_acks == -1 and any(
+                outcome.error is None and partition.log.high_watermark <= outcome.last_offset
+                for partition, outcome in by_partition.items()
+            )
+            if pending:
+                operation = DelayedProduce(timeout_ms, by_partition, lambda: answer(outcomes))
+                self._produce_purgatory.try_complete_else_watch(
+                    operation, [partition.tp for partition in by_partition]
+                )
+            else:
+                answer(outcomes)
+            for tp, outcome in outcomes.items():
+                if outcome.error is None:
+                    self._changed(tp)
 
         # The calling thread goes on: a handler that waited for a disk would keep others' requests waiting.
         when_durable(by_partition, self._log, acknowledge)
-
-    def _acknowledge(
-        self,
-        outcomes: Mapping[TopicPartition, ProduceOutcome],
-        by_partition: Mapping[Partition, ProduceOutcome],
-        required_acks: int,
-        timeout_ms: int,
-        answer: Callable[[Mapping[TopicPartition, ProduceOutcome]], None],
-    ) -> None:
-        pending = required_acks == -1 and any(
-            outcome.error is None and partition.log.high_watermark <= outcome.last_offset
-            for partition, outcome in by_partition.items()
-        )
-        if pending:
-            operation = DelayedProduce(timeout_ms, by_partition, lambda: answer(outcomes))
-            self._produce_purgatory.try_complete_else_watch(
-                operation, [partition.tp for partition in by_partition]
-            )
-        else:
-            answer(outcomes)
-        for tp, outcome in outcomes.items():
-            if outcome.error is None:
-                self._changed(tp)
 
     def append_locally(self, tp: TopicPartition, records: Buffer) -> ProduceOutcome:
         """Append what the broker itself has to say, as a coordinator does. Never raises; see the outcome's

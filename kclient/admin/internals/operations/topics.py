@@ -23,13 +23,15 @@ _CONTROLLER = Target(Role.CONTROLLER)
 
 
 def create_topics(
-    context: OperationContext, topics: Sequence[NewTopic], validate_only: bool, timeout_ms: int
+    context: OperationContext, topics: Sequence[NewTopic], validate_only: bool
 ) -> Operation[dict[str, CreatedTopic]]:
     """CreateTopics at the controller."""
     from kclient.protocol.messages.create_topics import CreateTopicsRequest
 
     request = CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
+        topics=[_creatable(topic) for topic in topics],
+        timeout_ms=context.timer.timeout_ms,
+        validate_only=validate_only,
     )
     answer = yield from context.ask(
         ApiKeys.CREATE_TOPICS, request, _CONTROLLER, _retry_not_controller("topics")
@@ -68,11 +70,11 @@ def _retry_not_controller(field: str) -> Any:
     )
 
 
-def delete_topics(
-    context: OperationContext, names: Sequence[str], timeout_ms: int
-) -> Operation[dict[str, None]]:
+def delete_topics(context: OperationContext, names: Sequence[str]) -> Operation[dict[str, None]]:
     """DeleteTopics at the controller."""
     from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+    timeout_ms = context.timer.timeout_ms
 
     def build(version: int) -> DeleteTopicsRequest:
         if version >= 6:
