@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -87,14 +87,14 @@ class OperationContext:
         return Pause(self.backoff.backoff_ms(attempt))
 
 
-def retry_on_codes(codes: Callable[[Any], list[int]], *retried: Errors) -> Callable[[Any], KafkaError | None]:
-    """A `retry_on` that makes the driver try again when any of the answer's codes is in `retried`."""
+def retry_on_codes(
+    entries: Callable[[Any], Iterable[Any]], *retried: Errors
+) -> Callable[[Any], KafkaError | None]:
+    """A `retry_on` that makes the driver try again when the code of any of the answer's entries is in `retried`."""
 
     def check(message: Any) -> KafkaError | None:
-        for code in codes(message):
-            if code in retried:
-                return Errors.for_code(code)
-        return None
+        codes = (entry.error_code for entry in entries(message))
+        return Errors.for_code(next((code for code in codes if code in retried), 0))
 
     return check
 

@@ -42,7 +42,6 @@ VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
     _S.STABLE: frozenset({_S.COMPLETING_REBALANCE}),
     _S.DEAD: frozenset(_S),
 }
-_CAN_REBALANCE = VALID_PREVIOUS[_S.PREPARING_REBALANCE]
 
 
 @attrs.frozen
@@ -91,11 +90,6 @@ class Group:
             raise IllegalStateError(f"Group {self.id} cannot go from {self.state.value} to {state.value}")
         self.state = state
         self.state_timestamp_ms = now_wall_ms
-
-    @property
-    def can_rebalance(self) -> bool:
-        """True if a rebalance can begin now."""
-        return self.state in _CAN_REBALANCE
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -222,7 +216,10 @@ class Group:
         if not self.members:
             raise IllegalStateError(f"Group {self.id} has no members to choose a protocol")
         candidates = self._candidates()
-        votes = Counter(member.vote(candidates) for member in self.members.values())
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in candidates)
+            for member in self.members.values()
+        )
         return votes.most_common(1)[0][0]
 
     def next_generation(self, now_wall_ms: int) -> None:

@@ -43,6 +43,7 @@ class Member:
 
     member_id: str
     instance_id: str | None
+    """The name of a static member, which outlives its restarts (KIP-345)."""
     client_id: str
     client_host: str
     rebalance_timeout_ms: int
@@ -58,11 +59,6 @@ class Member:
     sync_callback: SyncCallback | None = None
 
     @property
-    def is_static(self) -> bool:
-        """True if the member has a name that outlives its restarts (KIP-345)."""
-        return self.instance_id is not None
-
-    @property
     def awaits_join(self) -> bool:
         """True while its JoinGroup request is parked."""
         return self.join_callback is not None
@@ -75,10 +71,6 @@ class Member:
     def metadata_for(self, protocol_name: str) -> bytes:
         """Return its metadata for the leader under this protocol; empty for a protocol it does not have."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
-
-    def vote(self, candidates: set[str]) -> str:
-        """Its favourite among `candidates`, of which it has at least one."""
-        return next(name for name, _ in self.protocols if name in candidates)
 
     def answer_join(self, response: JoinGroupResponse) -> None:
         """Answer a parked JoinGroup request, if there is one."""

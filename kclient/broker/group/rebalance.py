@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kclient.broker.group.delayed import DelayedJoin, Expiry, InitialDelayedJoin
-from kclient.broker.group.group import Group, GroupState
+from kclient.broker.group.group import VALID_PREVIOUS, Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_entry
 from kclient.broker.group.member import JoinCallback, JoinRequest, Member
 from kclient.broker.group.sessions import Sessions
@@ -74,7 +74,7 @@ class Rebalancer:
 
     def prepare(self, group: Group, reason: str) -> None:
         """Begin a rebalance unless one is under way already."""
-        if not group.can_rebalance:
+        if group.state not in VALID_PREVIOUS[_S.PREPARING_REBALANCE]:
             return
         if group.is_in(_S.COMPLETING_REBALANCE):
             self.fail_syncs(group, Errors.REBALANCE_IN_PROGRESS)
@@ -171,7 +171,7 @@ class Rebalancer:
         with group.lock:
             if not group.is_in(_S.PREPARING_REBALANCE):
                 return
-            late = [m for m in group.members.values() if not m.awaits_join and not m.is_static]
+            late = [m for m in group.members.values() if not m.awaits_join and m.instance_id is None]
             for member in late:
                 self._log.info("Member %s of group %s did not rejoin in time", member.member_id, group.id)
                 group.remove(member)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.files import DELETED_SUFFIX, fsync_dir
-from kclient.broker.log.segment import Appended, LogSegment
+from kclient.broker.log.segment import LogSegment
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError
+from kclient.record.batch import RecordBatch
 from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
@@ -117,7 +118,7 @@ class LocalLog:
             segment.pin()
         return segments
 
-    def append(self, data: memoryview, batches: list[Appended]) -> None:
+    def append(self, data: memoryview, batches: list[RecordBatch]) -> None:
         """Write batches, whose offsets are set, to the active segment; nothing is written if it raises."""
         self.segments.active.append(data, batches)
         self.log_end_offset = batches[-1].last_offset + 1

@@ -20,7 +20,7 @@ from kclient.broker.log.producer_state import (
     ProducerAppendInfo,
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.segment import Appended, LogSegment
+from kclient.broker.log.segment import LogSegment
 from kclient.broker.log.time_index import NO_TIMESTAMP
 from kclient.broker.log.validator import ValidRecords
 from kclient.errors import RecordBatchTooLargeError
@@ -59,19 +59,15 @@ class LogAppender:
         by_broker = local.config.message_timestamp_type == LOG_APPEND_TIME
         append_time_ms = self._time.wall_ms() if by_broker else NO_TIMESTAMP
         first_offset = next_offset = local.log_end_offset
-        appended = []
         max_timestamp_ms = NO_TIMESTAMP
         for batch in batches:
             batch.set_base_offset(next_offset)
             batch.set_partition_leader_epoch(leader_epoch)
             if by_broker:
                 batch.set_log_append_time(append_time_ms)
-            batch_max_ms = batch.max_timestamp_ms
-            last_offset = batch.last_offset
-            appended.append(Appended(last_offset, batch_max_ms, batch.size_in_bytes))
-            max_timestamp_ms = max(max_timestamp_ms, batch_max_ms)
-            next_offset = last_offset + 1
-        self._write(valid, appended, max_timestamp_ms, leader_epoch, origin)
+            max_timestamp_ms = max(max_timestamp_ms, batch.max_timestamp_ms)
+            next_offset = batch.last_offset + 1
+        self._write(valid, max_timestamp_ms, leader_epoch, origin)
         return LogAppendInfo(
             first_offset,
             next_offset - 1,
@@ -83,22 +79,17 @@ class LogAppender:
         )
 
     def _write(
-        self,
-        valid: ValidRecords,
-        appended: list[Appended],
-        max_timestamp_ms: int,
-        leader_epoch: int,
-        origin: AppendOrigin,
+        self, valid: ValidRecords, max_timestamp_ms: int, leader_epoch: int, origin: AppendOrigin
     ) -> None:
         """Write batches that have their offsets and the epoch, whoever gave them, and bring all state past them."""
         local = self._local
         drafts, completed = self._draft_producer_states(valid.batches, origin)
-        last_offset = appended[-1].last_offset
+        last_offset = valid.batches[-1].last_offset
         if local.segments.active.should_roll(local.config, len(valid.data), max_timestamp_ms, last_offset):
             self.roll()
         # Before the batches: an epoch that begins where the log ends does no harm should their write fail.
         self._epochs.assign(leader_epoch, local.log_end_offset)
-        local.append(valid.data, appended)
+        local.append(valid.data, valid.batches)
         for draft in drafts.values():
             self._producers.update(draft)
         if completed:

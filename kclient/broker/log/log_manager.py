@@ -132,7 +132,7 @@ class LogManager:
         that is missing from there now is offline, and not made anew. Raises as `find_partitions` does, which is
         called for None, and `KafkaStorageError` if no directory can be used.
         """
-        configs = topic_configs if topic_configs is not None else self._config_of
+        configs = topic_configs if topic_configs is not None else lambda _topic: self._default_config
         found = partitions if partitions is not None else self.find_partitions()
         with self._lock:
             try:
@@ -285,9 +285,6 @@ class LogManager:
         if not self.live_log_dirs and self._on_all_offline is not None:
             self._on_all_offline()
 
-    def _config_of(self, _: str) -> LogConfig:
-        return self._default_config
-
     def _check_loaded(self) -> None:
         if not self._loaded:
             raise IllegalStateError("The log manager is not running")
@@ -368,6 +365,10 @@ class LogManager:
 
     def _schedule(self) -> None:
         intervals = self._intervals
+
+        def expire_producers() -> None:
+            self._for_each("producer expiration", UnifiedLog.remove_expired_producers)
+
         for name, body, period_ms in (
             ("log-retention", self.delete_old_segments, intervals.retention_check_ms),
             ("log-flusher", self.flush_due_logs, intervals.flush_check_ms),
@@ -381,14 +382,11 @@ class LogManager:
                 self.checkpoint_log_start_offsets,
                 intervals.log_start_offset_checkpoint_ms,
             ),
-            ("producer-expiration", self._expire_producers, intervals.producer_expiration_check_ms),
+            ("producer-expiration", expire_producers, intervals.producer_expiration_check_ms),
         ):
             self._tasks.append(self._scheduler.schedule(name, body, period_ms, period_ms))
         if self._own_scheduler:
             self._scheduler.startup()
-
-    def _expire_producers(self) -> None:
-        self._for_each("producer expiration", UnifiedLog.remove_expired_producers)
 
     def _for_each(self, what: str, action: Callable[[UnifiedLog], T]) -> list[T]:
         done = []

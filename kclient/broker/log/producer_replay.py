@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from kclient.broker.log.producer_state import (
     NO_PRODUCER_ID,
     AppendOrigin,
-    BatchFacts,
     CompletedTxn,
     ProducerAppendInfo,
-    TxnMarker,
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.segment import LogSegment
@@ -21,26 +19,12 @@ from kclient.record.control import ControlRecordType, EndTransactionMarker, pars
 _ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
-def batch_facts(batch: RecordBatch) -> BatchFacts:
-    """Return the facts of a batch that producer state is made of. The batch's offsets must be set."""
-    return BatchFacts(
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.base_offset,
-        batch.last_offset,
-        batch.max_timestamp_ms,
-        batch.is_transactional,
-    )
-
-
-def transaction_marker(batch: RecordBatch) -> TxnMarker | None:
+def transaction_marker(batch: RecordBatch) -> EndTransactionMarker | None:
     """The marker in a control batch, None if it holds another control record or was emptied by compaction."""
     record = next(batch.records(), None)
     if record is None or parse_type(record.key) not in _ENDS:
         return None
-    marker = EndTransactionMarker.parse(record)
-    return TxnMarker(marker.type is ControlRecordType.ABORT, marker.coordinator_epoch)
+    return EndTransactionMarker.parse(record)
 
 
 def apply_batch(info: ProducerAppendInfo, batch: RecordBatch) -> CompletedTxn | None:
@@ -49,7 +33,7 @@ def apply_batch(info: ProducerAppendInfo, batch: RecordBatch) -> CompletedTxn | 
     Raises what `ProducerAppendInfo` raises.
     """
     if not batch.is_control:
-        info.append_data(batch_facts(batch))
+        info.append_data(batch)
         return None
     marker = transaction_marker(batch)
     if marker is None:

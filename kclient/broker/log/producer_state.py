@@ -14,6 +14,8 @@ from kclient.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
+from kclient.record.batch import RecordBatch
+from kclient.record.control import ControlRecordType, EndTransactionMarker
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -64,35 +66,6 @@ class CompletedTxn:
     first_offset: int
     last_offset: int
     is_aborted: bool
-
-
-@attrs.frozen
-class BatchFacts:
-    """The header fields of a batch that producer state is made of, with the offsets it has in the log.
-
-    Immutable.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    first_offset: int
-    last_offset: int
-    max_timestamp_ms: int
-    is_transactional: bool
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of the last record."""
-        return (self.base_sequence + self.last_offset - self.first_offset) % _SEQUENCES
-
-
-@attrs.frozen
-class TxnMarker:
-    """The end of a transaction, as the only record of a control batch gives it. Immutable."""
-
-    is_abort: bool
-    coordinator_epoch: int
 
 
 @attrs.define(eq=False)
@@ -171,13 +144,13 @@ class ProducerAppendInfo:
         self.entry = ProducerStateEntry(producer_id) if current is None else current.copy()
         self.started_txns: list[int] = []
 
-    def append_data(self, batch: BatchFacts) -> None:
+    def append_data(self, batch: RecordBatch) -> None:
         """A data batch.
 
         Raises `InvalidProducerEpochError`, `OutOfOrderSequenceError` or `InvalidTxnStateError`.
         """
         entry = self.entry
-        self._check_epoch(batch.producer_epoch, batch.first_offset)
+        self._check_epoch(batch.producer_epoch, batch.base_offset)
         if self._origin is AppendOrigin.CLIENT:
             self._check_sequence(batch)
         entry.add_batch(
@@ -185,14 +158,14 @@ class ProducerAppendInfo:
             BatchMetadata(
                 batch.last_sequence,
                 batch.last_offset,
-                batch.last_offset - batch.first_offset,
+                batch.last_offset - batch.base_offset,
                 batch.max_timestamp_ms,
             ),
         )
         if batch.is_transactional:
             if entry.current_txn_first_offset is None:
-                entry.current_txn_first_offset = batch.first_offset
-                self.started_txns.append(batch.first_offset)
+                entry.current_txn_first_offset = batch.base_offset
+                self.started_txns.append(batch.base_offset)
         elif entry.current_txn_first_offset is not None and self._origin is not AppendOrigin.REPLICATION:
             raise InvalidTxnStateError(
                 f"{self._topic_partition}: producer {entry.producer_id} wrote outside its transaction, "
@@ -200,7 +173,7 @@ class ProducerAppendInfo:
             )
 
     def append_marker(
-        self, marker: TxnMarker, epoch: int, offset: int, timestamp_ms: int
+        self, marker: EndTransactionMarker, epoch: int, offset: int, timestamp_ms: int
     ) -> CompletedTxn | None:
         """A transaction's marker; returns the transaction it ends, None if there was none.
 
@@ -223,7 +196,7 @@ class ProducerAppendInfo:
         entry.current_txn_first_offset = None
         if first_offset is None:
             return None
-        return CompletedTxn(entry.producer_id, first_offset, offset, marker.is_abort)
+        return CompletedTxn(entry.producer_id, first_offset, offset, marker.type is ControlRecordType.ABORT)
 
     def _check_epoch(self, epoch: int, offset: int) -> None:
         if epoch < self.entry.producer_epoch and self._origin is not AppendOrigin.REPLICATION:
@@ -232,7 +205,7 @@ class ProducerAppendInfo:
                 f"the current one is {self.entry.producer_epoch}"
             )
 
-    def _check_sequence(self, batch: BatchFacts) -> None:
+    def _check_sequence(self, batch: RecordBatch) -> None:
         entry = self.entry
         if not self._known:
             # Nothing is known of this producer: it is new here, or its records are gone. Any sequence will
@@ -249,5 +222,5 @@ class ProducerAppendInfo:
         if batch.base_sequence != (entry.last_sequence + 1) % _SEQUENCES:
             raise OutOfOrderSequenceError(
                 f"{self._topic_partition}: producer {entry.producer_id} sent sequence {batch.base_sequence} "
-                f"at offset {batch.first_offset}, the last one was {entry.last_sequence}"
+                f"at offset {batch.base_offset}, the last one was {entry.last_sequence}"
             )

@@ -46,16 +46,12 @@ class ProducerStateManager:
         self._topic_partition = topic_partition
         self._directory = directory
         self._expiration_ms = producer_id_expiration_ms
-        self._producers: dict[int, ProducerStateEntry] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
+        """The state of every producer that is not expired, by its id."""
         self._ongoing: dict[int, int] = {}  # first offset -> producer id
         self._last_snapshot_offset = 0
         self.map_end_offset = 0
         """The state is that of the log up to here."""
-
-    @property
-    def producers(self) -> dict[int, ProducerStateEntry]:
-        """The state of every producer that is not expired, by its id."""
-        return self._producers
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -64,14 +60,12 @@ class ProducerStateManager:
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """A draft of the producer's next state."""
-        return ProducerAppendInfo(
-            self._topic_partition, producer_id, self._producers.get(producer_id), origin
-        )
+        return ProducerAppendInfo(self._topic_partition, producer_id, self.producers.get(producer_id), origin)
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Make a draft the state: its batches are written."""
         entry = info.entry
-        self._producers[entry.producer_id] = entry
+        self.producers[entry.producer_id] = entry
         for first_offset in info.started_txns:
             self._ongoing[first_offset] = entry.producer_id
 
@@ -86,14 +80,14 @@ class ProducerStateManager:
 
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have written nothing for the expiration time and have no open transaction."""
-        expired = [pid for pid, entry in self._producers.items() if self._is_expired(entry, now_ms)]
+        expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for pid in expired:
-            del self._producers[pid]
+            del self.producers[pid]
 
     def take_snapshot(self) -> None:
         """Write the state to a file unless that was done at this offset already. Raises OSError."""
         if self.map_end_offset > self._last_snapshot_offset:
-            write_snapshot(self._path(self.map_end_offset), self._producers.values())
+            write_snapshot(self._path(self.map_end_offset), self.producers.values())
             self._last_snapshot_offset = self.map_end_offset
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
@@ -107,7 +101,7 @@ class ProducerStateManager:
         if self.map_end_offset == log_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
-        self._producers.clear()
+        self.producers.clear()
         self._ongoing.clear()
         for offset in reversed(self.snapshot_offsets()):
             try:
@@ -125,7 +119,7 @@ class ProducerStateManager:
 
     def load_entry(self, entry: ProducerStateEntry) -> None:
         """Take over the state of a producer."""
-        self._producers[entry.producer_id] = entry
+        self.producers[entry.producer_id] = entry
         if entry.current_txn_first_offset is not None:
             self._ongoing[entry.current_txn_first_offset] = entry.producer_id
 
@@ -137,7 +131,7 @@ class ProducerStateManager:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """The log begins anew at `offset`. Raises OSError."""
-        self._producers.clear()
+        self.producers.clear()
         self._ongoing.clear()
         for snapshot in self.snapshot_offsets():
             remove_if_present(self._path(snapshot))

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import attrs
-
 from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.files import (
@@ -38,15 +36,6 @@ _INT_MAX = 2**31 - 1
 _PREFIX = struct.Struct(">qi")  # base offset and length, the same in all formats
 _LAST_DELTA = struct.Struct(">i")
 _SCAN_BYTES = 1024 * 1024
-
-
-@attrs.frozen
-class Appended:
-    """The facts that a segment needs of a batch that is appended to it. Immutable."""
-
-    last_offset: int
-    max_timestamp_ms: int
-    size: int
 
 
 class LogSegment:
@@ -117,7 +106,7 @@ class LogSegment:
         timestamp_ms = self.max_timestamp[0]
         return timestamp_ms if timestamp_ms >= 0 else int(self.path.stat().st_mtime * 1000)
 
-    def append(self, data: bytes | bytearray | memoryview, batches: list[Appended]) -> None:
+    def append(self, data: bytes | bytearray | memoryview, batches: Sequence[RecordBatch]) -> None:
         """Write whole batches at the end, and index them. Raises OSError, and then nothing is written."""
         self._check_indexes()
         position = self.records.size
@@ -126,12 +115,13 @@ class LogSegment:
         if position == 0 and batches:
             self._first_timestamp_ms = batches[0].max_timestamp_ms
         for batch in batches:
-            if batch.max_timestamp_ms > max_timestamp[0]:
-                self._max_timestamp = max_timestamp = (batch.max_timestamp_ms, batch.last_offset)
+            last_offset, timestamp_ms, size = batch.last_offset, batch.max_timestamp_ms, batch.size_in_bytes
+            if timestamp_ms > max_timestamp[0]:
+                self._max_timestamp = max_timestamp = (timestamp_ms, last_offset)
             if self._bytes_since_index_entry > self._index_interval_bytes:
-                self._add_index_entries(batch.last_offset, position, max_timestamp)
-            position += batch.size
-            self._bytes_since_index_entry += batch.size
+                self._add_index_entries(last_offset, position, max_timestamp)
+            position += size
+            self._bytes_since_index_entry += size
 
     def should_roll(self, config: LogConfig, size: int, max_timestamp_ms: int, last_offset: int) -> bool:
         """Return True if batches of `size` bytes have to go to a new segment."""

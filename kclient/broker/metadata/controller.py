@@ -180,7 +180,7 @@ class Controller:
                     self._check_replicas(nodes)
             if validate_only:
                 return
-            directories = (*topic.directories, *self._replicas.choose_directories(added))
+            directories = (*topic.directories, *self._replicas.log_manager.choose_directories(added))
             grown = attrs.evolve(topic, partition_count=count, directories=directories)
             self._store.put(grown)
             self._make_leaders(grown, topic.partition_count)
@@ -259,7 +259,7 @@ class Controller:
             )
 
     def _create(self, new: TopicImage) -> TopicImage:
-        directories = tuple(self._replicas.choose_directories(new.partition_count))
+        directories = tuple(self._replicas.log_manager.choose_directories(new.partition_count))
         topic = attrs.evolve(new, directories=directories)
         self._store.put(topic)
         try:

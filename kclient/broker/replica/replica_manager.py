@@ -55,10 +55,6 @@ class ReplicaManager:
             "fetch", time
         )
 
-    def choose_directories(self, count: int) -> list[Uuid]:
-        """The log directories for `count` new partitions. Raises KafkaStorageError."""
-        return self.log_manager.choose_directories(count)
-
     def make_leader(
         self, tp: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None = None
     ) -> Partition:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from kclient.admin.internals.context import (
@@ -37,7 +38,7 @@ def list_groups(
     # A broker that cannot filter says no more of a group either by which it could be done here.
     first_version = 5 if types else 4 if states else None
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-    retry = retry_on_codes(lambda message: [message.error_code], *COORDINATOR_MOVED)
+    retry = retry_on_codes(lambda message: [message], *COORDINATOR_MOVED)
     brokers = [broker.node_id for broker in metadata.brokers]
     answers = yield [
         context.call(
@@ -100,7 +101,7 @@ def describe_groups(
 
 
 def _describe(context: OperationContext, request: Any, group_id: str) -> KafkaFuture[Any]:
-    retry = retry_on_codes(lambda message: [group.error_code for group in message.groups], *COORDINATOR_MOVED)
+    retry = retry_on_codes(attrgetter("groups"), *COORDINATOR_MOVED)
     return context.call(request.API_KEY, request, Target.of_group(group_id), retry)
 
 
@@ -168,9 +169,7 @@ def _assignment(data: bytes) -> tuple[TopicPartition, ...]:
 
 def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operation[dict[str, None]]:
     """DeleteGroups at each group's coordinator."""
-    retry = retry_on_codes(
-        lambda message: [result.error_code for result in message.results], *COORDINATOR_MOVED
-    )
+    retry = retry_on_codes(attrgetter("results"), *COORDINATOR_MOVED)
     answers = yield [
         context.call(
             ApiKeys.DELETE_GROUPS,

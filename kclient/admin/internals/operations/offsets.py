@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kclient.admin.internals.context import COORDINATOR_MOVED, OperationContext, settle, settle_each
+from kclient.admin.internals.context import (
+    COORDINATOR_MOVED,
+    OperationContext,
+    retry_on_codes,
+    settle,
+    settle_each,
+)
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.operations.topics import topic_request
 from kclient.admin.internals.steps import Operation
@@ -163,15 +169,11 @@ def list_consumer_group_offsets(
     def body(message: Any) -> Any:
         return message.groups[0] if message.groups else message
 
-    def moved(message: Any) -> KafkaError | None:
-        code = body(message).error_code
-        return Errors.for_code(code) if code in COORDINATOR_MOVED else None
-
     answer = yield from context.ask(
         ApiKeys.OFFSET_FETCH,
         build,
         Target.of_group(group_id),
-        moved,
+        retry_on_codes(lambda message: [body(message)], *COORDINATOR_MOVED),
         max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
     )
     group = body(answer)

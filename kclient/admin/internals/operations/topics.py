@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kclient.admin.internals.context import OperationContext, retry_on_codes, settle_each
@@ -34,7 +35,10 @@ def create_topics(
         validate_only=validate_only,
     )
     answer = yield from context.ask(
-        ApiKeys.CREATE_TOPICS, request, _CONTROLLER, _retry_not_controller("topics")
+        ApiKeys.CREATE_TOPICS,
+        request,
+        _CONTROLLER,
+        retry_on_codes(attrgetter("topics"), Errors.NOT_CONTROLLER),
     )
     outcomes = {
         topic.name: Errors.for_code(topic.error_code, topic.error_message)
@@ -64,12 +68,6 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _retry_not_controller(field: str) -> Any:
-    return retry_on_codes(
-        lambda message: [entry.error_code for entry in getattr(message, field)], Errors.NOT_CONTROLLER
-    )
-
-
 def delete_topics(context: OperationContext, names: Sequence[str]) -> Operation[dict[str, None]]:
     """DeleteTopics at the controller."""
     from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -84,7 +82,10 @@ def delete_topics(context: OperationContext, names: Sequence[str]) -> Operation[
         return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
     answer = yield from context.ask(
-        ApiKeys.DELETE_TOPICS, build, _CONTROLLER, _retry_not_controller("responses")
+        ApiKeys.DELETE_TOPICS,
+        build,
+        _CONTROLLER,
+        retry_on_codes(attrgetter("responses"), Errors.NOT_CONTROLLER),
     )
     outcomes = {
         topic.name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses

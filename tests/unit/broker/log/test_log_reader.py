@@ -9,7 +9,6 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_guard import LogGuard
 from kclient.broker.log.log_reader import LogReader
-from kclient.broker.log.segment import Appended
 from kclient.errors import InvalidRequestError
 from kclient.record import MemoryRecordsBuilder, iter_batches
 from kclient.record.open_files import OpenFiles
@@ -31,7 +30,7 @@ class ThreeSegments:
             data = bytearray(harness.batch([b"x"], timestamp_ms=1000 + offset))
             (batch,) = iter_batches(memoryview(data))
             batch.set_base_offset(offset)
-            self.local.append(memoryview(data), [Appended(offset, 1000 + offset, len(data))])
+            self.local.append(memoryview(data), [batch])
         self.batch_bytes = len(data)
 
     def read(self, offset: int, limit: int, max_bytes: int = 1 << 20) -> list[int]:

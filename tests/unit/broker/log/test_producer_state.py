@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.broker.logs import TP
 from kclient._accel import crc32c
 from kclient.broker.log.producer_snapshot import CorruptSnapshotError, read_snapshot, write_snapshot
-from kclient.broker.log.producer_state import AppendOrigin, BatchFacts, BatchMetadata, ProducerStateEntry
+from kclient.broker.log.producer_state import AppendOrigin, BatchMetadata, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.errors import InvalidProducerEpochError
 
@@ -69,11 +70,17 @@ def manager(tmp_path: Path) -> ProducerStateManager:
     return ProducerStateManager(TP, tmp_path, producer_id_expiration_ms=100)
 
 
-def facts(pid: int, seq: int, offset: int, *, epoch: int = 0, transactional: bool = False) -> BatchFacts:
-    return BatchFacts(pid, epoch, seq, offset, offset, 1000, transactional)
+def facts(pid: int, seq: int, offset: int, *, epoch: int = 0, transactional: bool = False) -> SimpleNamespace:
+    """A batch of one record."""
+    return SimpleNamespace(
+        producer_id=pid, producer_epoch=epoch, base_sequence=seq, last_sequence=seq, base_offset=offset,
+        last_offset=offset, max_timestamp_ms=1000, is_transactional=transactional,
+    )  # fmt: skip
 
 
-def put(state: ProducerStateManager, batch: BatchFacts, origin: AppendOrigin = AppendOrigin.CLIENT) -> None:
+def put(
+    state: ProducerStateManager, batch: SimpleNamespace, origin: AppendOrigin = AppendOrigin.CLIENT
+) -> None:
     info = state.prepare_update(batch.producer_id, origin)
     info.append_data(batch)
     state.update(info)

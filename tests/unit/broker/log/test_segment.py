@@ -10,7 +10,7 @@ import pytest
 from harness.consumer.fetched_batches import TIME_MS, batch
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.record_slice import RecordSlice
-from kclient.broker.log.segment import Appended, LogSegment
+from kclient.broker.log.segment import LogSegment
 from kclient.errors import CorruptRecordError
 from kclient.record import RecordBatch, iter_batches
 from kclient.record.open_files import OpenFiles
@@ -48,8 +48,7 @@ def reopen(tmp_path: Path, time: MockTime) -> Iterator[Open]:
 def append(segment: LogSegment, *batches: bytes) -> None:
     data = b"".join(batches)
     found = [each for each in iter_batches(data) if isinstance(each, RecordBatch)]
-    facts = [Appended(each.last_offset, each.max_timestamp_ms, each.size_in_bytes) for each in found]
-    segment.append(data, facts)
+    segment.append(data, found)
 
 
 def five(segment: LogSegment) -> list[bytes]:
