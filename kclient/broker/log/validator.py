@@ -81,6 +81,8 @@ def validate_records(
         size += batch_size
     if not batches:
         raise CorruptRecordError(f"{topic_partition}: {len(records)} bytes hold no whole batch")
+    if origin is AppendOrigin.REPLICATION:
+        return ValidRecords(records[:size], batches)
     for batch in batches:
         _check_header(batch, origin, topic_partition)
         if not batch.is_control:
