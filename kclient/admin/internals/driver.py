@@ -79,7 +79,7 @@ class Call:
     target: Target
     deadline_ms: int
     owner: object
-    """Who waits for it, and may abandon it."""
+    """The operation that waits for it, and may abandon it."""
     retry_on: Callable[[Any], KafkaError | None] | None = None
     min_version: int | None = None
     max_version: int | None = None
