@@ -32,7 +32,8 @@ class Announce(ConsumerRebalanceListener):
         self.name = name
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        print(f"{self.name} reads {', '.join(map(str, sorted(partitions))) or 'nothing yet'}")
+        line = f"{self.name} reads {', '.join(map(str, sorted(partitions))) or 'nothing yet'}\n"
+        print(line, end="")  # with its end in one piece, as both workers print
 
 
 def work(name: str) -> None:
