@@ -18,8 +18,8 @@ from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals import arguments
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
-from kclient.consumer.internals.blocking_calls import BlockingCalls
 from kclient.consumer.internals.committer import OnCommit
+from kclient.consumer.internals.consumer_calls import ConsumerCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.fetch_position import EARLIEST, LATEST, RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
@@ -28,6 +28,7 @@ from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
 from kclient.metrics import MetricName
 from kclient.serialization.typed import DeserializerLike, K, V
+from kclient.utils.steps import Steps, run
 from kclient.utils.time import Timer
 
 if TYPE_CHECKING:
@@ -76,7 +77,11 @@ class KafkaConsumer(Generic[K, V]):
     def _begin(self, core: ConsumerCore) -> None:
         self._core = core
         self._use = SingleUser("This KafkaConsumer", core.settle)
-        self._calls = BlockingCalls(core)
+        self._calls = ConsumerCalls(core)
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Take the steps on the calling thread."""
+        return run(steps, self._core.time)
 
     # Subscribing and assigning.
 
@@ -97,7 +102,7 @@ class KafkaConsumer(Generic[K, V]):
             if names:
                 self._core.subscribe(names, listener)
             else:
-                self._calls.unsubscribe(self._calls.timer(None))
+                self._run(self._calls.unsubscribe(self._calls.timer(None)))
 
     def unsubscribe(self) -> None:
         """Leave the group and forget subscription or assignment. The listener hears of the revocation first.
@@ -106,7 +111,7 @@ class KafkaConsumer(Generic[K, V]):
         is waited for and told, for default.api.timeout.ms at most.
         """
         with self._use:
-            self._calls.unsubscribe(self._calls.timer(None))
+            self._run(self._calls.unsubscribe(self._calls.timer(None)))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly `partitions`, without a group. Replaces the assignment before; none at all is `unsubscribe`.
@@ -119,7 +124,7 @@ class KafkaConsumer(Generic[K, V]):
             if chosen:
                 self._core.assign(chosen)
             else:
-                self._calls.unsubscribe(self._calls.timer(None))
+                self._run(self._calls.unsubscribe(self._calls.timer(None)))
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read now."""
@@ -145,7 +150,7 @@ class KafkaConsumer(Generic[K, V]):
         authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
         without a subscription or assignment.
         """
-        return self._poll(timeout_ms, self._calls.wait_for_records)
+        return self._poll(timeout_ms, self._calls.records)
 
     def poll_columns(
         self, timeout_ms: int, max_records: int | None = None
@@ -159,12 +164,7 @@ class KafkaConsumer(Generic[K, V]):
         would see none of it.
         """
         most = arguments.checked_max_records(max_records)
-
-        def wait(timer: Timer) -> dict[TopicPartition, RecordColumns]:
-            found = self._calls.wait_for_columns(timer, most)
-            return {tp: RecordColumns.of(tp, columns, end) for tp, (columns, end) in found.items()}
-
-        return self._poll(timeout_ms, wait)
+        return self._poll(timeout_ms, lambda timer: self._calls.columns(timer, most))
 
     def poll_arrow(
         self, timeout_ms: int, *, binary: Literal["copy", "view"] = "copy", max_records: int | None = None
@@ -180,23 +180,16 @@ class KafkaConsumer(Generic[K, V]):
         """
         most = arguments.checked_max_records(max_records)
         batches = ArrowBatches(binary)
+        return self._poll(timeout_ms, lambda timer: self._calls.arrow(timer, most, batches))
 
-        def wait(timer: Timer) -> Any:
-            found = self._calls.wait_for_columns(timer, most, view=binary == "view", partitions=1)
-            tp = next(iter(found), None)
-            return batches.empty() if tp is None else batches.batch(tp, found[tp][0])
-
-        return self._poll(timeout_ms, wait)
-
-    def _poll(self, timeout_ms: int, wait: Callable[[Timer], T]) -> T:
+    def _poll(self, timeout_ms: int, steps: Callable[[Timer], Steps[T]]) -> T:
         begun = False
         try:
             with self._use:
                 timer = Timer(self._core.time, arguments.checked_timeout(timeout_ms, 0))
-                self._calls.check_can_poll()
-                self._core.begin_poll(timer.started_ms)
+                self._calls.begin_poll(timer.started_ms)
                 begun = True
-                return wait(timer)
+                return run(steps(timer), timer.time)
         except BaseException:
             # The positions may have moved, and the caller gets nothing.
             if begun:
@@ -231,12 +224,11 @@ class KafkaConsumer(Generic[K, V]):
         try:
             with self._use:
                 now_ms = self._core.time.monotonic_ms()
-                self._core.begin_poll(now_ms)
+                self._calls.begin_poll(now_ms)
                 begun = True
-                record: ConsumerRecord[K, V] = self._calls.wait_for_one(now_ms)
-                self._use.unsettled = (
-                    True  # the next call begins with what the cursor has given out until then
-                )
+                record: ConsumerRecord[K, V] = self._run(self._calls.next_record())
+                # The next call begins with what the cursor has given out until then.
+                self._use.unsettled = True
                 return record
         except BaseException:
             if begun:
@@ -257,7 +249,7 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             self._calls.need_group("commit_sync()")
             chosen = None if offsets is None else arguments.checked_offsets(offsets)
-            self._calls.commit(chosen, self._calls.timer(timeout_ms))
+            self._run(self._calls.commit(chosen, self._calls.timer(timeout_ms)))
 
     def commit_async(
         self,
@@ -282,9 +274,8 @@ class KafkaConsumer(Generic[K, V]):
         """The offsets that the group has committed for `partitions`; None where none is. Raises KafkaTimeoutError."""
         with self._use:
             self._calls.need_group("committed()")
-            return self._calls.committed(
-                arguments.checked_partitions(partitions), self._calls.timer(timeout_ms)
-            )
+            chosen = arguments.checked_partitions(partitions)
+            return self._run(self._calls.committed(chosen, self._calls.timer(timeout_ms)))
 
     # Positions.
 
@@ -313,7 +304,8 @@ class KafkaConsumer(Generic[K, V]):
         that keep it from having one.
         """
         with self._use:
-            return self._calls.position(arguments.checked_partition(tp), self._calls.timer(timeout_ms))
+            checked = arguments.checked_partition(tp)
+            return self._run(self._calls.position(checked, self._calls.timer(timeout_ms)))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return nothing from these until `resume`. What is fetched already is kept."""
@@ -335,27 +327,24 @@ class KafkaConsumer(Generic[K, V]):
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition, assigned or not."""
         with self._use:
-            return self._calls.log_ends(
-                arguments.checked_partitions(partitions), EARLIEST, self._calls.timer(timeout_ms)
-            )
+            chosen = arguments.checked_partitions(partitions)
+            return self._run(self._calls.log_ends(chosen, EARLIEST, self._calls.timer(timeout_ms)))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that can be read: with read_committed, where open transactions begin."""
         with self._use:
-            return self._calls.log_ends(
-                arguments.checked_partitions(partitions), LATEST, self._calls.timer(timeout_ms)
-            )
+            chosen = arguments.checked_partitions(partitions)
+            return self._run(self._calls.log_ends(chosen, LATEST, self._calls.timer(timeout_ms)))
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
         with self._use:
-            return self._calls.offsets(
-                arguments.checked_timestamps(timestamps), self._calls.timer(timeout_ms)
-            )
+            chosen = arguments.checked_timestamps(timestamps)
+            return self._run(self._calls.offsets(chosen, self._calls.timer(timeout_ms)))
 
     def current_lag(self, tp: TopicPartition) -> int | None:
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
@@ -367,12 +356,13 @@ class KafkaConsumer(Generic[K, V]):
     def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> list[PartitionInfo]:
         """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
         with self._use:
-            return self._calls.partitions_of(arguments.checked_topic(topic), self._calls.timer(timeout_ms))
+            checked = arguments.checked_topic(topic)
+            return self._run(self._calls.partitions_of(checked, self._calls.timer(timeout_ms)))
 
     def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
         with self._use:
-            return self._calls.topics(self._calls.timer(timeout_ms))
+            return self._run(self._calls.topics(self._calls.timer(timeout_ms)))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """The consumer's place in its group, for transactions (KIP-447)."""
@@ -416,8 +406,18 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
-            timer = self._core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            failure = self._calls.close(timer, self._use.close)
+            core = self._core
+            timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
+            failure: BaseException | None = None
+            try:
+                failure = self._run(self._calls.close(timer))
+            finally:
+                core.network.close(timer.remaining_ms())
+                core.network.join(timer.remaining_ms())
+                core.close_parts()
+                self._use.close()
+            last = core.queue.run_all_calls()
+            failure = failure or last
             if failure is not None:
                 raise failure
 

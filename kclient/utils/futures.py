@@ -26,7 +26,9 @@ class CompletableFuture(KafkaFuture[T]):
         # Reentrant: a signal handler may fail the future that its own thread is about to wait for.
         # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
         self._lock = threading.RLock()
-        self._condition = threading.Condition(self._lock)
+        self._condition: threading.Condition | None = (
+            None  # made by the first who waits, and most have callbacks
+        )
         self._done = False
         self._value: T | None = None
         self._generation = forks.generation
@@ -83,7 +85,8 @@ class CompletableFuture(KafkaFuture[T]):
             self._error = error
             self._done = True
             callbacks, self._callbacks = self._callbacks, []
-            self._condition.notify_all()
+            if self._condition is not None:
+                self._condition.notify_all()
         interrupt: BaseException | None = None
         for callback in callbacks:
             try:
@@ -113,7 +116,10 @@ class CompletableFuture(KafkaFuture[T]):
         # A longer wait than a lock accepts is one for ever.
         seconds = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
         with self._lock:
-            if not self._condition.wait_for(lambda: self._done, seconds):
+            condition = self._condition
+            if condition is None:
+                self._condition = condition = threading.Condition(self._lock)
+            if not condition.wait_for(lambda: self._done, seconds):
                 raise KafkaTimeoutError(
                     f"The operation did not finish within {timeout} s; it goes on in the background"
                 )

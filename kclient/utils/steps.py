@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from kclient.utils.futures import CompletableFuture
+from kclient.utils.futures import CompletableFuture, KafkaFuture
 from kclient.utils.time import Time, Timer
 
 T = TypeVar("T")
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Pause:
-    """A wait until `future` is done or `timer` has expired; without one, for the future alone."""
+    """A wait until `future` is done, or has failed, or `timer` has expired; without one, for the future alone."""
 
-    future: CompletableFuture[None]
+    future: KafkaFuture[Any]
     timer: Timer | None
 
     def remaining_ms(self) -> int | None:
@@ -56,9 +56,8 @@ class Broadcast:
         future = self._next
         if future is not None:
             future.complete(None)
-            self._next = (
-                None  # last: a Ctrl-C may follow every call, and the next notification makes up for it
-            )
+            # Last: a Ctrl-C may follow every call, and the next notification makes up for it.
+            self._next = None
 
 
 def run(steps: Steps[T], time: Time) -> T:

@@ -32,8 +32,9 @@ class ArrowBatches:
             raise ImportError(
                 f"Binary views need pyarrow {_VIEWS_SINCE} or newer, and this is {pa.__version__}"
             )
+        self.views = binary == "view"
         self._pa: Any = pa
-        self._binary = pa.binary_view() if binary == "view" else pa.binary()
+        self._binary = pa.binary_view() if self.views else pa.binary()
         self._header = pa.struct([("key", pa.string()), ("value", pa.binary())])
         self.schema = pa.schema(
             [

@@ -5,40 +5,44 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from kclient.utils.futures import CompletableFuture
+
+_NOW: CompletableFuture[None] = CompletableFuture.completed(None)
+
 
 class Changes:
-    """Counts what the application may be waiting for, and calls who waits for the next of it. Thread-safe.
+    """Counts what the application may be waiting for, and has a future of the next of it. Thread-safe.
 
-    Nothing waits here. A call that blocks has a lock released, and a coroutine would have its loop called.
     `interrupt` is called at every change: it ends what goes on without looking.
     """
 
-    __slots__ = ("_interrupt", "_lock", "_waiting", "count")
+    __slots__ = ("_interrupt", "_lock", "_next", "count")
 
     def __init__(self, interrupt: Callable[[], object]) -> None:
         self._interrupt = interrupt
         # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
         self._lock = threading.RLock()
-        self._waiting: Callable[[], object] | None = None
+        self._next: CompletableFuture[None] | None = None
         self.count = 0
-        """Read it before looking, and pass it to `call_at_next`."""
+        """Read it before looking, and pass it to `next`."""
 
     def notify(self) -> None:
         """There is something to look at."""
         with self._lock:
             self.count += 1
             self._interrupt()  # after the count: who begins meanwhile looks at that
-            waiting, self._waiting = self._waiting, None
-            if waiting is not None:
-                waiting()
+            future, self._next = self._next, None
+        if future is not None:
+            future.complete(None)
 
-    def call_at_next(self, seen: int, function: Callable[[], object]) -> bool:
-        """Have `function` called once, at the next change, in place of what was to be called before.
+    def next(self, seen: int) -> CompletableFuture[None]:
+        """A future of the next change; done, if something has changed since the count was `seen`.
 
-        False if something has changed since the count was `seen`.
+        It takes the place of the one before, which nobody waits for any more: a consumer has one caller at a time, and
+        one who looks again and again must not leave a callback behind each time.
         """
         with self._lock:
             if self.count != seen:
-                return False
-            self._waiting = function
-            return True
+                return _NOW
+            self._next = future = CompletableFuture[None]()
+            return future

@@ -176,6 +176,11 @@ class ConsumerCore:
             if now_ms >= self.commits.next_auto_ms:
                 self.commits.auto_commit(now_ms)
 
+    def raise_any_error(self) -> None:
+        """Raise what is wrong with topics or positions, each time it is the turn of it."""
+        self.metadata.raise_any_error()
+        self.assigned.raise_error()
+
     @property
     def intercepts(self) -> bool:
         """True if there are interceptors."""
@@ -441,7 +446,8 @@ class ConsumerCore:
         return f"{self.client_id}{state} to {', '.join(config.bootstrap_servers)}{group}{reads} with {held}"
 
     def close_parts(self) -> None:
-        """Close what the application gave."""
+        """Close the metadata and what the application gave, when the I/O thread has ended."""
+        self.metadata.close()
         parts = [*self._interceptors, self.config.key_deserializer, self.config.value_deserializer]
         for part in parts:
             close = getattr(part, "close", None)
