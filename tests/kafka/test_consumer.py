@@ -8,6 +8,7 @@ import re
 import pytest
 
 from harness.real_kafka.broker import RealKafka
+from harness.scenarios.coroutines import members_read_and_commit_what_coroutines_send
 from harness.scenarios.reading import look_up_while_a_fetch_waits, read_beside_a_record_that_is_too_large
 from harness.topics import new_topic, produce
 from kclient.common.topic_partition import TopicPartition
@@ -21,6 +22,10 @@ def test_no_question_waits_for_records_that_do_not_come(kafka: RealKafka) -> Non
 
 def test_a_record_that_no_answer_may_bring_is_told_of_and_stops_no_other_partition(kafka: RealKafka) -> None:
     read_beside_a_record_that_is_too_large(kafka.bootstrap_servers)
+
+
+def test_coroutines_of_one_loop_send_read_and_commit(kafka: RealKafka) -> None:
+    members_read_and_commit_what_coroutines_send(kafka.bootstrap_servers)
 
 
 @pytest.mark.parametrize("assigned", [False, True])
