@@ -24,6 +24,7 @@ from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
+from kclient.consumer.internals.leader_offsets import LeaderOffsets
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread, RequestManager
@@ -89,13 +90,17 @@ def build_consumer(
         metrics.watch_rebalances(lambda: membership.rebalance_count)
         managers.append(membership)
     offsets = OffsetFetcher(
-        sender=sender,
+        leaders=LeaderOffsets(
+            sender,
+            metadata,
+            read_committed=decode.read_committed,
+            timeout_ms=config.default_api_timeout_ms,
+        ),
         metadata=metadata,
         assigned=assigned,
         commits=commits,
         backoff=backoff,
         time=time,
-        read_committed=decode.read_committed,
         timeout_ms=config.default_api_timeout_ms,
         on_change=changes.notify,
         discard=buffer.discard,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
-from kclient.client.request_sender import NEVER, Reply, RequestSender
+from kclient.client.request_sender import NEVER
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
@@ -19,6 +19,7 @@ from kclient.consumer.internals.fetch_position import (
     AutoOffsetReset,
     FetchPosition,
 )
+from kclient.consumer.internals.leader_offsets import Answer, LeaderOffsets
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.requests import PendingRequest, Request
 from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
@@ -28,31 +29,12 @@ from kclient.errors import (
     KafkaTimeoutError,
     LeaderNotAvailableError,
     LogTruncationError,
-    TopicAuthorizationError,
 )
-from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages import list_offsets, offset_for_leader_epoch
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
 FoundOffsets: TypeAlias = dict[TopicPartition, OffsetAndTimestamp | None]
-
-_CONSUMER_REPLICA: Final = -1
-_NO_OFFSET: Final = -1
-
-_ASK_AGAIN = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.REPLICA_NOT_AVAILABLE,
-        Errors.KAFKA_STORAGE_ERROR,
-        Errors.OFFSET_NOT_AVAILABLE,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.FENCED_LEADER_EPOCH,
-        Errors.UNKNOWN_LEADER_EPOCH,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 
 
 @attrs.define(eq=False)
@@ -65,16 +47,6 @@ class _Search(PendingRequest[FoundOffsets]):
     waiting_for: int = 0
 
 
-@attrs.frozen
-class _Answer:
-    """A broker's answer for one partition. Immutable."""
-
-    offset: int = _NO_OFFSET
-    timestamp_ms: int = -1
-    leader_epoch: int | None = None
-    error: KafkaError | None = None
-
-
 class OffsetFetcher:
     """Gives positions to partitions that have none, checks those whose leader changed, answers offset queries.
 
@@ -84,25 +56,23 @@ class OffsetFetcher:
     def __init__(
         self,
         *,
-        sender: RequestSender,
+        leaders: LeaderOffsets,
         metadata: ConsumerMetadata,
         assigned: AssignedPartitions,
         commits: CommitManager | None,
         backoff: ExponentialBackoff,
         time: Time,
-        read_committed: bool,
         timeout_ms: int,
         on_change: Callable[[], None],
         discard: Callable[[TopicPartition], None],
         log_context: LogContext,
     ) -> None:
-        self._sender = sender
+        self._leaders = leaders
         self._metadata = metadata
         self._assigned = assigned
         self._commits = commits
         self._backoff = backoff
         self._time = time
-        self._read_committed = read_committed
         self._timeout_ms = timeout_ms
         self._on_change = on_change
         self._discard = discard
@@ -117,16 +87,6 @@ class OffsetFetcher:
         self._metadata.add_transient_topics(topics)
         request.add_done_callback(lambda _: self._metadata.remove_transient_topics(topics))
         self._searches.append(_Search(request, timestamps, set(timestamps)))
-
-    def can_validate(self, node: Node | None) -> bool:
-        """Return True if a leader's epochs can be asked for: before version 3 it took cluster permissions."""
-        if node is None:
-            return False
-        versions = self._sender.client.api_versions(node.id)
-        if versions is None:
-            return True  # found out when the request is sent
-        known = versions.range_of(ApiKeys.OFFSET_FOR_LEADER_EPOCH)
-        return known is not None and known[1] >= 3
 
     def poll(self, now_ms: int) -> int:
         """Ask for what is missing."""
@@ -143,7 +103,7 @@ class OffsetFetcher:
         """Take over what new metadata means for positions; queries that miss a leader are continued at once."""
         for tp in self._assigned.follow_topics(self._metadata.topic_id):
             self._discard(tp)
-        self._assigned.update_leaders(self._metadata.leader_and_epoch, self.can_validate)
+        self._assigned.update_leaders(self._metadata.leader_and_epoch, self._leaders.can_validate)
         for search in self._searches:
             if isinstance(search.last_error, LeaderNotAvailableError):
                 search.retry_ms = 0
@@ -195,7 +155,9 @@ class OffsetFetcher:
             self._metadata.update_last_seen_epoch_if_newer(tp, epoch)
         position = FetchPosition(committed.offset, epoch, self._metadata.leader_and_epoch(tp))
         # The log may have been cut below it since its records were read.
-        state.initialize(position, validate=epoch is not None and self.can_validate(position.leader.leader))
+        state.initialize(
+            position, validate=epoch is not None and self._leaders.can_validate(position.leader.leader)
+        )
 
     # Resets.
 
@@ -211,15 +173,15 @@ class OffsetFetcher:
         }
         wanted = {tp: reset.timestamp(wall_ms) for tp, reset in asked.items()}
 
-        def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:
+        def on_answers(answers: Mapping[TopicPartition, Answer]) -> None:
             for tp, answer in answers.items():
                 self._busy.discard(tp)
                 self._finish_reset(states[tp], asked[tp], answer)
 
         self._busy.update(wanted)
-        self._list_offsets(wanted, on_answers, now_ms)
+        self._leaders.find_offsets(wanted, on_answers, now_ms)
 
-    def _finish_reset(self, state: TopicPartitionState, asked: AutoOffsetReset, answer: _Answer) -> None:
+    def _finish_reset(self, state: TopicPartitionState, asked: AutoOffsetReset, answer: Answer) -> None:
         tp = state.tp
         if isinstance(answer.error, LeaderNotAvailableError):
             return  # new metadata is on its way and gives another turn
@@ -265,16 +227,16 @@ class OffsetFetcher:
         search.back_off(self._backoff, now_ms)
         search.waiting_for = len(wanted)
 
-        def on_answers(answers: Mapping[TopicPartition, _Answer]) -> None:
+        def on_answers(answers: Mapping[TopicPartition, Answer]) -> None:
             search.waiting_for -= len(answers)
             for tp, answer in answers.items():
                 self._take_answer(search, tp, answer)
             if not search.missing:
                 search.request.complete(search.found)
 
-        self._list_offsets(wanted, on_answers, now_ms)
+        self._leaders.find_offsets(wanted, on_answers, now_ms)
 
-    def _take_answer(self, search: _Search, tp: TopicPartition, answer: _Answer) -> None:
+    def _take_answer(self, search: _Search, tp: TopicPartition, answer: Answer) -> None:
         error = answer.error
         if error is None:
             search.missing.discard(tp)
@@ -291,98 +253,6 @@ class OffsetFetcher:
         else:
             search.request.fail(error)
 
-    # ListOffsets.
-
-    def _list_offsets(
-        self,
-        wanted: Mapping[TopicPartition, int],
-        on_answers: Callable[[Mapping[TopicPartition, _Answer]], None],
-        now_ms: int,
-    ) -> None:
-        """Ask the leaders; `on_answers` is called in parts, until every partition was in one."""
-        if not wanted:
-            return
-        by_leader, leaderless = self._by_leader(wanted)
-        if leaderless:
-            on_answers(dict.fromkeys(leaderless, _Answer(error=_leaderless())))
-        for node, partitions in by_leader.items():
-            self._send_list_offsets(node, {tp: wanted[tp] for tp in partitions}, on_answers, now_ms)
-
-    def _by_leader(self, wanted: Any) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-        by_leader: dict[Node, list[TopicPartition]] = {}
-        leaderless = []
-        for tp in wanted:
-            leader = self._metadata.leader_and_epoch(tp).leader
-            if leader is None:
-                leaderless.append(tp)
-            else:
-                by_leader.setdefault(leader, []).append(tp)
-        if leaderless:
-            self._metadata.request_update()
-        return by_leader, leaderless
-
-    def _send_list_offsets(
-        self,
-        node: Node,
-        wanted: Mapping[TopicPartition, int],
-        on_answers: Callable[[Mapping[TopicPartition, _Answer]], None],
-        now_ms: int,
-    ) -> None:
-        topics: dict[str, list_offsets.ListOffsetsTopic] = {}
-        for tp, timestamp in wanted.items():
-            topic = topics.get(tp.topic)
-            if topic is None:
-                topic = topics[tp.topic] = list_offsets.ListOffsetsTopic(name=tp.topic)
-            epoch = self._metadata.leader_and_epoch(tp).epoch
-            topic.partitions.append(
-                list_offsets.ListOffsetsPartition(
-                    partition_index=tp.partition,
-                    current_leader_epoch=-1 if epoch is None else epoch,
-                    timestamp=timestamp,
-                )
-            )
-
-        def build(version: int) -> list_offsets.ListOffsetsRequest:
-            return list_offsets.ListOffsetsRequest(
-                replica_id=_CONSUMER_REPLICA,
-                isolation_level=int(self._read_committed and version >= 2),
-                topics=list(topics.values()),
-                timeout_ms=self._timeout_ms,
-            )
-
-        def on_reply(reply: Reply) -> None:
-            answers: dict[TopicPartition, _Answer] = {}
-            if reply.error is not None:
-                self._metadata.request_update()
-            else:
-                answers = self._read_answers(reply.message)
-            error = reply.error or KafkaError(f"Broker {node} left partitions out of its ListOffsets answer")
-            on_answers({tp: answers.get(tp) or _Answer(error=error) for tp in wanted})
-
-        self._sender.send(node, ApiKeys.LIST_OFFSETS, build, on_reply, now_ms)
-
-    def _read_answers(self, response: list_offsets.ListOffsetsResponse) -> dict[TopicPartition, _Answer]:
-        answers = {}
-        for topic in response.topics:
-            for partition in topic.partitions:
-                tp = TopicPartition(topic.name, partition.partition_index)
-                code = partition.error_code
-                if code:
-                    answers[tp] = _Answer(error=self._partition_error(tp, code))
-                    continue
-                epoch = partition.leader_epoch
-                answers[tp] = _Answer(partition.offset, partition.timestamp, None if epoch < 0 else epoch)
-        return answers
-
-    def _partition_error(self, tp: TopicPartition, code: int) -> KafkaError:
-        if code == Errors.TOPIC_AUTHORIZATION_FAILED:
-            return TopicAuthorizationError(f"Not authorized to read topic {tp.topic!r}")
-        if code in _ASK_AGAIN:
-            self._metadata.request_update()
-        error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
-        assert error is not None
-        return error
-
     # Validation (KIP-320).
 
     def _validate(self, now_ms: int) -> None:
@@ -393,73 +263,35 @@ class OffsetFetcher:
         }
         if not needing:
             return
-        by_leader, _ = self._by_leader(needing)
-        for node, partitions in by_leader.items():
-            if self.can_validate(node):
-                self._send_validation(node, {tp: needing[tp] for tp in partitions}, now_ms)
+        leaders, _ = self._leaders.by_leader(needing)
+        for node, partitions in leaders.items():
+            if self._leaders.can_validate(node):
+                self._ask_for_epochs(node, {tp: needing[tp] for tp in partitions}, now_ms)
                 continue
             for tp in partitions:
                 state, position = needing[tp]
                 state.finish_validation(position, None)
 
-    def _send_validation(
+    def _ask_for_epochs(
         self,
         node: Node,
         asked: Mapping[TopicPartition, tuple[TopicPartitionState, FetchPosition]],
         now_ms: int,
     ) -> None:
-        topics: dict[str, offset_for_leader_epoch.OffsetForLeaderTopic] = {}
-        for tp, (_, position) in asked.items():
-            topic = topics.get(tp.topic)
-            if topic is None:
-                topic = topics[tp.topic] = offset_for_leader_epoch.OffsetForLeaderTopic(topic=tp.topic)
-            current = position.leader.epoch
-            topic.partitions.append(
-                offset_for_leader_epoch.OffsetForLeaderPartition(
-                    partition=tp.partition,
-                    current_leader_epoch=-1 if current is None else current,
-                    leader_epoch=-1 if position.offset_epoch is None else position.offset_epoch,
-                )
-            )
-        request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(
-            replica_id=_CONSUMER_REPLICA, topics=list(topics.values())
-        )
-
-        def on_reply(reply: Reply) -> None:
+        def on_answers(answers: Mapping[TopicPartition, Answer]) -> None:
             self._busy.difference_update(asked)
-            if reply.error is not None:
-                states = [state for state, _ in asked.values()]
-                self._back_off(*states)
-                self._metadata.request_update()
-                if not reply.error.retriable:
-                    self._fail(reply.error, *states)
-                return
-            answered = self._read_epochs(reply.message)
             for tp, (state, position) in asked.items():
-                end = answered.get(tp)
+                end = answers.get(tp)
                 if end is None:
                     self._back_off(state)
                 else:
                     self._finish_validation(state, position, end)
 
         self._busy.update(asked)
-        self._sender.send(node, ApiKeys.OFFSET_FOR_LEADER_EPOCH, lambda _version: request, on_reply, now_ms)
+        positions = {tp: position for tp, (_, position) in asked.items()}
+        self._leaders.find_epoch_ends(node, positions, on_answers, now_ms)
 
-    def _read_epochs(
-        self, response: offset_for_leader_epoch.OffsetForLeaderEpochResponse
-    ) -> dict[TopicPartition, _Answer]:
-        answers = {}
-        for topic in response.topics:
-            for partition in topic.partitions:
-                tp = TopicPartition(topic.topic, partition.partition)
-                if partition.error_code:
-                    answers[tp] = _Answer(error=self._partition_error(tp, partition.error_code))
-                else:
-                    epoch = partition.leader_epoch
-                    answers[tp] = _Answer(partition.end_offset, -1, None if epoch < 0 else epoch)
-        return answers
-
-    def _finish_validation(self, state: TopicPartitionState, position: FetchPosition, end: _Answer) -> None:
+    def _finish_validation(self, state: TopicPartitionState, position: FetchPosition, end: Answer) -> None:
         tp = state.tp
         if end.error is not None:
             self._back_off(state)
@@ -501,7 +333,3 @@ class OffsetFetcher:
         for state in states:
             state.fail(error)
         self._on_change()
-
-
-def _leaderless() -> LeaderNotAvailableError:
-    return LeaderNotAvailableError("the leader is not known")

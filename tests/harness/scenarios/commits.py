@@ -14,7 +14,7 @@ from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
-from kclient.consumer.internals.coordinator.membership import MemberState
+from kclient.consumer.internals.coordinator.member_state import MemberState
 from kclient.errors import KafkaError
 from kclient.protocol.api_keys import ApiKeys
 

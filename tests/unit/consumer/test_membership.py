@@ -13,7 +13,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor import Assignment, ConsumerPartitionAssignor
 from kclient.consumer.assignor.base import Subscription
 from kclient.consumer.internals.coordinator import group_protocol
-from kclient.consumer.internals.coordinator.membership import MemberState
+from kclient.consumer.internals.coordinator.member_state import MemberState
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import (
     CommitFailedError,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.membership import MemberState
+from kclient.consumer.internals.coordinator.member_state import MemberState
 from kclient.errors import UnknownServerError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import find_coordinator, heartbeat, join_group, offset_fetch, sync_group

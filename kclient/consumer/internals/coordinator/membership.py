@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any
 
 from kclient.client.coordinators import CoordinatorFinder
@@ -17,13 +16,13 @@ from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
+from kclient.consumer.internals.coordinator.member_state import WITH_HEARTBEAT, MemberState
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,
     FencedInstanceIdError,
     GroupAuthorizationError,
-    IllegalStateError,
     InconsistentGroupProtocolError,
     KafkaError,
     SchemaError,
@@ -39,30 +38,6 @@ from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _JOIN_GRACE_MS = 5000
 """The time beyond the rebalance timeout for which a JoinGroup is waited for, as the broker answers only at its end."""
-
-
-class MemberState(Enum):
-    """The state of the member in its group."""
-
-    UNJOINED = "unjoined"
-    REVOKING = "waiting for the application to give its partitions up"
-    JOINING = "joining"
-    SYNCING = "syncing"
-    ASSIGNING = "waiting for the application to take its partitions"
-    STABLE = "stable"
-
-
-_VALID_NEXT = {
-    MemberState.UNJOINED: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
-    MemberState.REVOKING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
-    MemberState.JOINING: {MemberState.UNJOINED, MemberState.SYNCING},
-    MemberState.SYNCING: {MemberState.UNJOINED, MemberState.ASSIGNING},
-    MemberState.ASSIGNING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.STABLE},
-    MemberState.STABLE: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
-}
-
-# Not a set: looking for what is an enum's costs a call of its own there.
-_WITH_HEARTBEAT = (MemberState.STABLE, MemberState.REVOKING, MemberState.SYNCING, MemberState.ASSIGNING)
 
 
 class Membership:
@@ -149,7 +124,7 @@ class Membership:
         if not self._subscription.has_auto_assigned_partitions():
             return NEVER
         wait_ms = NEVER
-        if self.generation.is_valid and self.state in _WITH_HEARTBEAT:
+        if self.generation.is_valid and self.state in WITH_HEARTBEAT:
             wait_ms = self._poll_heartbeat(now_ms)
         if self._leader.assigning:
             wait_ms = min(wait_ms, self._poll_leader(now_ms))
@@ -183,7 +158,7 @@ class Membership:
             return
         self._callback = None
         if callback.kind is RebalanceKind.ASSIGNED and self.state is MemberState.ASSIGNING:
-            self._transition_to(MemberState.STABLE)
+            self.state = self.state.to(MemberState.STABLE)
 
     def lose(self, cause: str) -> None:
         """The group does not know the member any more: its partitions are gone, and it joins anew."""
@@ -248,12 +223,7 @@ class Membership:
         self._joined_topics = None
         if self._callback is not None and self._callback.cancel():
             self._callback = None
-        self._transition_to(MemberState.UNJOINED)
-
-    def _transition_to(self, state: MemberState) -> None:
-        if state not in _VALID_NEXT[self.state]:
-            raise IllegalStateError(f"A member cannot go from {self.state.name} to {state.name}")
-        self.state = state
+        self.state = self.state.to(MemberState.UNJOINED)
 
     def _send(
         self,
@@ -328,7 +298,7 @@ class Membership:
         held = self._assigned.partitions()
         if held:
             kind = RebalanceKind.LOST if self._lost else RebalanceKind.REVOKED
-            self._transition_to(MemberState.REVOKING)
+            self.state = self.state.to(MemberState.REVOKING)
             self._call_back(kind, held)
             return NEVER
         self._lost = False
@@ -347,7 +317,7 @@ class Membership:
     def _join(self, now_ms: int) -> None:
         topics = self._subscription.subscription()
         reason = self._rejoin_reason or ""
-        self._transition_to(MemberState.JOINING)
+        self.state = self.state.to(MemberState.JOINING)
         self._attempt += 1
         attempt = self._attempt
         self._rejoin_reason = None
@@ -386,7 +356,7 @@ class Membership:
             self._joined(response, reply.now_ms)
 
     def _joined(self, response: JoinGroupResponse, now_ms: int) -> None:
-        self._transition_to(MemberState.SYNCING)
+        self.state = self.state.to(MemberState.SYNCING)
         self.generation = Generation(response.generation_id, response.member_id, response.protocol_name)
         self._heartbeat.reset(now_ms)
         self._log.info("Joined generation %d as %s", response.generation_id, response.member_id)
@@ -450,7 +420,7 @@ class Membership:
             self._retry_at_once("the subscription changed during the rebalance")
             return
         self._log.info("Assigned: %s", ", ".join(map(str, sorted(partitions))) or "nothing")
-        self._transition_to(MemberState.ASSIGNING)
+        self.state = self.state.to(MemberState.ASSIGNING)
         self._call_back(RebalanceKind.ASSIGNED, partitions)
 
     # Errors.
