@@ -14,7 +14,7 @@ from collections import deque
 import attrs
 
 from kclient.client.requests import ClientRequest, ClientResponse
-from kclient.errors import IllegalStateError, KafkaError
+from kclient.errors import IllegalStateError, KafkaError, SchemaError
 from kclient.network.send import NetworkSend
 from kclient.protocol.api_keys import ApiKeys
 
@@ -38,12 +38,13 @@ class InFlightRequest:
         self,
         now_ms: int,
         *,
-        disconnected: bool = True,
         timed_out: bool = False,
         error: KafkaError | None = None,
         cause: KafkaError | None = None,
     ) -> ClientResponse:
         """The response for a request that will not be answered."""
+        # An answer that cannot be read will not become readable: that is no disconnection to try again after.
+        disconnected = not isinstance(error, SchemaError)
         return ClientResponse(
             self.request,
             self.version,

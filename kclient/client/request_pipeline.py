@@ -84,14 +84,14 @@ class RequestPipeline:
         try:
             number = peek_correlation_id(frame)
             if number != request.correlation_id:
-                self._fail(in_flight, now_ms)
+                self._settle(in_flight, in_flight.failed(now_ms))
                 return DisconnectError(f"it answered request {number} where {request} was the oldest one")
             if api_key is ApiKeys.API_VERSIONS:
                 message = parse_api_versions_response(in_flight.version, frame)
             else:
                 message = parse_response_body(api_key, in_flight.version, frame)
         except SchemaError as error:
-            self._fail(in_flight, now_ms, error=error)
+            self._settle(in_flight, in_flight.failed(now_ms, error=error))
             return error
         if getattr(message, "throttle_time_ms", 0):
             throttle_ms = client_throttle_ms(api_key, in_flight.version, message)
@@ -116,7 +116,7 @@ class RequestPipeline:
         refused = error if isinstance(error, AuthenticationError) else None
         for in_flight in self.in_flight.clear(node_id):
             late = timed_out and in_flight.deadline_ms <= now_ms
-            self._fail(in_flight, now_ms, timed_out=late, error=refused, cause=error)
+            self._settle(in_flight, in_flight.failed(now_ms, timed_out=late, error=refused, cause=error))
             error = None  # which had to do with the answer that was due, of the oldest request
         self._set_next_check()
 
@@ -124,7 +124,7 @@ class RequestPipeline:
         """Drop what is in flight to the node; only the client's own requests hear of it."""
         for in_flight in self.in_flight.clear(node_id):
             if in_flight.internal:
-                self._fail(in_flight, now_ms)
+                self._settle(in_flight, in_flight.failed(now_ms))
 
     def complete(self) -> list[ClientResponse]:
         """Hand out the responses, after running their callbacks, whose errors are logged."""
@@ -142,24 +142,6 @@ class RequestPipeline:
     def _set_next_check(self) -> None:
         next_ms = self.in_flight.next_deadline_ms()
         self.next_check_ms = WAIT_FOR_EVENT_MS if next_ms is None else next_ms
-
-    def _fail(
-        self,
-        in_flight: InFlightRequest,
-        now_ms: int,
-        *,
-        timed_out: bool = False,
-        error: KafkaError | None = None,
-        cause: KafkaError | None = None,
-    ) -> None:
-        # An answer that cannot be read will not become readable: that is no disconnection to try again after.
-        disconnected = not isinstance(error, SchemaError)
-        self._settle(
-            in_flight,
-            in_flight.failed(
-                now_ms, disconnected=disconnected, timed_out=timed_out, error=error, cause=cause
-            ),
-        )
 
     def _settle(self, in_flight: InFlightRequest, response: ClientResponse) -> None:
         if not in_flight.internal:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from kclient.compress.codec import (
+    LEVELS,
     CompressionType,
-    check_level,
     compress,
     decompress,
     decompress_partly,
-    default_level,
-    level_range,
 )
 from kclient.compress.errors import DecompressionError, DecompressionLimitError
 
 __all__ = [
+    "LEVELS",
     "CompressionType",
     "DecompressionError",
     "DecompressionLimitError",
-    "check_level",
     "compress",
     "decompress",
     "decompress_partly",
-    "default_level",
-    "level_range",
 ]

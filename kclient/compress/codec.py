@@ -75,35 +75,12 @@ class LevelRange:
         return isinstance(level, int) and (level == self.default or self.lowest <= level <= self.highest)
 
 
-_LEVELS = {
+LEVELS = {
     CompressionType.GZIP: LevelRange(1, 9, -1),
     CompressionType.LZ4: LevelRange(1, 17, 9),
     CompressionType.ZSTD: LevelRange(-131072, 22, 3),
 }
-
-
-def level_range(codec: CompressionType) -> LevelRange | None:
-    """The levels a codec has; None if it has none."""
-    return _LEVELS.get(codec)
-
-
-def default_level(codec: CompressionType) -> int | None:
-    """The level used when none is set; None for codecs without levels."""
-    levels = _LEVELS.get(codec)
-    return None if levels is None else levels.default
-
-
-def check_level(codec: CompressionType, level: int) -> int:
-    """`level`, if the codec has it. Raises ValueError that names the setting otherwise."""
-    levels = _LEVELS.get(codec)
-    if levels is None:
-        raise ValueError(f"{codec.label} has no compression levels")
-    if level not in levels:
-        extra = "" if levels.lowest <= levels.default <= levels.highest else f" or {levels.default}"
-        raise ValueError(
-            f"compression.{codec.label}.level must be {levels.lowest} to {levels.highest}{extra}, not {level}"
-        )
-    return level
+"""The levels of the codecs that have any."""
 
 
 def _module(codec: CompressionType) -> _Codec:
@@ -118,14 +95,20 @@ def _module(codec: CompressionType) -> _Codec:
 def compress(codec: CompressionType, data: Buffer, level: int | None = None, magic: int = 2) -> bytes:
     """The records section of a batch of this magic, compressed as Java's client does it.
 
-    Raises ValueError for a level the codec does not have.
+    Raises ValueError that names the setting for a level the codec does not have.
     """
     if codec is CompressionType.NONE:
         return bytes(data)
-    if level is not None:
-        check_level(codec, level)
-    else:
-        level = default_level(codec) or 0
+    levels = LEVELS.get(codec)
+    if level is None:
+        level = 0 if levels is None else levels.default
+    elif levels is None:
+        raise ValueError(f"{codec.label} has no compression levels")
+    elif level not in levels:
+        extra = "" if levels.lowest <= levels.default <= levels.highest else f" or {levels.default}"
+        raise ValueError(
+            f"compression.{codec.label}.level must be {levels.lowest} to {levels.highest}{extra}, not {level}"
+        )
     return _module(codec).compress(data, level, magic)
 
 

@@ -52,7 +52,13 @@ def build_consumer(
     # What can be refused is made before anything that would have to be closed again.
     assignors = make_assignors(config.partition_assignment_strategy)
     interceptors = _make_interceptors(config.interceptor_classes)
-    decode = _decode_settings(config)
+    decode = DecodeSettings(
+        check_crcs=config.check_crcs,
+        read_committed=config.isolation_level == "read_committed",
+        key_deserializer=as_deserializer(config.key_deserializer, "key"),
+        value_deserializer=as_deserializer(config.value_deserializer, "value"),
+        decompress_max_bytes=config.kclient_decompress_max_bytes,
+    )
     reset = AutoOffsetReset(config.auto_offset_reset.partition(":")[0], config.auto_offset_reset_duration_ms)
     log_context = config.log_context()
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -276,13 +282,3 @@ def _make_interceptors(given: list[object]) -> list[ConsumerInterceptor]:
             )
         made.append(interceptor)
     return made
-
-
-def _decode_settings(config: ConsumerConfig) -> DecodeSettings:
-    return DecodeSettings(
-        check_crcs=config.check_crcs,
-        read_committed=config.isolation_level == "read_committed",
-        key_deserializer=as_deserializer(config.key_deserializer, "key"),
-        value_deserializer=as_deserializer(config.value_deserializer, "value"),
-        decompress_max_bytes=config.kclient_decompress_max_bytes,
-    )

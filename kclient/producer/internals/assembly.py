@@ -139,7 +139,7 @@ def build_producer(
         log_context=log_context,
     )
     guard = ForkGuard("This KafkaProducer")
-    _add_gauges(metrics, queued.pool, client)
+    metrics.watch(queued.pool, client)
     io_thread = IoThread(
         f"kclient-producer-{config.client_id}",
         sender,
@@ -167,10 +167,3 @@ def build_producer(
         guard=guard,
         time=time,
     )
-
-
-def _add_gauges(metrics: ProducerMetrics, pool: BufferPool, client: KafkaClient) -> None:
-    metrics.gauge("buffer-total-bytes", "buffer.memory", lambda: pool.total)
-    metrics.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free", lambda: pool.available)
-    metrics.gauge("waiting-threads", "Threads that wait for buffer memory", lambda: pool.waiting)
-    metrics.gauge("requests-in-flight", "Requests without an answer", client.in_flight_count)

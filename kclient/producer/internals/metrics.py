@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import attrs
 
+from kclient.client.kafka_client import KafkaClient
 from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
 from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.utils.time import Time
 
@@ -77,9 +78,13 @@ class ProducerMetrics:
             "metadata-wait-time-ns", "ns that senders waited for metadata", Total
         )
 
-    def gauge(self, name: str, description: str, measure: Callable[[], float]) -> None:
-        """A metric that is asked for when it is read."""
-        self._metrics.gauge(name, description, measure)
+    def watch(self, pool: BufferPool, client: KafkaClient) -> None:
+        """Ask the pool and the client for their figures when they are read."""
+        gauge = self._metrics.gauge
+        gauge("buffer-total-bytes", "buffer.memory", lambda: pool.total)
+        gauge("buffer-available-bytes", "Bytes of buffer.memory that are free", lambda: pool.available)
+        gauge("waiting-threads", "Threads that wait for buffer memory", lambda: pool.waiting)
+        gauge("requests-in-flight", "Requests without an answer", client.in_flight_count)
 
     def request_sent(self, batches: list[ProducerBatch], now_ms: int) -> None:
         """A produce request with `batches` goes out."""

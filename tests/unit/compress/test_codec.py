@@ -11,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.compress import (
+    LEVELS,
     CompressionType,
     DecompressionError,
     DecompressionLimitError,
-    check_level,
     compress,
     decompress,
     decompress_partly,
-    default_level,
-    level_range,
 )
 from kclient.errors import CorruptRecordError, UnsupportedCompressionTypeError
 
@@ -38,7 +36,7 @@ def test_what_is_compressed_comes_back(codec: CompressionType, data: bytes, magi
 @pytest.mark.parametrize("codec", REAL)
 def test_every_level_can_be_used(codec: CompressionType) -> None:
     data = b"some data, some more data, " * 100
-    levels = level_range(codec)
+    levels = LEVELS.get(codec)
     assert (levels is None) == (codec is CompressionType.SNAPPY)
     if levels is not None:
         for level in {levels.lowest, levels.default, levels.highest, 1, 2, 9}:
@@ -46,10 +44,8 @@ def test_every_level_can_be_used(codec: CompressionType) -> None:
 
 
 def test_levels_and_defaults_are_those_of_java() -> None:
-    assert {codec: default_level(codec) for codec in CompressionType} == {
-        CompressionType.NONE: None,
+    assert {codec: levels.default for codec, levels in LEVELS.items()} == {
         CompressionType.GZIP: -1,
-        CompressionType.SNAPPY: None,
         CompressionType.LZ4: 9,
         CompressionType.ZSTD: 3,
     }
@@ -58,7 +54,7 @@ def test_levels_and_defaults_are_those_of_java() -> None:
         (CompressionType.LZ4, 17),
         (CompressionType.ZSTD, -131072),
     ):
-        assert check_level(codec, level) == level
+        assert level in LEVELS[codec]
 
 
 @pytest.mark.parametrize(

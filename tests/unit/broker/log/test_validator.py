@@ -12,7 +12,7 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.log.validator import ValidRecords, validate_records
 from kclient.common.topic_partition import TopicPartition
-from kclient.compress import CompressionType, compress, level_range
+from kclient.compress import LEVELS, CompressionType, compress
 from kclient.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -202,9 +202,9 @@ class TestTheTopicsOwnCodec:
         assert (valid.producer_id, valid.producer_epoch, valid.base_sequence) == (5, 1, 9)
         assert [record.value for record in valid.records()] == VALUES
 
-    @pytest.mark.parametrize("target", [each for each in CompressionType if level_range(each)])
+    @pytest.mark.parametrize("target", [each for each in CompressionType if each in LEVELS])
     def test_has_the_topics_level(self, target: CompressionType) -> None:
-        levels = level_range(target)
+        levels = LEVELS.get(target)
         assert levels is not None
         plain = validate(batch(VALUES)).batches[0].payload
         expected = compress(target, plain, levels.highest)
