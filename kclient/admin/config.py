@@ -9,9 +9,8 @@ import attrs
 
 from kclient.config.client_configs import ClientConfig
 from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
-from kclient.config.declare import integer, list_, vary
+from kclient.config.declare import integer, list_, raise_default, vary
 from kclient.config.validators import NoDuplicates, at_least, between
-from kclient.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
@@ -50,11 +49,5 @@ class AdminConfig(ClientConfig):
         """The admin client's cross-key rules, which are Java's."""
         super().adjust(values, given)
         api, request = "default.api.timeout.ms", "request.timeout.ms"
-        if values[api] >= values[request]:
-            return
-        if api in given:
-            raise ConfigError(
-                f"{api} ({values[api]}) must be at least {request} ({values[request]}).", name=api
-            )
-        _log.warning("%s is raised to %s = %s.", api, request, values[request])
-        values[api] = values[request]
+        if raise_default(values, given, api, values[request], f"{request} ({values[request]})"):
+            _log.warning("%s is raised to %s = %s.", api, request, values[request])

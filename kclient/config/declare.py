@@ -157,6 +157,19 @@ class Config:
         """
 
 
+def raise_default(values: dict[str, Any], given: frozenset[str], name: str, least: int, reason: str) -> bool:
+    """Return True if the default of `name` was below `least` and is raised to it; ConfigError if a user's value is.
+
+    `reason` says in the error what the value must be.
+    """
+    if values[name] >= least:
+        return False
+    if name in given:
+        raise ConfigError(f"{name} ({values[name]}) must be at least {reason}.", name=name)
+    values[name] = least
+    return True
+
+
 def definition_of(cls: type[Config]) -> ConfigDef:
     """The definitions of all settings of `cls`, by name."""
     definition = _definitions.get(cls)

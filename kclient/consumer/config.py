@@ -9,7 +9,7 @@ import attrs
 
 from kclient.config.client_configs import ClientConfig
 from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
-from kclient.config.declare import boolean, class_, integer, list_, string, vary
+from kclient.config.declare import boolean, class_, integer, list_, raise_default, string, vary
 from kclient.config.durations import parse_duration_ms
 from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
 from kclient.errors import ConfigError
@@ -222,11 +222,4 @@ def _fit_receive_limit(values: dict[str, Any], given: frozenset[str]) -> None:
     """An answer with fetch.max.bytes of records must fit into what the client is ready to receive."""
     limit, fetch = "kclient.receive.max.bytes", "fetch.max.bytes"
     needed = min(values[fetch] + _ANSWER_OVERHEAD_BYTES, 2**31 - 1)
-    if values[limit] >= needed:
-        return
-    if limit in given:
-        raise ConfigError(
-            f"{limit} ({values[limit]}) must be at least {needed}, for {fetch}={values[fetch]}.",
-            name=limit,
-        )
-    values[limit] = needed
+    raise_default(values, given, limit, needed, f"{needed}, for {fetch}={values[fetch]}")

@@ -9,7 +9,7 @@ import attrs
 
 from kclient.config.client_configs import ClientConfig
 from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
-from kclient.config.declare import boolean, class_, integer, list_, long, string
+from kclient.config.declare import boolean, class_, integer, list_, long, raise_default, string
 from kclient.config.validators import Levels, NoDuplicates, NonEmpty, at_least, between, one_of
 from kclient.errors import ConfigError
 
@@ -230,13 +230,6 @@ def _fit_delivery_timeout(values: dict[str, Any], given: frozenset[str]) -> None
     """A batch must be able to linger and to wait for one answer before its time is up."""
     values["linger.ms"] = min(values["linger.ms"], _INT_MAX)
     needed = min(values["linger.ms"] + values["request.timeout.ms"], _INT_MAX)
-    if values["delivery.timeout.ms"] >= needed:
-        return
-    if "delivery.timeout.ms" in given:
-        raise ConfigError(
-            f"delivery.timeout.ms ({values['delivery.timeout.ms']}) must be at least linger.ms "
-            f"({values['linger.ms']}) + request.timeout.ms ({values['request.timeout.ms']}).",
-            name="delivery.timeout.ms",
-        )
-    _log.warning("delivery.timeout.ms is raised to linger.ms + request.timeout.ms = %s.", needed)
-    values["delivery.timeout.ms"] = needed
+    reason = f"linger.ms ({values['linger.ms']}) + request.timeout.ms ({values['request.timeout.ms']})"
+    if raise_default(values, given, "delivery.timeout.ms", needed, reason):
+        _log.warning("delivery.timeout.ms is raised to linger.ms + request.timeout.ms = %s.", needed)
