@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Support
-from kclient.config.declare import Config, definition_of, setting
+from kclient.config.declare import Config, definition_of
 from kclient.config.java_names import java_alias
 from kclient.config.properties import load_properties, parse_properties
 from kclient.config.values import Password, Type
@@ -21,5 +21,4 @@ __all__ = [
     "java_alias",
     "load_properties",
     "parse_properties",
-    "setting",
 ]

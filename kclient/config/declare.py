@@ -37,8 +37,7 @@ _config_classes: dict[str, type[Config]] = {}
 _definitions: dict[type[Config], ConfigDef] = {}
 
 
-def setting(
-    name: str,
+def _setting(
     type_: Type,
     default: Any,
     importance: Importance,
@@ -51,27 +50,26 @@ def setting(
     takes: str = "",
     missing: str = "",
 ) -> Any:
-    """An attrs field for the setting `name`; the attribute has the same name with underscores.
+    """An attrs field for the setting that is called as the attribute is, with dots for the underscores.
 
-    With an empty `name` the setting is called as the attribute is, with dots. `off` are values that mean "off", for
-    a setting with `Support.LATER`. `java_kind` says which of Java's class names (see `java_names`) the value may be,
-    `takes` which class an object must have, for type checkers, as `module:name`. `missing` is the error's text when a
-    `REQUIRED` one is not given.
+    `off` are values that mean "off", for a setting with `Support.LATER`. `java_kind` says which of Java's class names
+    (see `java_names`) the value may be, `takes` which class an object must have, for type checkers, as `module:name`.
+    `missing` is the error's text when a `REQUIRED` one is not given.
     """
     return _field(
-        ConfigKey(name, type_, default, importance, doc, validator, support, off, java_kind, takes, missing)
+        ConfigKey("", type_, default, importance, doc, validator, support, off, java_kind, takes, missing)
     )
 
 
-boolean = partial(setting, "", Type.BOOLEAN)
-string = partial(setting, "", Type.STRING)
-short = partial(setting, "", Type.SHORT)
-integer = partial(setting, "", Type.INT)
-long = partial(setting, "", Type.LONG)
-double = partial(setting, "", Type.DOUBLE)
-list_ = partial(setting, "", Type.LIST)
-class_ = partial(setting, "", Type.CLASS)
-password = partial(setting, "", Type.PASSWORD)
+boolean = partial(_setting, Type.BOOLEAN)
+string = partial(_setting, Type.STRING)
+short = partial(_setting, Type.SHORT)
+integer = partial(_setting, Type.INT)
+long = partial(_setting, Type.LONG)
+double = partial(_setting, Type.DOUBLE)
+list_ = partial(_setting, Type.LIST)
+class_ = partial(_setting, Type.CLASS)
+password = partial(_setting, Type.PASSWORD)
 
 
 def vary(base: type[Config], name: str, **changes: Any) -> Any:

@@ -15,7 +15,8 @@ import pytest
 
 import kclient
 from kclient.admin.config import AdminConfig
-from kclient.config import Config, Importance, Support, Type, definition_of, setting
+from kclient.config import Config, Support, definition_of
+from kclient.config.declare import vary
 from kclient.config.foreign_names import FOREIGN_NAMES
 from kclient.consumer.config import ConsumerConfig
 from kclient.errors import ConfigError
@@ -333,7 +334,7 @@ def test_settings_survive_pickling() -> None:
 def test_an_attribute_must_have_the_name_of_its_setting() -> None:
     @attrs.frozen(kw_only=True)
     class Wrong(Config):
-        linger: int = setting("linger.ms", Type.LONG, 5, Importance.LOW, "")
+        linger: int = vary(ProducerConfig, "linger.ms")
 
     with pytest.raises(TypeError, match=r"Wrong\.linger declares linger\.ms"):
         definition_of(Wrong)
