@@ -60,11 +60,11 @@ class TestResets:
         rig.consumer.assign([T0, T1, U0])
         rig.rounds()
         (request,) = rig.sent(ApiKeys.LIST_OFFSETS)
-        assert {t.name: [p.partition_index for p in t.partitions] for t in request.topics} == {
+        assert {t.name: sorted(p.partition_index for p in t.partitions) for t in request.topics} == {
             "t": [0, 1],
             "u": [0],
         }
-        assert request.topics[0].partitions[0].current_leader_epoch == 5
+        assert {p.current_leader_epoch for t in request.topics for p in t.partitions} == {5}
 
     def test_ask_each_leader_for_its_own(self, make_rig: MakeRig) -> None:
         rig = make_rig()
@@ -143,7 +143,7 @@ class TestQuestions:
         rig.on(ApiKeys.LIST_OFFSETS, found(at(7, time_ms=1234, epoch=3), at(-1, number=1)))
         answers = rig.consumer.offsets_for_times({T0: 1000, T1: 2000})
         assert answers == {T0: OffsetAndTimestamp(7, 1234, 3), T1: None}
-        assert asked_times(rig) == [1000, 2000]
+        assert sorted(asked_times(rig)) == [1000, 2000]
 
     def test_only_what_is_missing_is_asked_again(self, make_rig: MakeRig) -> None:
         rig = make_rig()
@@ -219,7 +219,7 @@ class TestTruncation:
         return int(next(iter(rig.consumer.poll(1000))).offset)
 
     def test_a_position_at_the_very_end_of_its_epoch_stays(self, make_rig: MakeRig) -> None:
-        rig = make_rig()
+        rig = make_rig(auto_offset_reset="none")
         self.read_five_then(rig, epoch=5, end=5)
         assert self.next_offset(rig) == 5
 
