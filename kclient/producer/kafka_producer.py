@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
-from kclient._accel import belongs_to_caller, forks
+from kclient._accel import belongs_to_caller
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
 from kclient.config.declare import ConfigSource
@@ -22,6 +22,7 @@ from kclient.producer.bulk import BulkFuture
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.arguments import check_timeout
 from kclient.producer.internals.assembly import build_producer
+from kclient.producer.internals.partition_queue import TryAppend
 from kclient.producer.internals.placement import Placement
 from kclient.producer.internals.send_arrow import send_arrow
 from kclient.producer.internals.send_many import send_many
@@ -69,14 +70,13 @@ class KafkaProducer(Generic[K, V]):
     def _begin(self, core: ProducerCore) -> None:
         self._core = core
         self._guard = core.guard
-        self._generation = forks.generation
         self._closed = False
         self._parts_closed = False
-        # What every record would ask for is looked up here once.
-        self._topics = core.accumulator.topics
         self._placement = Placement(core)
-        # Nobody sees the records, or chooses their partitions, but the producer.
+        # True as long as nobody sees the records, or chooses their partitions, but the producer.
         self._plain = not core.interceptors and core.partitioner is None
+        # By topic, `TopicQueues.try_append`: all that most records need. Another dict when the producer is closed.
+        self._appends: dict[str, TryAppend] = {}
 
     @overload
     def send(
@@ -118,35 +118,37 @@ class KafkaProducer(Generic[K, V]):
         producer in a step that must be finished first, that is an IllegalStateError.
         """
         # The usual case first: nobody to ask about the record but its serializers, and room in an open batch.
-        if self._plain and type(topic) is str and forks.generation == self._generation:
-            queues = self._topics.get(topic)
-            if queues is not None:
-                added = queues.try_append(key, value, headers, timestamp_ms, partition, on_delivery)
-                if added is not None:
-                    if not isinstance(added, tuple):
-                        return added
-                    key_bytes, value_bytes = added
-                    return self._run(
-                        self._placement.accept(
-                            topic,
-                            value_bytes,
-                            key_bytes,
-                            partition,
-                            headers,
-                            timestamp_ms,
-                            on_delivery,
-                            serialized=True,
-                        )
+        appends = self._appends
+        if type(topic) is str and topic in appends:
+            added = appends[topic](key, value, headers, timestamp_ms, partition, on_delivery)
+            if isinstance(added, tuple):
+                key_bytes, value_bytes = added
+                return self._run(
+                    self._placement.accept(
+                        topic,
+                        value_bytes,
+                        key_bytes,
+                        partition,
+                        headers,
+                        timestamp_ms,
+                        on_delivery,
+                        serialized=True,
                     )
+                )
+            if added is not None:
+                return added
         if isinstance(topic, ProducerRecord):
             record = topic
             if not (value is key is partition is timestamp_ms is None) or headers:
                 raise TypeError("send(record) takes everything from the record; give it no other argument")
             topic, value, key, partition = record.topic, record.value, record.key, record.partition
             headers, timestamp_ms = record.headers, record.timestamp_ms
-        return self._run(
+        future = self._run(
             self._placement.send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
         )
+        if self._plain:
+            appends[topic] = self._core.accumulator.topic(topic).try_append
+        return future
 
     def _run(self, steps: Steps[T]) -> T:
         """Take the steps on the calling thread, if the producer can be used."""
@@ -247,6 +249,7 @@ class KafkaProducer(Generic[K, V]):
         if self._guard.forked:
             return  # thread and connections are the parent's
         self._plain = False
+        self._appends = {}
         self._closed = True
         io_thread = core.io_thread
         if timeout_ms is None:

@@ -132,6 +132,30 @@ def test_a_future_of_the_parent_says_in_the_child_that_it_will_never_be_done(ser
     assert out.splitlines() == ["ForkedClientError", "0"]
 
 
+def test_a_record_of_the_child_does_not_go_into_an_open_batch_of_the_parent(servers: str) -> None:
+    source = """
+        import os, sys, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from kclient import KafkaProducer
+        asked = []
+        with KafkaProducer(
+            bootstrap_servers=sys.argv[1], linger_ms=60_000, delivery_timeout_ms=120_000, value_serializer=asked.append
+        ) as producer:
+            for _ in range(3):
+                producer.send(sys.argv[2], b"parent")
+            pid = os.fork()
+            if not pid:
+                try:
+                    producer.send(sys.argv[2], b"child")
+                except Exception as error:
+                    print(type(error).__name__, len(asked), flush=True)
+                os._exit(0)
+            os.waitpid(pid, 0)
+    """
+    out, _ = run_script(source, servers, new_topic(servers, 1))
+    assert out.splitlines() == ["ForkedClientError 3"]
+
+
 def test_a_child_forked_while_a_client_starts_in_another_thread_ends(servers: str) -> None:
     source = """
         import os, sys, threading, warnings

@@ -1,4 +1,4 @@
-# Part of batch.pyx: the time of day, and giving way to the I/O thread.
+# Part of batch.pyx: the time of day, forks, and giving way to the I/O thread.
 
 cdef extern from *:
     """
@@ -46,6 +46,7 @@ cdef enum:
     YIELD_GIL_YIELDS = 50
 
 cdef int io_waiting = 0
+cdef int64_t forks = 0
 cdef int64_t last_yield_us = 0
 cdef object stand_in = None
 
@@ -54,8 +55,14 @@ cdef int* yield_gil_waiting() noexcept nogil:
     return &io_waiting
 
 
-def _nobody_waits():
-    """In a forked child: the I/O threads that were counted are the parent's."""
+cdef int64_t fork_count() noexcept nogil:
+    return forks
+
+
+def _after_fork_in_child():
+    """Count the fork; the I/O threads that were counted are the parent's."""
+    global forks
+    forks += 1
     kclient_store(&io_waiting, stand_in is not None)
 
 
@@ -66,7 +73,7 @@ def give_way_by(function):
     kclient_store(&io_waiting, function is not None)
 
 
-in_forked_children(_nobody_waits)
+in_forked_children(_after_fork_in_child)
 
 
 cdef int64_t now_us() except -1:

@@ -10,6 +10,7 @@ cdef class OpenBatches:
     cdef public object sticky_queue
     cdef object key_serializer, key_function, value_serializer, value_function
     cdef bint key_takes_topic, value_takes_topic
+    cdef int64_t seen_forks
 
     def __init__(self, topic, bint ignores_keys, key_serializer, value_serializer):
         self.topic = topic
@@ -23,6 +24,7 @@ cdef class OpenBatches:
         self.value_serializer = value_serializer
         self.value_function = value_serializer.function
         self.value_takes_topic = value_serializer.takes_topic
+        self.seen_forks = forks
 
     def try_append(self, key, value, headers, timestamp_ms, partition, callback):
         cdef int64_t when
@@ -31,6 +33,8 @@ cdef class OpenBatches:
         cdef PyObject* found
         cdef bytes encoded
         cdef Future future = None
+        if self.seen_forks != forks:
+            return None
         if self.key_function is None and not (key is None or PyBytes_CheckExact(key)):
             return None
         if self.value_function is None and not (value is None or PyBytes_CheckExact(value)):

@@ -13,6 +13,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
+from kclient._accel.native.batch cimport fork_count
 from kclient._accel.native.scan cimport (
     BAD_END,
     BAD_HEADER_COUNT,
@@ -32,7 +33,6 @@ from kclient._accel.native.wire cimport crc32c_of, crc32c_setup, get_32, get_64
 
 from kclient._accel.reference.record_cursor import system_ms
 from kclient._accel.shared.aborted import AbortedTransactions
-from kclient._accel.shared.forks import in_forked_children
 from kclient._accel.shared.hooks import hooks
 from kclient._accel.shared.columns import BinaryColumn, Columns, HeaderColumns
 from kclient._accel.reference.fast_construction import RECORD_FIELDS, is_plain

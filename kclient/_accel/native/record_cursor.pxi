@@ -19,16 +19,6 @@ cdef extern from *:
     """
     int64_t kclient_monotonic_ms() nogil
 
-cdef int64_t forks = 0
-
-
-def _count_fork():
-    global forks
-    forks += 1
-
-
-in_forked_children(_count_fork)
-
 
 @cython.final
 cdef class RecordCursor:
@@ -52,7 +42,7 @@ cdef class RecordCursor:
         self.index = index
         self.until_ms = until_ms
         self.owner = PyThread_get_thread_ident()
-        self.seen_forks = forks
+        self.seen_forks = fork_count()
         self.records = records
 
     def stop(self):
@@ -63,7 +53,7 @@ cdef class RecordCursor:
         cdef object record
         if self.index >= PyList_GET_SIZE(self.records):
             return None
-        if self.owner != PyThread_get_thread_ident() or self.seen_forks != forks:
+        if self.owner != PyThread_get_thread_ident() or self.seen_forks != fork_count():
             return None
         now_ms = kclient_monotonic_ms() if self.clock is None else self.clock()
         # The clock may be one of Python's, in which the list may have changed.

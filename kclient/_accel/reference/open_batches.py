@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from kclient._accel.reference.batch import BatchBuilder
 from kclient._accel.reference.future import Future
 from kclient._accel.reference.hashing import murmur2
+from kclient._accel.shared import forks
 from kclient._accel.shared.batch_input import MAX_TIMESTAMP_MS, are_plain
 
 
@@ -36,6 +37,7 @@ class OpenBatches:
     """
 
     __slots__ = (
+        "_forks",
         "_key_serializer",
         "_value_serializer",
         "ignores_keys",
@@ -52,6 +54,7 @@ class OpenBatches:
         self.ignores_keys = ignores_keys
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        self._forks = forks.generation
         self.partition_count = 0
         self.queues: dict[int, Any] = {}
         self.sticky_queue: Any = None
@@ -71,9 +74,12 @@ class OpenBatches:
         Where there is no room in an open batch nothing has changed, and key and value are returned as they were
         serialized. None, and no serializer was asked, if anything is not as it usually is: `key` and `value` without
         serializer bytes or None, `headers` tuples of str and bytes or None, in a tuple or list, `timestamp_ms` and
-        `partition` in their ranges or None, `callback` callable or None. Whoever gets None finds out why.
+        `partition` in their ranges or None, `callback` callable or None, and the process not a child of the one that
+        it was made in. Whoever gets None finds out why.
         """
         key_serializer, value_serializer = self._key_serializer, self._value_serializer
+        if self._forks != forks.generation:
+            return None
         if key_serializer.function is None and key is not None and type(key) is not bytes:
             return None
         if value_serializer.function is None and value is not None and type(value) is not bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kclient._accel import Column, Future, OpenBatches
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 Added: TypeAlias = tuple[BatchResult, int, int]
 """The result of a batch, the index there of the first record that was added, and how many were."""
+TryAppend: TypeAlias = Callable[
+    [Any, Any, Any, Any, Any, Any], Future | tuple[bytes | None, bytes | None] | None
+]
+"""`OpenBatches.try_append`: key, value, headers, timestamp, partition, callback."""
 
 
 class ColumnsToAppend(Protocol):

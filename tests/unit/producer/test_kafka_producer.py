@@ -329,7 +329,7 @@ def test_a_batch_that_is_closed_while_a_record_is_on_its_way_into_it_is_no_error
 
     with server.producer(linger_ms=60_000) as producer:
         producer.send("t", b"a")
-        topic = producer._topics["t"]
+        topic = producer._core.accumulator.topic("t")
         queue = topic.sticky_queue
         assert queue is not None
         for headers in ((), [("with", b"headers")]):  # the short way and the long one
