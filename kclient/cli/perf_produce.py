@@ -292,19 +292,18 @@ class Load:
         )
 
 
+@attrs.define(eq=False)
 class Throttle:
     """Holds a sender back to `per_s` records a second."""
 
-    def __init__(
-        self,
-        per_s: int,
-        clock: Callable[[], float] = time.perf_counter,
-        sleep: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self._per_s = per_s
-        self._clock = clock
-        self._sleep = sleep
-        self._started_s = clock()
+    _per_s: int
+    _clock: Callable[[], float] = time.perf_counter
+    _sleep: Callable[[float], object] = time.sleep
+    _started_s: float = attrs.field(init=False)
+
+    @_started_s.default
+    def _now(self) -> float:
+        return self._clock()
 
     def wait(self, sent: int) -> None:
         """Return when `sent` records are not too many; pauses too short to be kept are left for later."""

@@ -65,14 +65,7 @@ class GroupCoordinator:
             initial_delay_ms=config.group_initial_rebalance_delay_ms,
             reaper_enabled=reaper_enabled,
         )
-        self.offsets = GroupOffsets(
-            self,
-            store,
-            time,
-            log_context,
-            metadata_max_bytes=config.offset_metadata_max_bytes,
-            retention_ms=config.offsets_retention_minutes * 60_000,
-        )
+        self.offsets = GroupOffsets(self, store, time, log_context, config)
 
     def load(self) -> None:
         """Read the groups there were; their members have a session's time to be heard of again. Raises KafkaError."""

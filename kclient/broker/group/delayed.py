@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kclient.broker.group.group import Group
 from kclient.broker.purgatory import DelayedOperation
 from kclient.broker.timer import TimerTask
@@ -19,7 +21,7 @@ class DelayedJoin(DelayedOperation):
     __slots__ = ("_group", "_rebalancer")
 
     def __init__(self, rebalancer: Rebalancer, group: Group, rebalance_timeout_ms: int) -> None:
-        super().__init__(rebalance_timeout_ms, group.lock)
+        super().__init__(rebalance_timeout_ms, lock=group.lock)
         self._rebalancer = rebalancer
         self._group = group
 
@@ -51,14 +53,11 @@ class InitialDelayedJoin(DelayedJoin):
         self._rebalancer.extend_initial_join(self._group, self._remaining_ms)
 
 
+@attrs.define(eq=False)
 class Expiry(TimerTask):
     """Calls `act`, which takes the group's lock itself, when the time is over."""
 
-    __slots__ = ("_act",)
-
-    def __init__(self, delay_ms: int, act: Callable[[], None]) -> None:
-        super().__init__(delay_ms)
-        self._act = act
+    _act: Callable[[], None]
 
     def run(self) -> None:
         self._act()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kclient.broker.config import BrokerConfig
 from kclient.broker.group.group import CommittedOffset, Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_tombstones, offset_entry
 from kclient.common.topic_partition import TopicPartition
@@ -67,16 +68,14 @@ class GroupOffsets:
         store: GroupStore,
         time: Time,
         log_context: LogContext,
-        *,
-        metadata_max_bytes: int,
-        retention_ms: int,
+        config: BrokerConfig,
     ) -> None:
         self._groups = groups
         self._store = store
         self._time = time
         self._log = log_context.logger(__name__)
-        self._metadata_max_bytes = metadata_max_bytes
-        self._retention_ms = retention_ms
+        self._metadata_max_bytes = config.offset_metadata_max_bytes
+        self._retention_ms = config.offsets_retention_minutes * 60_000
 
     def commit(
         self, group_id: str, committer: Committer, offsets: Mapping[TopicPartition, OffsetToCommit]

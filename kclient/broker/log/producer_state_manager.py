@@ -8,6 +8,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+import attrs
+
 from kclient.broker.log.files import (
     DELETED_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 PRODUCER_ID_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
 
+@attrs.define(eq=False)
 class ProducerStateManager:
     """All that a log knows of its producers. Guarded by the log's lock.
 
@@ -36,22 +39,15 @@ class ProducerStateManager:
     are those of the records, so expiry compares them with the wall clock.
     """
 
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        directory: Path,
-        *,
-        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
-    ) -> None:
-        self._topic_partition = topic_partition
-        self._directory = directory
-        self._expiration_ms = producer_id_expiration_ms
-        self.producers: dict[int, ProducerStateEntry] = {}
-        """The state of every producer that is not expired, by its id."""
-        self._ongoing: dict[int, int] = {}  # first offset -> producer id
-        self._last_snapshot_offset = 0
-        self.map_end_offset = 0
-        """The state is that of the log up to here."""
+    _topic_partition: TopicPartition
+    _directory: Path
+    _expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
+    producers: dict[int, ProducerStateEntry] = attrs.field(factory=dict, init=False)
+    """The state of every producer that is not expired, by its id."""
+    _ongoing: dict[int, int] = attrs.field(factory=dict, init=False)  # first offset -> producer id
+    _last_snapshot_offset: int = attrs.field(default=0, init=False)
+    map_end_offset: int = attrs.field(default=0, init=False)
+    """The state is that of the log up to here."""
 
     @property
     def first_unstable_offset(self) -> int | None:

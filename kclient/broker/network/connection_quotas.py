@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import threading
 
+import attrs
+
 _INT_MAX = (1 << 31) - 1
 
 
+@attrs.define(eq=False)
 class ConnectionQuotas:
     """Counts connections. Thread-safe: the acceptor takes places, the processors give them back."""
 
-    __slots__ = ("_by_address", "_descriptors", "_lock", "_max_connections", "_max_per_address", "_total")
-
-    def __init__(
-        self, max_connections: int, max_connections_per_ip: int, descriptors: int = _INT_MAX
-    ) -> None:
-        self._max_connections = max_connections
-        self._descriptors = descriptors
-        self._max_per_address = max_connections_per_ip
-        self._lock = threading.Lock()
-        self._by_address: dict[str, int] = {}
-        self._total = 0
+    _max_connections: int
+    _max_per_address: int
+    _descriptors: int = _INT_MAX
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _by_address: dict[str, int] = attrs.field(factory=dict, init=False)
+    _total: int = attrs.field(default=0, init=False)
 
     @property
     def total(self) -> int:

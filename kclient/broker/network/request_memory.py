@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import attrs
+
 NEWCOMER_BYTES = 512 * 1024
 """Bytes that a connection may hold, without a share in common, before its first request was whole."""
 
@@ -111,18 +113,16 @@ class RequestMemory:
         holder.held = size
 
 
+@attrs.define(eq=False)
 class ConnectionMemory:
     """The memory that the request of one connection holds. For its network thread alone."""
 
-    __slots__ = ("_memory", "held", "on_room", "proven", "wanted", "whole")
-
-    def __init__(self, memory: RequestMemory, on_room: Callable[[], None]) -> None:
-        self._memory = memory
-        self.on_room = on_room
-        self.held = 0
-        self.wanted = 0
-        self.whole = 0
-        self.proven = False
+    _memory: RequestMemory
+    on_room: Callable[[], None]
+    held: int = 0
+    wanted: int = 0
+    whole: int = 0
+    proven: bool = False
 
     def hold(self, size: int, whole: int) -> bool:
         """Have `size` bytes in all, of a request of `whole`; if there is no room now, False, and `on_room` is called

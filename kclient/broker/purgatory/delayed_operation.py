@@ -6,9 +6,12 @@ import abc
 import threading
 from collections.abc import Callable
 
+import attrs
+
 from kclient.broker.timer.timing_wheel import TimerTask
 
 
+@attrs.define(eq=False)
 class DelayedOperation(TimerTask):
     """Something that completes once: when its condition holds, or when `delay_ms` have passed. Thread-safe.
 
@@ -17,13 +20,9 @@ class DelayedOperation(TimerTask):
     several operations that look at the same state may share it. It is re-entrant.
     """
 
-    __slots__ = ("_completed", "_once", "lock")
-
-    def __init__(self, delay_ms: int, lock: threading.RLock | None = None) -> None:
-        super().__init__(delay_ms)
-        self.lock = lock if lock is not None else threading.RLock()
-        self._once = threading.Lock()
-        self._completed = False
+    lock: threading.RLock = attrs.field(factory=threading.RLock, kw_only=True)
+    _once: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _completed: bool = attrs.field(default=False, init=False)
 
     @abc.abstractmethod
     def try_complete(self) -> bool:

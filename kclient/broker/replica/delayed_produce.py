@@ -27,21 +27,17 @@ class ProduceOutcome:
         self.base_offset = self.log_append_time_ms = self.log_start_offset = -1
 
 
+@attrs.define(eq=False)
 class DelayedProduce(DelayedOperation):
     """Completes when the high watermark of every partition has passed what was appended to it."""
 
-    __slots__ = ("_answer", "_outcomes", "_waiting")
+    _outcomes: Mapping[Partition, ProduceOutcome]
+    _answer: Callable[[], None]
+    _waiting: set[Partition] = attrs.field(init=False)
 
-    def __init__(
-        self,
-        delay_ms: int,
-        outcomes: Mapping[Partition, ProduceOutcome],
-        answer: Callable[[], None],
-    ) -> None:
-        super().__init__(delay_ms)
-        self._outcomes = outcomes
-        self._waiting = {partition for partition, outcome in outcomes.items() if outcome.error is None}
-        self._answer = answer
+    @_waiting.default
+    def _those_that_wait(self) -> set[Partition]:
+        return {partition for partition, outcome in self._outcomes.items() if outcome.error is None}
 
     def try_complete(self) -> bool:
         done = {

@@ -49,19 +49,15 @@ class _CachedPartition:
         return news
 
 
+@attrs.define(eq=False)
 class FetchSession:
     """One client's partitions, in the order in which they are read. Its lock guards all of it."""
 
-    __slots__ = ("epoch", "id", "last_used_ms", "lock", "partitions")
-
-    def __init__(
-        self, session_id: int, partitions: OrderedDict[TopicPartition, _CachedPartition], now_ms: int
-    ) -> None:
-        self.id = session_id
-        self.partitions = partitions
-        self.epoch = next_epoch(INITIAL_EPOCH)
-        self.last_used_ms = now_ms
-        self.lock = threading.Lock()
+    id: int
+    partitions: OrderedDict[TopicPartition, _CachedPartition]
+    last_used_ms: int
+    epoch: int = attrs.field(default=next_epoch(INITIAL_EPOCH), init=False)
+    lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def update(self, fetches: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
         """Apply what an incremental request changes."""
@@ -84,28 +80,18 @@ class FetchAnswer:
     results: Sequence[PartitionFetched]
 
 
+@attrs.define(eq=False)
 class FetchContext:
     """One request's view of its session, if it has one. Used by one thread at a time."""
 
-    __slots__ = ("_cache", "_epoch", "_keep", "_session", "error_code", "fetches")
-
-    def __init__(
-        self,
-        cache: FetchSessionCache,
-        fetches: Sequence[PartitionFetch],
-        *,
-        session: FetchSession | None = None,
-        keep: bool = False,
-        error_code: int = 0,
-    ) -> None:
-        self._cache = cache
-        self._session = session
-        self._epoch = 0 if session is None else session.epoch
-        self._keep = keep
-        self.fetches = fetches
-        """The partitions to read."""
-        self.error_code = error_code
-        """Not 0 if the request does not fit its session; then nothing is read."""
+    _cache: FetchSessionCache
+    fetches: Sequence[PartitionFetch]
+    """The partitions to read."""
+    _session: FetchSession | None = None
+    _epoch: int = 0
+    _keep: bool = False
+    error_code: int = 0
+    """Not 0 if the request does not fit its session; then nothing is read."""
 
     def answer(self, results: Sequence[PartitionFetched]) -> FetchAnswer:
         """Return the part of `results` that the client is told, and the id of its session."""
@@ -174,7 +160,7 @@ class FetchSessionCache:
             session.epoch = next_epoch(epoch)
             wanted = [cached.fetch for cached in session.partitions.values()]
             if wanted:
-                return FetchContext(self, wanted, session=session)
+                return FetchContext(self, wanted, session, session.epoch)
         self._remove(session_id)  # nothing left to remember
         return FetchContext(self, ())
 

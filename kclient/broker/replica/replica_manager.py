@@ -189,10 +189,10 @@ class ReplicaManager:
             answer(fetched)
             return
         operation = DelayedFetch(
+            remaining_ms,
             params,
             [(partition, fetch) for fetch in fetches if (partition := partitions[fetch.tp]) is not None],
             before,
-            delay_ms=remaining_ms,
             missing_bytes=params.min_bytes - size,
             is_current=lambda partition: self._partitions.get(partition.tp) is partition,
             on_enough=lambda: self._fetch(params, fetches, answer, deadline_ms),

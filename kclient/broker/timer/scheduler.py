@@ -8,6 +8,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+import attrs
+
 from kclient.broker.timer.system_timer import SystemTimer
 from kclient.broker.timer.timing_wheel import TimerTask
 from kclient.utils.threads import KafkaThread
@@ -18,24 +20,14 @@ log = logging.getLogger(__name__)
 _POLL_MS = 60_000  # only an upper bound: adding an earlier task wakes the thread
 
 
+@attrs.define(eq=False)
 class ScheduledTask(TimerTask):
     """A task of a scheduler; `cancel()` ends it, also a periodic one."""
 
-    __slots__ = ("_body", "_period_ms", "_scheduler", "name")
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        name: str,
-        body: Callable[[], object],
-        delay_ms: int,
-        period_ms: int | None,
-    ) -> None:
-        super().__init__(delay_ms)
-        self.name = name
-        self._scheduler = scheduler
-        self._body = body
-        self._period_ms = period_ms
+    _timer: SystemTimer
+    name: str
+    _body: Callable[[], object]
+    _period_ms: int | None = None
 
     def run(self) -> None:
         try:
@@ -45,7 +37,7 @@ class ScheduledTask(TimerTask):
         if self._period_ms is not None and not self.is_cancelled():
             # From the end of this run: a task slower than its period must not pile up.
             self.delay_ms = self._period_ms
-            self._scheduler.timer.add(self)
+            self._timer.add(self)
 
 
 class Scheduler:
@@ -76,13 +68,13 @@ class Scheduler:
 
     def schedule_once(self, name: str, body: Callable[[], object], delay_ms: int = 0) -> ScheduledTask:
         """Run `body` once in `delay_ms`."""
-        return self._add(ScheduledTask(self, name, body, delay_ms, None))
+        return self._add(ScheduledTask(delay_ms, self.timer, name, body))
 
     def schedule(self, name: str, body: Callable[[], object], delay_ms: int, period_ms: int) -> ScheduledTask:
         """Run `body` in `delay_ms` and then again `period_ms` after each run has ended."""
         if period_ms < 1:
             raise ValueError(f"The period of task {name} must be positive, not {period_ms} ms")
-        return self._add(ScheduledTask(self, name, body, delay_ms, period_ms))
+        return self._add(ScheduledTask(delay_ms, self.timer, name, body, period_ms))
 
     def _add(self, task: ScheduledTask) -> ScheduledTask:
         self.timer.add(task)

@@ -15,18 +15,16 @@ from collections.abc import Callable
 import attrs
 
 
+@attrs.define(eq=False)
 class TimerTask(abc.ABC):
     """Something to run once, `delay_ms` after it is handed to a timer.
 
     `cancel` may be called by any thread, before, while or after the task is in a timer.
     """
 
-    __slots__ = ("_cancelled", "_entry", "delay_ms")
-
-    def __init__(self, delay_ms: int) -> None:
-        self.delay_ms = delay_ms
-        self._entry: TimerEntry | None = None
-        self._cancelled = False
+    delay_ms: int
+    _entry: TimerEntry | None = attrs.field(default=None, init=False)
+    _cancelled: bool = attrs.field(default=False, init=False)
 
     @abc.abstractmethod
     def run(self) -> None:
@@ -52,16 +50,14 @@ class TimerTask(abc.ABC):
             previous.remove()
 
 
+@attrs.define(eq=False)
 class TimerEntry:
     """A task's place in a wheel. The wheel's fields are guarded by the timer's lock."""
 
-    __slots__ = ("_withdraw", "bucket", "expiration_ms", "task")
-
-    def __init__(self, task: TimerTask, expiration_ms: int, withdraw: Callable[[TimerEntry], None]) -> None:
-        self.task = task
-        self.expiration_ms = expiration_ms
-        self.bucket: Bucket | None = None
-        self._withdraw = withdraw
+    task: TimerTask
+    expiration_ms: int
+    _withdraw: Callable[[TimerEntry], None]
+    bucket: Bucket | None = attrs.field(default=None, init=False)
 
     def remove(self) -> None:
         """Leave the wheel."""

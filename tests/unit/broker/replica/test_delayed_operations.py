@@ -66,10 +66,10 @@ def fetch_of(partition: FakePartition, missing: int, max_bytes: int = 1000, curr
     fetches: Any = [(partition, PartitionFetch(partition.tp, 10, max_bytes))]
     before: Any = {partition: partition.appended_bytes}
     return DelayedFetch(
+        500,
         params,
         fetches,
         before,
-        delay_ms=500,
         missing_bytes=missing,
         is_current=lambda _: current,
         on_enough=lambda: None,
