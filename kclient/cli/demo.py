@@ -193,8 +193,9 @@ class Demo:
             _Reader(f"demo-consumer-{n + 1}", self._settings(), self._topic, self._verifier, together, done)
             for n in range(_READERS)
         ]
-        for reader in readers:
-            reader.start()
+        threads = [threading.Thread(target=reader.run, name=reader.name, daemon=True) for reader in readers]
+        for thread in threads:
+            thread.start()
         try:
             together.wait(_STALLED_S)
             started_s = time.perf_counter()
@@ -211,8 +212,8 @@ class Demo:
             raise  # they are left behind: what they wait for may never come
         finally:
             done.set()
-        for reader in readers:
-            reader.join(_STALLED_S)
+        for thread in threads:
+            thread.join(_STALLED_S)
         for reader in readers:
             if reader.error is not None:
                 raise reader.error
@@ -286,26 +287,18 @@ class Demo:
         return True
 
 
-class _Reader(threading.Thread):
+@attrs.define(eq=False)
+class _Reader:
     """One member of the group. It reads nothing until every member has its share: the rates would mean little."""
 
-    def __init__(
-        self,
-        name: str,
-        settings: dict[str, object],
-        topic: str,
-        verifier: Verifier,
-        together: threading.Barrier,
-        done: threading.Event,
-    ) -> None:
-        super().__init__(name=name, daemon=True)
-        self._settings = {**settings, "client.id": name}
-        self._topic = topic
-        self._verifier = verifier
-        self._together = together
-        self._done = done
-        self.partitions: set[TopicPartition] = set()
-        self.error: Exception | None = None
+    name: str
+    _settings: dict[str, object]
+    _topic: str
+    _verifier: Verifier
+    _together: threading.Barrier
+    _done: threading.Event
+    partitions: set[TopicPartition] = attrs.field(factory=set, init=False)
+    error: Exception | None = attrs.field(default=None, init=False)
 
     def run(self) -> None:
         try:
@@ -315,7 +308,7 @@ class _Reader(threading.Thread):
             self._together.abort()
 
     def _read(self) -> None:
-        with KafkaConsumer(self._settings) as consumer:
+        with KafkaConsumer({**self._settings, "client.id": self.name}) as consumer:
             share = _Paused(consumer)
             consumer.subscribe([self._topic], listener=share)
             # A share of its own, not all of them: then the other members are in the group too.

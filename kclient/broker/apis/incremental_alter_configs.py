@@ -8,12 +8,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-from kclient.broker.apis.call import ApiCall, error_in
-from kclient.broker.apis.resources import topic_overrides
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.resources import altered
 from kclient.errors import InvalidConfigurationError, InvalidRequestError
 from kclient.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
-    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -35,23 +34,14 @@ def incremental_alter_configs(
     call: ApiCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource."""
-    return IncrementalAlterConfigsResponse(
-        responses=[_alter(call, resource, request.validate_only) for resource in request.resources]
-    )
 
-
-def _alter(
-    call: ApiCall, resource: AlterConfigsResource, validate_only: bool
-) -> AlterConfigsResourceResponse:
-    result = AlterConfigsResourceResponse(
-        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
-    )
-    with error_in(result):
-        overrides = topic_overrides(call, resource.resource_type, resource.resource_name)
+    def changed(overrides: Mapping[str, str], changes: Sequence[AlterableConfig]) -> dict[str, str]:
         effective = call.broker.controller.log_config(overrides).to_topic_configs()
-        configs = _changed(overrides, effective, resource.configs)
-        call.broker.controller.alter_configs(resource.resource_name, configs, validate_only=validate_only)
-    return result
+        return _changed(overrides, effective, changes)
+
+    return IncrementalAlterConfigsResponse(
+        responses=altered(call, request, AlterConfigsResourceResponse, changed)
+    )
 
 
 def _changed(

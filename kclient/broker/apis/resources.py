@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.call import ApiCall, error_in
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
 
@@ -24,15 +24,27 @@ class ResourceType(enum.IntEnum):
     BROKER = 4
 
 
-def topic_overrides(call: ApiCall, resource_type: int, name: str) -> Mapping[str, str]:
-    """The settings of a topic that is to be changed. Raises UnknownTopicOrPartitionError, and
-    InvalidRequestError for anything that is no topic.
-    """
-    if resource_type == ResourceType.BROKER:
-        raise InvalidRequestError("The settings of this broker can only be changed by a restart")
-    if resource_type != ResourceType.TOPIC:
-        raise InvalidRequestError(f"Resources of type {resource_type} have no settings here")
-    return call.broker.controller.cache.existing_topic(name).configs
+def altered(
+    call: ApiCall,
+    request: Any,
+    result_class: type[Any],
+    change: Callable[[Mapping[str, str], Sequence[Any]], dict[str, str]],
+) -> list[Any]:
+    """Give each topic of a request the settings that `change` makes of those it has and of what is asked for."""
+    results = []
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
+        result = result_class(error_message=None, resource_type=kind, resource_name=name)
+        with error_in(result):
+            if kind == ResourceType.BROKER:
+                raise InvalidRequestError("The settings of this broker can only be changed by a restart")
+            if kind != ResourceType.TOPIC:
+                raise InvalidRequestError(f"Resources of type {kind} have no settings here")
+            controller = call.broker.controller
+            configs = change(controller.cache.existing_topic(name).configs, resource.configs)
+            controller.alter_configs(name, configs, validate_only=request.validate_only)
+        results.append(result)
+    return results
 
 
 def coded(

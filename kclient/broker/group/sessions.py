@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import attrs
+
 from kclient.broker.group.delayed import Expiry
 from kclient.broker.group.group import Group
 from kclient.broker.group.member import Member
@@ -16,6 +18,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 JoinGroup request was parked would otherwise be waited for by every later rebalance."""
 
 
+@attrs.define(eq=False)
 class Sessions:
     """Deadlines of members. Called with the group's lock held.
 
@@ -23,12 +26,9 @@ class Sessions:
     look, so that the timer is touched once a session and not once a heartbeat.
     """
 
-    __slots__ = ("_check", "_time", "_timer")
-
-    def __init__(self, check: Callable[[Group, str], None], timer: SystemTimer, time: Time) -> None:
-        self._check = check
-        self._timer = timer
-        self._time = time
+    _check: Callable[[Group, str], None]
+    _timer: SystemTimer
+    _time: Time
 
     def heard_of(self, group: Group, member: Member) -> None:
         """The member gave a sign of life: its session begins anew."""

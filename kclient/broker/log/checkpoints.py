@@ -143,26 +143,25 @@ class CleanShutdownMarker:
         atomic_write(self.path, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
 
 
-@attrs.frozen
-class PartitionMetadataFile:
-    """The identifier of the topic that a partition's directory belongs to (KIP-516)."""
+def read_topic_id(directory: Path) -> Uuid | None:
+    """The id of the topic that a partition's directory belongs to (KIP-516), None if it names none.
 
-    path: Path
+    Raises `MalformedCheckpointError`.
+    """
+    path = directory / PARTITION_METADATA
+    text = _read_text(path)
+    if text is None:
+        return None
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    try:
+        return Uuid.from_base64(fields["topic_id"].strip())
+    except (KeyError, ValueError) as error:
+        raise MalformedCheckpointError(f"{path} names no topic id") from error
 
-    def read(self) -> Uuid | None:
-        """The topic's identifier, None if the file is missing. Raises `MalformedCheckpointError`."""
-        text = _read_text(self.path)
-        if text is None:
-            return None
-        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-        try:
-            return Uuid.from_base64(fields["topic_id"].strip())
-        except (KeyError, ValueError) as error:
-            raise MalformedCheckpointError(f"{self.path} names no topic id") from error
 
-    def write(self, topic_id: Uuid) -> None:
-        """Replace the file durably. Raises OSError."""
-        atomic_write(self.path, f"version: 0\ntopic_id: {topic_id}\n".encode())
+def write_topic_id(directory: Path, topic_id: Uuid) -> None:
+    """Write down, durably, which topic a partition's directory belongs to. Raises OSError."""
+    atomic_write(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {topic_id}\n".encode())
 
 
 @attrs.frozen

@@ -11,10 +11,9 @@ import attrs
 from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
-    PARTITION_METADATA,
     EpochCheckpoint,
     MalformedCheckpointError,
-    PartitionMetadataFile,
+    read_topic_id,
 )
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
@@ -90,7 +89,7 @@ def load_log(
         raise
     topic_id = None
     try:
-        topic_id = PartitionMetadataFile(directory / PARTITION_METADATA).read()
+        topic_id = read_topic_id(directory)
     except MalformedCheckpointError as error:
         log.warning("%s: its topic id is written anew: %s", topic_partition, error)
     return UnifiedLog(

@@ -16,20 +16,18 @@ from kclient.broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
-    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     CleanShutdownMarker,
     MalformedCheckpointError,
     MetaProperties,
     OffsetCheckpoint,
-    PartitionMetadataFile,
+    read_topic_id,
 )
 from kclient.broker.log.durability import DirectoryCommit
 from kclient.broker.log.files import (
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
     STRAY_DIR_SUFFIX,
-    delete_dir_name,
     fsync_dir,
     parse_partition_dir,
 )
@@ -203,17 +201,12 @@ class LogDirectory:
                 log.warning("Leaving %s alone: it is not the directory of a partition", path)
                 continue
             try:
-                topic_id = PartitionMetadataFile(path / PARTITION_METADATA).read()
+                topic_id = read_topic_id(path)
             except MalformedCheckpointError as error:
                 log.warning("%s: its topic id is not known: %s", topic_partition, error)
                 topic_id = None
             found.append(FoundPartition(topic_partition, self, path, topic_id))
         return found
-
-    def doom(self, found: FoundPartition) -> None:
-        """Give a partition's directory the name of one that is being deleted. Raises OSError."""
-        found.path.replace(self.path / delete_dir_name(found.topic_partition))
-        self.sync()
 
     def sync(self) -> None:
         """Make new, renamed and removed partition directories durable. Raises OSError."""

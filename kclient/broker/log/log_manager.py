@@ -292,7 +292,8 @@ class LogManager:
     def _doom(self, found: FoundPartition) -> None:
         log.info("Removing %s, whose topic was deleted", found.path)
         try:
-            found.log_dir.doom(found)
+            found.path.replace(found.log_dir.path / delete_dir_name(found.topic_partition))
+            found.log_dir.sync()
         except OSError as error:
             found.log_dir.fail(f"removing {found.path.name}", error)
 

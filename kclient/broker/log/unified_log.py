@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kclient.broker.log.checkpoints import PARTITION_METADATA, PartitionMetadataFile
+from kclient.broker.log.checkpoints import write_topic_id
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
@@ -155,7 +155,7 @@ class UnifiedLog:
         """
         with self._lock, self._guard.disk("writing the partition's metadata"):
             if self.topic_id is None:
-                PartitionMetadataFile(self._local.directory / PARTITION_METADATA).write(topic_id)
+                write_topic_id(self._local.directory, topic_id)
                 self.topic_id = topic_id
             elif self.topic_id != topic_id:
                 raise InconsistentTopicIdError(

@@ -14,7 +14,7 @@ from kclient.broker.log.checkpoints import (
     MalformedCheckpointError,
     MetaProperties,
     OffsetCheckpoint,
-    PartitionMetadataFile,
+    read_topic_id,
 )
 from kclient.broker.log.epoch_cache import LeaderEpochCache
 from kclient.broker.log.files import (
@@ -102,11 +102,11 @@ def test_meta_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
 
 def test_partition_metadata_without_a_topic_id_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "partition.metadata"
-    assert PartitionMetadataFile(path).read() is None
+    assert read_topic_id(tmp_path) is None
     for text in ("", "version: 0\n", "version: 0\ntopic_id: short\n"):
         path.write_text(text)
         with pytest.raises(MalformedCheckpointError):
-            PartitionMetadataFile(path).read()
+            read_topic_id(tmp_path)
 
 
 def test_names_of_files_and_directories() -> None:
