@@ -207,7 +207,7 @@ class MockClient:
             message = request.build(version)
             encode(message, version)
         except UnsupportedVersionError as error:
-            self._responses.append(_response(request, -1, now_ms, now_ms, error=error))
+            self._responses.append(ClientResponse(request, -1, now_ms, error=error))
             return
         self._sent(SentRequest(request, version, message, now_ms))
 
@@ -215,7 +215,7 @@ class MockClient:
         request = sent.request
         self.sent.append(sent)
         if not request.expect_response:
-            self._responses.append(_response(request, sent.version, sent.sent_ms, sent.sent_ms))
+            self._responses.append(ClientResponse(request, sent.version, sent.sent_ms))
         elif self._prepared:
             self._answer(sent, self._prepared.popleft())
         else:
@@ -260,7 +260,7 @@ class MockClient:
         for sent in [s for s in self.requests if s.request.node_id == node_id]:
             self.requests.remove(sent)
             self._responses.append(
-                _response(sent.request, sent.version, sent.sent_ms, now_ms, disconnected=True)
+                ClientResponse(sent.request, sent.version, now_ms, now_ms - sent.sent_ms, disconnected=True)
             )
 
     def close_connection(self, node_id: int) -> None:
@@ -285,39 +285,17 @@ class MockClient:
             raise AssertionError(f"An answer was prepared for node {prepared.node_id}, not for {request}")
         if prepared.matcher is not None and not prepared.matcher(sent.message):
             raise AssertionError(f"The prepared answer's matcher refuses {sent.message}")
-        response = _response(
+        now_ms = self._time.monotonic_ms()
+        response = ClientResponse(
             request,
             sent.version,
-            sent.sent_ms,
-            self._time.monotonic_ms(),
-            message=None if prepared.disconnected or prepared.error is not None else prepared.message,
-            disconnected=prepared.disconnected,
-            timed_out=prepared.timed_out,
-            error=prepared.error,
+            now_ms,
+            now_ms - sent.sent_ms,
+            None if prepared.disconnected or prepared.error is not None else prepared.message,
+            prepared.disconnected,
+            prepared.timed_out,
+            prepared.error,
         )
         self._responses.append(response)
         if prepared.disconnected:
             self.disconnect(request.node_id)
-
-
-def _response(
-    request: ClientRequest,
-    version: int,
-    sent_ms: int,
-    now_ms: int,
-    *,
-    message: Any = None,
-    disconnected: bool = False,
-    timed_out: bool = False,
-    error: KafkaError | None = None,
-) -> ClientResponse:
-    return ClientResponse(
-        request,
-        version,
-        now_ms,
-        now_ms - sent_ms,
-        message,
-        disconnected,
-        timed_out,
-        error,
-    )

@@ -48,8 +48,19 @@ class TransactionIndex:
 
     def load(self) -> list[AbortedTxn]:
         """Read the entries from the file. Raises as `entries` does."""
-        self._entries = self._read()
-        return self._entries
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        if len(data) % _ENTRY.size:
+            raise CorruptIndexError(f"{self.path.name} has {len(data)} bytes, no multiple of {_ENTRY.size}")
+        entries: list[AbortedTxn] = []
+        for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
+            if version != 0 or first > last or (entries and last <= entries[-1].last_offset):
+                raise CorruptIndexError(f"{self.path.name} has a bad entry for producer {producer_id}")
+            entries.append(AbortedTxn(producer_id, first, last, stable))
+        self._entries = entries
+        return entries
 
     def append(self, txn: AbortedTxn) -> None:
         """Add an aborted transaction. Raises OSError."""
@@ -95,17 +106,3 @@ class TransactionIndex:
     def delete(self) -> None:
         """Remove the file if it is there. Raises OSError."""
         remove_if_present(self.path)
-
-    def _read(self) -> list[AbortedTxn]:
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        if len(data) % _ENTRY.size:
-            raise CorruptIndexError(f"{self.path.name} has {len(data)} bytes, no multiple of {_ENTRY.size}")
-        entries: list[AbortedTxn] = []
-        for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
-            if version != 0 or first > last or (entries and last <= entries[-1].last_offset):
-                raise CorruptIndexError(f"{self.path.name} has a bad entry for producer {producer_id}")
-            entries.append(AbortedTxn(producer_id, first, last, stable))
-        return entries
