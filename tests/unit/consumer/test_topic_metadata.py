@@ -1,7 +1,8 @@
-"""Partitions of any topic on request: asked of any broker, and nothing is created or remembered by the way."""
+"""Questions about topics, subscribed to or not: answers, errors, and what is asked again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +12,9 @@ from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
 from kclient.consumer.internals.requests import Request
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
-from kclient.errors import Errors, InvalidTopicError, KafkaTimeoutError, TopicAuthorizationError
+from kclient.errors import Errors, InvalidTopicError, KafkaError, KafkaTimeoutError, TopicAuthorizationError
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from kclient.protocol.messages import metadata
 from kclient.testing.mock_client import MockClient
 from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
@@ -27,30 +23,103 @@ NODE = Node(1, "host", 9092)
 Found = dict[str, list[PartitionInfo]]
 
 
-def answer(*topics: MetadataResponseTopic) -> MetadataResponse:
-    return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=1, host="host", port=9092)], topics=list(topics)
+def refuse(code: int) -> Callable[[Any, int], Any]:
+    def handler(request: Any, version: int) -> Any:
+        topics = [
+            metadata.MetadataResponseTopic(name=topic.name, error_code=code) for topic in request.topics
+        ]
+        return metadata.MetadataResponse(topics=topics)
+
+    return handler
+
+
+def asked(rig: Any) -> list[Any]:
+    """The names of each request; None for all topics."""
+    return [
+        None if request.topics is None else [topic.name for topic in request.topics]
+        for request in rig.sent(ApiKeys.METADATA)
+    ]
+
+
+def test_one_topic_is_asked_for_by_name_and_all_without_one(rig: Any) -> None:
+    assert [info.partition for info in rig.consumer.partitions_for("t")] == [0, 1]
+    assert {topic: len(infos) for topic, infos in rig.consumer.list_topics().items()} == {"t": 2, "u": 2}
+    assert asked(rig) == [["t"], None]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_brokers_may_make_a_topic_that_is_asked_for_only_if_that_is_allowed(
+    make_rig: Callable[..., Any], allowed: bool
+) -> None:
+    rig = make_rig(allow_auto_create_topics=allowed)
+    rig.consumer.partitions_for("t")
+    (request,) = rig.sent(ApiKeys.METADATA)
+    assert request.allow_auto_topic_creation is allowed
+
+
+def test_a_topic_that_does_not_exist_has_no_partitions(rig: Any) -> None:
+    assert rig.consumer.partitions_for("missing") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (Errors.TOPIC_AUTHORIZATION_FAILED, TopicAuthorizationError),
+        (Errors.INVALID_TOPIC_EXCEPTION, InvalidTopicError),
+        (Errors.UNKNOWN_SERVER_ERROR, KafkaError),
+    ],
+)
+def test_an_error_that_stays_is_raised_and_not_asked_for_again(
+    rig: Any, code: int, error: type[KafkaError]
+) -> None:
+    rig.on(ApiKeys.METADATA, refuse(code))
+    with pytest.raises(error):
+        rig.consumer.partitions_for("t")
+    assert len(asked(rig)) == 1
+
+
+@pytest.mark.parametrize("reply", [refuse(Errors.LEADER_NOT_AVAILABLE), ConnectionError()])
+def test_a_passing_error_is_asked_for_again_after_a_pause(rig: Any, reply: Any) -> None:
+    rig.on(ApiKeys.METADATA, reply, reply)
+    started_ms = rig.time.monotonic_ms()
+    assert len(rig.consumer.partitions_for("t")) == 2
+    assert len(asked(rig)) == 3
+    assert rig.time.monotonic_ms() - started_ms >= 100
+
+
+def test_when_the_time_is_over_the_last_error_says_why(rig: Any) -> None:
+    rig.on(ApiKeys.METADATA, *[refuse(Errors.LEADER_NOT_AVAILABLE)] * 1000)
+    with pytest.raises(KafkaTimeoutError, match="No broker answered for topic metadata in time: "):
+        rig.consumer.partitions_for("t", timeout_ms=1000)
+    assert 2 < len(asked(rig)) < 20
+
+
+def answer(*topics: metadata.MetadataResponseTopic) -> metadata.MetadataResponse:
+    return metadata.MetadataResponse(
+        brokers=[metadata.MetadataResponseBroker(node_id=1, host="host", port=9092)], topics=list(topics)
     )
 
 
-def topic(name: str, partitions: int = 0, error: Errors = Errors.NONE) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
+def topic(name: str, partitions: int = 0, error: Errors = Errors.NONE) -> metadata.MetadataResponseTopic:
+    return metadata.MetadataResponseTopic(
         name=name,
         error_code=int(error),
-        partitions=[MetadataResponsePartition(partition_index=n, leader_id=1) for n in range(partitions)],
+        partitions=[
+            metadata.MetadataResponsePartition(partition_index=n, leader_id=1) for n in range(partitions)
+        ],
     )
 
 
-class Rig:
-    """The manager with rounds of an I/O loop around it."""
+class Rounds:
+    """The manager alone, with rounds of an I/O loop around it."""
 
-    def __init__(self, *, creates: bool = True) -> None:
+    def __init__(self) -> None:
         self.time = MockTime()
         self.client = MockClient(self.time)
         self.client.least_loaded_node = lambda now_ms: NODE  # type: ignore[method-assign,assignment]
         self.sender = RequestSender(self.client, 30_000)
         self.manager = TopicMetadataManager(
-            self.sender, ExponentialBackoff(100, 1000), allow_auto_topic_creation=creates
+            self.sender, ExponentialBackoff(100, 1000), allow_auto_topic_creation=True
         )
 
     def ask(self, *topics: str, timeout_ms: int = 5000) -> Request[Found]:
@@ -69,7 +138,7 @@ class Rig:
             self.sender.poll(0, now_ms)
         return wait_ms
 
-    def reply(self, response: MetadataResponse | None) -> None:
+    def reply(self, response: metadata.MetadataResponse | None) -> None:
         """Answer the oldest request, or cut its connection for None."""
         self.client.respond(response, disconnected=response is None)
         self.sender.poll(0, self.time.monotonic_ms())
@@ -80,104 +149,47 @@ class Rig:
 
 
 @pytest.fixture
-def rig() -> Rig:
-    return Rig()
-
-
-def test_partitions_are_those_of_the_answer(rig: Rig) -> None:
-    request = rig.ask("t", "u")
-    rig.reply(answer(topic("u", 1), topic("t", 2)))
-    found = request.result(0)
-    assert {name: [info.partition for info in infos] for name, infos in found.items()} == {
-        "t": [0, 1],
-        "u": [0],
-    }
-    assert found["t"][0].leader == NODE
-
-
-def test_a_topic_that_does_not_exist_is_left_out(rig: Rig) -> None:
-    request = rig.ask("t", "gone")
-    rig.reply(answer(topic("t", 1), topic("gone", error=Errors.UNKNOWN_TOPIC_OR_PARTITION)))
-    assert list(request.result(0)) == ["t"]
-
-
-def test_all_topics_are_asked_for_without_a_list(rig: Rig) -> None:
-    request = rig.ask()
-    assert rig.sent[0].topics is None
-    rig.reply(answer(topic("t", 1)))
-    assert list(request.result(0)) == ["t"]
-
-
-@pytest.mark.parametrize("creates", [True, False])
-def test_topics_are_created_only_where_the_setting_says_so(creates: bool) -> None:
-    rig = Rig(creates=creates)
-    rig.ask("t")
-    assert rig.sent[0].allow_auto_topic_creation is creates
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (Errors.TOPIC_AUTHORIZATION_FAILED, TopicAuthorizationError),
-        (Errors.INVALID_TOPIC_EXCEPTION, InvalidTopicError),
-    ],
-)
-def test_what_will_not_pass_is_raised_with_the_topic_and_not_repeated(
-    rig: Rig, error: Errors, expected: type[Exception]
-) -> None:
-    request = rig.ask("t", "secret")
-    rig.reply(answer(topic("t", 1), topic("secret", error=error)))
-    with pytest.raises(expected, match="'secret'"):
-        request.result(0)
-    rig.round(after_ms=2000)
-    assert len(rig.sent) == 1
+def rounds() -> Rounds:
+    return Rounds()
 
 
 @pytest.mark.parametrize("cut_off", [True, False])
-def test_what_passes_is_asked_again_after_a_backoff_that_grows(rig: Rig, cut_off: bool) -> None:
-    request = rig.ask("t")
+def test_what_passes_is_asked_again_after_a_backoff_that_grows(rounds: Rounds, cut_off: bool) -> None:
+    request = rounds.ask("t")
     waits = []
     for _ in range(3):
-        rig.reply(None if cut_off else answer(topic("t", error=Errors.LEADER_NOT_AVAILABLE)))
-        waits.append(rig.round())
-        before = len(rig.sent)
-        rig.round(after_ms=waits[-1] - 1)
-        assert len(rig.sent) == before, "too early"
-        rig.round(after_ms=1)
-        assert len(rig.sent) == before + 1
+        rounds.reply(None if cut_off else answer(topic("t", error=Errors.LEADER_NOT_AVAILABLE)))
+        waits.append(rounds.round())
+        before = len(rounds.sent)
+        rounds.round(after_ms=waits[-1] - 1)
+        assert len(rounds.sent) == before, "too early"
+        rounds.round(after_ms=1)
+        assert len(rounds.sent) == before + 1
     for wait_ms, middle_ms in zip(waits, (100, 200, 400), strict=True):
         assert middle_ms * 0.8 <= wait_ms <= middle_ms * 1.2
-    rig.reply(answer(topic("t", 1)))
+    rounds.reply(answer(topic("t", 1)))
     assert list(request.result(0)) == ["t"]
 
 
-def test_what_is_not_answered_in_time_fails_with_the_last_reason(rig: Rig) -> None:
-    request = rig.ask("t", timeout_ms=1000)
-    rig.reply(answer(topic("t", error=Errors.LEADER_NOT_AVAILABLE)))
-    rig.round(after_ms=1000)
-    with pytest.raises(KafkaTimeoutError, match=r"No broker answered.*LEADER_NOT_AVAILABLE"):
-        request.result(0)
-
-
-def test_a_late_answer_to_a_request_that_is_over_changes_nothing(rig: Rig) -> None:
-    request = rig.ask("t", timeout_ms=1000)
-    rig.round(after_ms=1000)
-    rig.reply(answer(topic("t", 1)))
+def test_a_late_answer_to_a_request_that_is_over_changes_nothing(rounds: Rounds) -> None:
+    request = rounds.ask("t", timeout_ms=1000)
+    rounds.round(after_ms=1000)
+    rounds.reply(answer(topic("t", 1)))
     assert isinstance(request.exception(0), KafkaTimeoutError)
 
 
-def test_the_loop_is_woken_at_the_deadline_and_not_at_all_without_requests(rig: Rig) -> None:
-    assert rig.round() == NEVER
-    request = rig.ask("t", timeout_ms=1000)
-    assert rig.round(after_ms=300) == 700
-    rig.reply(answer(topic("t", 1)))
+def test_the_loop_is_woken_at_the_deadline_and_not_at_all_without_requests(rounds: Rounds) -> None:
+    assert rounds.round() == NEVER
+    request = rounds.ask("t", timeout_ms=1000)
+    assert rounds.round(after_ms=300) == 700
+    rounds.reply(answer(topic("t", 1)))
     assert request.done()
-    assert rig.round() == NEVER
+    assert rounds.round() == NEVER
 
 
-def test_requests_are_answered_each_for_itself(rig: Rig) -> None:
-    first, second = rig.ask("t"), rig.ask("u")
-    rig.reply(answer(topic("t", 1)))
+def test_requests_are_answered_each_for_itself(rounds: Rounds) -> None:
+    first, second = rounds.ask("t"), rounds.ask("u")
+    rounds.reply(answer(topic("t", 1)))
     assert (first.done(), second.done()) == (True, False)
-    rig.reply(answer(topic("u", 1)))
+    rounds.reply(answer(topic("u", 1)))
     assert list(second.result(0)) == ["u"]
