@@ -195,8 +195,10 @@ def test_a_poll_that_finds_records_at_once_is_one_generator(rig: Any) -> None:
     generators: list[str] = []
 
     def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_flags & inspect.CO_GENERATOR:
-            generators.append(frame.f_code.co_name)
+        code = frame.f_code
+        # The pure body of the record reader has generators of its own.
+        if event == "call" and code.co_flags & inspect.CO_GENERATOR and "_accel" not in code.co_filename:
+            generators.append(code.co_name)
 
     before = sys.getprofile()
     sys.setprofile(note)
