@@ -223,7 +223,7 @@ class OffsetFetcher:
         return max(wait_ms, 0)
 
     def _continue_search(self, search: _Search, now_ms: int) -> None:
-        wanted = {tp: search.timestamps[tp] for tp in search.missing}
+        wanted = {tp: time for tp, time in search.timestamps.items() if tp in search.missing}
         search.back_off(self._backoff, now_ms)
         search.waiting_for = len(wanted)
 
