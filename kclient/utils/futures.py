@@ -26,9 +26,8 @@ class CompletableFuture(KafkaFuture[T]):
         # Reentrant: a signal handler may fail the future that its own thread is about to wait for.
         # Held by its own name: entering a Condition is a function of Python's, in which a Ctrl-C would leave it held.
         self._lock = threading.RLock()
-        self._condition: threading.Condition | None = (
-            None  # made by the first who waits, and most have callbacks
-        )
+        # Made by the first who waits for it: most futures have callbacks only.
+        self._condition: threading.Condition | None = None
         self._done = False
         self._value: T | None = None
         self._generation = forks.generation

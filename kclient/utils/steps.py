@@ -71,8 +71,9 @@ def run(steps: Steps[T], time: Time) -> T:
     except StopIteration as done:
         result: T = done.value
         return result
-    finally:
+    except BaseException:
         steps.close()
+        raise
 
 
 _FOR_EVER_MS = 2**53

@@ -108,7 +108,8 @@ class ConsumerCalls:
             seen = core.changes.count
             if core.wakeup.pending or core.queue:
                 yield from self._do_what_is_due()
-            core.raise_any_error()
+            core.metadata.raise_any_error()
+            core.assigned.raise_error()
             found = look()
             if found is not None:
                 return found
@@ -124,7 +125,8 @@ class ConsumerCalls:
             seen = core.changes.count
             if core.wakeup.pending or core.queue:
                 yield from self._do_what_is_due()
-            core.raise_any_error()
+            core.metadata.raise_any_error()
+            core.assigned.raise_error()
             for portion in core.collect(RECORDS, core.config.max_poll_records):
                 record = core.next_record(portion)
                 if record is not None:

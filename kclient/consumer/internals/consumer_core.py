@@ -176,11 +176,6 @@ class ConsumerCore:
             if now_ms >= self.commits.next_auto_ms:
                 self.commits.auto_commit(now_ms)
 
-    def raise_any_error(self) -> None:
-        """Raise what is wrong with topics or positions, each time it is the turn of it."""
-        self.metadata.raise_any_error()
-        self.assigned.raise_error()
-
     @property
     def intercepts(self) -> bool:
         """True if there are interceptors."""
