@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "localhost:9092"
 INTERRUPTED_MS = 1000
 """Time that a client may take to close after a Ctrl-C."""
+_SERIALIZERS = {f"{which}.{kind}" for which in ("key", "value") for kind in ("serializer", "deserializer")}
 
 C = TypeVar("C", bound="KafkaProducer[Any, Any] | KafkaConsumer[Any, Any]")
 
@@ -95,7 +96,11 @@ def add_command(commands: Any, name: str, summary: str, **more: Any) -> argparse
 
 
 def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str, object]:
-    """The settings that the options ask for: `defaults`, then the file, then -X, then --bootstrap-server."""
+    """The settings that the options ask for: `defaults`, then the file, then -X, then --bootstrap-server.
+
+    Serializers and deserializers are left out: commands write and read bytes, whatever the program whose file it is
+    makes of them.
+    """
     settings: dict[str, object] = {"bootstrap.servers": DEFAULT_SERVER}
     settings.update({key.replace("_", "."): value for key, value in defaults.items()})
     if options.command_config:
@@ -103,7 +108,7 @@ def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str
     settings.update(dict(options.settings))
     if options.bootstrap_server:
         settings["bootstrap.servers"] = options.bootstrap_server
-    return settings
+    return {name: value for name, value in settings.items() if name.replace("_", ".") not in _SERIALIZERS}
 
 
 def key_value(text: str) -> tuple[str, str]:

@@ -257,6 +257,49 @@ def test_settings_come_from_a_java_properties_file(
     assert "1 delivered" in capsys.readouterr().err
 
 
+@pytest.fixture
+def java_client(servers: str, tmp_path: Path) -> str:
+    """The file of a Java client, with how that one turns bytes into objects; one class is not even Kafka's."""
+    file = tmp_path / "client.properties"
+    types = "org.apache.kafka.common.serialization"
+    file.write_text(
+        f"bootstrap.servers={servers}\n"
+        f"key.serializer={types}.StringSerializer\nvalue.serializer={types}.StringSerializer\n"
+        f"key.deserializer={types}.StringDeserializer\n"
+        "value.deserializer=io.confluent.kafka.serializers.KafkaAvroDeserializer\n"
+    )
+    return str(file)
+
+
+@pytest.mark.parametrize(("more", "shown"), [((), "v\n"), (("--output", "json"), '"value": "v"')])
+def test_commands_write_and_read_bytes_whatever_serializers_a_file_names(
+    topic: str,
+    java_client: str,
+    tmp_path: Path,
+    more: tuple[str, ...],
+    shown: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, of_java = lines_file(tmp_path, "v"), ("--topic", topic, "--command-config", java_client)
+    assert main(["produce", *of_java, "--file", file]) == 0
+    assert main(["consume", *of_java, "--from-beginning", "--max-messages", "1", *more]) == 0
+    assert shown in capsys.readouterr().out
+
+
+def test_a_deserializer_is_the_command_s_own_also_where_an_option_names_another(
+    servers: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lines_file(tmp_path, "v")
+    assert main(["produce", "--bootstrap-server", servers, "--topic", topic, "--file", file]) == 0
+    assert consume(servers, topic, "-X", "value.deserializer=long", count=1) == 0
+    assert capsys.readouterr().out == "v\n"
+
+
+@pytest.mark.parametrize("command", ["topics", "groups"])
+def test_commands_of_the_admin_client_take_a_file_with_serializers(command: str, java_client: str) -> None:
+    assert main([command, "--list", "--command-config", java_client]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

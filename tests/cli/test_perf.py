@@ -77,6 +77,19 @@ def test_settings_are_taken_as_each_of_kafkas_tools_takes_them(
     assert produce(servers, topic, 1, *size, *fixed) == 0
 
 
+@pytest.mark.parametrize("what", ["produce", "consume", "latency"])
+def test_serializers_of_a_file_do_not_matter(what: str, servers: str, topic: str, tmp_path: Path) -> None:
+    assert produce(servers, topic, 1, "--record-size", "30") == 0
+    of_java = tmp_path / "client.properties"
+    of_java.write_text(
+        f"bootstrap.servers={servers}\n"
+        "value.serializer=org.apache.kafka.common.serialization.StringSerializer\n"
+        "value.deserializer=org.apache.kafka.common.serialization.StringDeserializer\n"
+    )
+    words = ["perf", what, "--topic", topic, "--num-records", "1", "--command-config", str(of_java)]
+    assert main([*words, *(["--record-size", "30"] if what == "produce" else [])]) == 0
+
+
 def test_the_payloads_of_a_file_are_sent_equally_often(servers: str, topic: str, tmp_path: Path) -> None:
     file = tmp_path / "payloads"
     file.write_text("one;two;;three;;")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,6 +136,18 @@ def test_the_command_line_makes_the_options_object() -> None:
         dead_letter_topic="d",
         max_offsets_per_trigger=10,
     )
+
+
+def test_serializers_of_a_java_client_are_no_settings_of_a_pipeline(tmp_path: Path) -> None:
+    of_java = tmp_path / "client.properties"
+    of_java.write_text(
+        "client.id=me\nvalue.deserializer=org.apache.kafka.common.serialization.StringDeserializer\n"
+    )
+    words = ["etl", "--topic", "t", "--schema", "t timestamp", "--time-column", "t", "--output", "o"]
+    made = pipeline_arguments.pipeline_options(
+        parsed(*words, "--checkpoint", "c", "--command-config", str(of_java))
+    )
+    assert made.settings == {"client.id": "me"}
 
 
 @pytest.mark.parametrize(
