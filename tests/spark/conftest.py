@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,29 @@ def real_servers() -> Iterator[str]:
 def _spark_ends() -> Iterator[None]:
     yield
     sessions.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _formats_stay() -> Iterator[None]:
+    """Handlers that have a format keep it when a logger of PySpark's gets them.
+
+    PySpark makes such a logger for an error that tells where in a query it is, does not let it propagate, and has it
+    put JSON into every handler. Pytest gives its handlers, which are the same for all tests, to whatever does not
+    propagate: what `caplog` has would be JSON from the first such error on.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        yield
+        return
+    from pyspark.logger import PySparkLogger
+
+    formatting = PySparkLogger.addHandler
+
+    def add(self: PySparkLogger, handler: logging.Handler) -> None:
+        (formatting if handler.formatter is None else logging.Logger.addHandler)(self, handler)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PySparkLogger, "addHandler", add)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
