@@ -42,7 +42,7 @@ CHECKS = [
 
 def pytest_command(jobs: int, *more: str, python: str = sys.executable) -> list[str]:
     """Command that runs tests; the heavy ones share xdist groups, so that one real broker serves the whole run."""
-    command = [python, "-m", "pytest", "-q", "-rs", *more]
+    command = [python, "-m", "pytest", "-q", "-rs", "--durations=10", "--durations-min=10", *more]
     if jobs > 1:
         command += ["-n", str(jobs), "--dist", "loadgroup"]
     return command

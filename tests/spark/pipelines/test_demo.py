@@ -20,7 +20,9 @@ from kclient.spark.pipelines.trial import Expected, Outcome
 def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: Path) -> None:
     sessions.need()
     with PipelineProcess(
-        tmp_path / "log", "demo", "--records", "1500", settings={"spark.master": "local[2]"}
+        tmp_path / "log",
+        *("demo", "--records", "1500"),
+        settings={"spark.master": "local[2]", "spark.driver.extraJavaOptions": sessions.JAVA_OPTIONS},
     ) as demo:
         demo.finish(400)
         said = demo.said()

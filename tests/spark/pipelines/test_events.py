@@ -144,16 +144,9 @@ def kill_and_start_again(
     assert_exact(options, expected)
 
 
+# The other moments are those on a real Kafka, below: most of such a test is the start of a JVM.
 @pytest.mark.parametrize(
-    "moment",
-    [
-        wal_of_the_first_batch,
-        folder_of_a_batch_half_written,
-        batch_written_and_not_committed,
-        windows_written_and_not_committed,
-        windows_committed,
-    ],
-    ids=lambda moment: moment.__name__,
+    "moment", [batch_written_and_not_committed, windows_committed], ids=lambda moment: moment.__name__
 )
 def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
     options: EventsOptions, moment: Callable[[EventsOptions], bool]
