@@ -442,7 +442,9 @@ class KafkaConsumer(Generic[K, V]):
             self.close()
         except Exception:
             # The error of the block is the one that matters.
-            log.exception("[Consumer clientId=%s] The consumer could not be closed", self._core.client_id)
+            log.exception(
+                "[Consumer clientId=%s] The consumer could not be closed", self._core.config.client_id
+            )
 
     def __repr__(self) -> str:
         # Takes no turn: also the repr of a consumer in use by another thread must do.
@@ -454,7 +456,7 @@ class KafkaConsumer(Generic[K, V]):
             return
         core.network.close()
         warnings.warn(
-            f"KafkaConsumer {core.client_id} was not closed; use it in a with block",
+            f"KafkaConsumer {core.config.client_id} was not closed; use it in a with block",
             ResourceWarning,
             source=self,
             stacklevel=2,

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback
 from kclient.errors import FencedInstanceIdError, KafkaError
 
 
+@attrs.define(eq=False, repr=False)
 class ApplicationQueue:
     """Functions to call, changes of the assignment to carry out, errors to raise. Thread-safe.
 
     Whoever adds something notifies the application.
     """
 
-    __slots__ = ("_calls", "_errors", "_final_error", "_notify", "_rebalances")
-
-    def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
-        self._calls: deque[Callable[[], object]] = deque()
-        self._rebalances: deque[RebalanceCallback] = deque()
-        self._errors: deque[KafkaError] = deque()
-        self._final_error: KafkaError | None = None
+    _notify: Callable[[], None]
+    _calls: deque[Callable[[], object]] = attrs.field(factory=deque, init=False)
+    _rebalances: deque[RebalanceCallback] = attrs.field(factory=deque, init=False)
+    _errors: deque[KafkaError] = attrs.field(factory=deque, init=False)
+    _final_error: KafkaError | None = attrs.field(default=None, init=False)
 
     def __bool__(self) -> bool:
         return bool(self._calls or self._rebalances or self._errors or self._final_error)

@@ -18,12 +18,13 @@ from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.coordinator.commits import CommitManager
+from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import AutoOffsetReset
-from kclient.consumer.internals.fetcher import Fetcher, FetchSettings
+from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.leader_offsets import LeaderOffsets
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
@@ -34,7 +35,6 @@ from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.errors import ConfigError, KafkaError
 from kclient.serialization import as_deserializer
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
 _MAX_IN_FLIGHT = 100
@@ -87,15 +87,14 @@ def build_consumer(
             assigned=assigned,
             metadata=metadata,
             sender=sender,
-            backoff=backoff,
             queue=queue,
             taken_ms=lambda: cursor.last_ms,
             time=time,
-            log_context=log_context,
         )
         metrics.watch_rebalances(lambda: membership.rebalance_count)
         managers.append(membership)
     offsets = OffsetFetcher(
+        config=config,
         leaders=LeaderOffsets(
             sender,
             metadata,
@@ -107,22 +106,13 @@ def build_consumer(
         commits=commits,
         backoff=backoff,
         time=time,
-        timeout_ms=config.default_api_timeout_ms,
         on_change=changes.notify,
         discard=buffer.discard,
-        log_context=log_context,
     )
     topics = TopicMetadataManager(sender, backoff, allow_auto_topic_creation=config.allow_auto_create_topics)
     fetcher = Fetcher(
-        FetchSettings(
-            min_bytes=config.fetch_min_bytes,
-            max_bytes=config.fetch_max_bytes,
-            max_wait_ms=config.fetch_max_wait_ms,
-            max_partition_bytes=config.max_partition_fetch_bytes,
-            rack=config.client_rack,
-            metadata_max_age_ms=config.metadata_max_age_ms,
-            decode=decode,
-        ),
+        config=config,
+        decode=decode,
         sender=sender,
         metadata=metadata,
         assigned=assigned,
@@ -130,7 +120,6 @@ def build_consumer(
         on_change=changes.notify,
         backoff=backoff,
         metrics=metrics,
-        log_context=log_context,
     )
     managers += [offsets]
     if commits is not None:
@@ -147,18 +136,16 @@ def build_consumer(
         lambda: assigned.max_lag(decode.read_committed),
     )
     network = NetworkThread(
-        name=f"kclient-consumer-{config.client_id}",
+        config=config,
         sender=sender,
         managers=managers,
         fetcher=fetcher,
         on_end=_nothing_to_end if commits is None else commits.end,
         on_death=queue.io_thread_died,
         time=time,
-        log_context=log_context,
     )
     core = ConsumerCore(
         config=config,
-        client_id=config.client_id,
         subscription=subscription,
         assigned=assigned,
         metadata=metadata,
@@ -174,7 +161,6 @@ def build_consumer(
         interceptors=interceptors,
         metrics=metrics,
         time=time,
-        log_context=log_context,
     )
     if start:
         network.start()
@@ -194,12 +180,13 @@ def _build_group(
     assigned: AssignedPartitions,
     metadata: ConsumerMetadata,
     sender: RequestSender,
-    backoff: ExponentialBackoff,
     queue: ApplicationQueue,
     taken_ms: Callable[[], int],
     time: Time,
-    log_context: LogContext,
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
+    log_context = config.log_context()
+    backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+
     def on_fatal(error: KafkaError) -> None:
         commits.fail_all(error)
         if subscription.has_auto_assigned_partitions():
@@ -208,17 +195,17 @@ def _build_group(
     key = CoordinatorKey(CoordinatorType.GROUP, group_id)
     finder = CoordinatorFinder(key, sender, backoff, on_fatal, log_context, own_connection=True)
     membership = Membership(
-        MembershipSettings(
+        settings=MembershipSettings(
             group_id=group_id,
             group_instance_id=config.group_instance_id,
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=config.max_poll_interval_ms,
             rack=config.client_rack or None,
         ),
+        leader=GroupLeader(assignors, subscription, metadata, log_context),
         assignors=assignors,
         subscription=subscription,
         assigned=assigned,
-        metadata=metadata,
         finder=finder,
         sender=sender,
         heartbeat=Heartbeat(
@@ -235,8 +222,8 @@ def _build_group(
         log_context=log_context,
     )
     commits = CommitManager(
-        group_id,
-        config.group_instance_id,
+        group_id=group_id,
+        group_instance_id=config.group_instance_id,
         metadata=metadata,
         finder=finder,
         membership=membership,

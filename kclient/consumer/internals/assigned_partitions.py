@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
+import attrs
+
 from kclient.client.metadata_snapshot import LeaderAndEpoch
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -13,24 +15,28 @@ from kclient.consumer.internals.fetch_position import AutoOffsetReset, FetchPosi
 from kclient.consumer.internals.requests import Offsets
 from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
 from kclient.errors import IllegalStateError, InvalidOffsetError, NoOffsetForPartitionError
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 TopicIdOf = Callable[[str], Uuid | None]
 
 
+@attrs.define(eq=False, repr=False)
 class AssignedPartitions:
     """The assignment: the state of each partition, and the topics, by their ids, that positions belong to.
 
     Thread-safe. `by_partition` is replaced as a whole and never changed, so anybody may look into it at any time.
     """
 
-    def __init__(self, default_reset: AutoOffsetReset, log_context: LogContext) -> None:
-        self._log = log_context.logger(__name__)
-        self._lock = threading.RLock()
-        self.default_reset = default_reset
-        self.by_partition: Mapping[TopicPartition, TopicPartitionState] = {}
-        self._turns: list[TopicPartitionState] = []
-        self._topic_ids: dict[str, Uuid] = {}
+    default_reset: AutoOffsetReset
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
+    by_partition: Mapping[TopicPartition, TopicPartitionState] = attrs.field(factory=dict, init=False)
+    _turns: list[TopicPartitionState] = attrs.field(factory=list, init=False)
+    _topic_ids: dict[str, Uuid] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     def replace(
         self, partitions: Iterable[TopicPartition], topic_id: TopicIdOf, *, awaiting_callback: bool = False

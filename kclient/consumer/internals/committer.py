@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
@@ -21,7 +23,7 @@ from kclient.errors import (
     KafkaError,
     RetriableCommitFailedError,
 )
-from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.log_context import Logger, RepeatedWarning
 from kclient.utils.time import Time
 
 OnCommit = Callable[[Offsets, "KafkaError | None"], object]
@@ -31,6 +33,7 @@ _NEVER_MS = 2**63 - 1
 _AUTOMATIC_COMMIT = "the automatic commit"  # the cause of a warning that may repeat
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Committer:
     """Asks the I/O thread for commits without waiting for them. Used by one thread at a time.
 
@@ -39,51 +42,42 @@ class Committer:
     commit more often than the coordinator answers.
     """
 
-    def __init__(
-        self,
-        *,
-        config: ConsumerConfig,
-        subscription: SubscriptionState,
-        assigned: AssignedPartitions,
-        membership: Membership | None,
-        manager: CommitManager | None,
-        queue: ApplicationQueue,
-        network: NetworkThread,
-        topic_id: TopicIdOf,
-        interceptors: Sequence[ConsumerInterceptor],
-        metrics: ConsumerMetrics,
-        time: Time,
-        log_context: LogContext,
-    ) -> None:
-        self._config = config
-        self._subscription = subscription
-        self._assigned = assigned
-        self._membership = membership
-        self._manager = manager
-        self._queue = queue
-        self._network = network
-        self._topic_id = topic_id
-        self._interceptors = interceptors
-        self._metrics = metrics
-        self._time = time
-        self._log = log_context.logger(__name__)
-        self._warning = RepeatedWarning(self._log)
-        self.automatic = config.enable_auto_commit
-        """True if the application leaves committing to the consumer."""
-        self.next_auto_ms = (
-            time.monotonic_ms() + config.auto_commit_interval_ms if self.automatic else _NEVER_MS
-        )
-        """The time when poll() has to call `auto_commit` next."""
-        self.polled = False
-        """True if the application has polled or sought since it assigned its partitions.
+    _config: ConsumerConfig
+    _subscription: SubscriptionState
+    _assigned: AssignedPartitions
+    _membership: Membership | None
+    _manager: CommitManager | None
+    _queue: ApplicationQueue
+    _network: NetworkThread
+    _topic_id: TopicIdOf
+    _interceptors: Sequence[ConsumerInterceptor]
+    _metrics: ConsumerMetrics
+    _time: Time
+    _log: Logger = attrs.field(init=False)
+    _warning: RepeatedWarning = attrs.field(init=False)
+    automatic: bool = attrs.field(init=False)
+    """True if the application leaves committing to the consumer."""
+    next_auto_ms: int = attrs.field(init=False)
+    """The time when poll() has to call `auto_commit` next."""
+    polled: bool = attrs.field(default=False, init=False)
+    """True if the application has polled or sought since it assigned its partitions.
 
-        Before that it has read nothing, and the positions are those to begin with: to commit them by itself would undo
-        what it commits explicitly.
-        """
-        self.asked = 0
-        """Number of commits the I/O thread was asked for."""
-        self._last_automatic: CommitRequest | None = None
-        self._growing: CommitRequest | None = None  # what the next offsets may be added to
+    Before that it has read nothing, and the positions are those to begin with: to commit them by itself would undo
+    what it commits explicitly.
+    """
+    asked: int = attrs.field(default=0, init=False)
+    """Number of commits the I/O thread was asked for."""
+    _last_automatic: CommitRequest | None = attrs.field(default=None, init=False)
+    # What the next offsets may be added to
+    _growing: CommitRequest | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._config.log_context().logger(__name__)
+        self._warning = RepeatedWarning(self._log)
+        self.automatic = self._config.enable_auto_commit
+        self.next_auto_ms = (
+            self._time.monotonic_ms() + self._config.auto_commit_interval_ms if self.automatic else _NEVER_MS
+        )
 
     def positions(self) -> Offsets:
         """The positions of all partitions: everything that was handed out."""

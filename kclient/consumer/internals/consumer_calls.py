@@ -185,7 +185,9 @@ class ConsumerCalls:
             yield from self._outcome(request, timer.remaining_ms())
             core.commits.committed(request.offsets)
         except KafkaError as error:
-            log.warning("[Consumer clientId=%s] The automatic commit failed: %s", core.client_id, error)
+            log.warning(
+                "[Consumer clientId=%s] The automatic commit failed: %s", core.config.client_id, error
+            )
 
     def _finish_commits(self, timer: Timer) -> Steps[None]:
         """Wait until nothing that was asked for is under way and tell of it; then also for what callbacks ask for."""
@@ -199,7 +201,9 @@ class ConsumerCalls:
                 yield from self._outcome(commits.finish(timer.deadline_ms), timer.remaining_ms() + _GRACE_MS)
             except KafkaError as error:
                 log.info(
-                    "[Consumer clientId=%s] Commits are under way still: %s", self._core.client_id, error
+                    "[Consumer clientId=%s] Commits are under way still: %s",
+                    self._core.config.client_id,
+                    error,
                 )
             self._core.queue.run_calls()
 
@@ -225,7 +229,7 @@ class ConsumerCalls:
         try:
             yield from self._outcome(request, min(timer.remaining_ms(), core.config.request_timeout_ms))
         except KafkaError as error:
-            log.info("[Consumer clientId=%s] Not left the group: %s", core.client_id, error)
+            log.info("[Consumer clientId=%s] Not left the group: %s", core.config.client_id, error)
 
     def close(self, timer: Timer) -> Steps[BaseException | None]:
         """Leave as `unsubscribe` does, whatever a wakeup says; returns what the application's own code raised.

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import attrs
+
 from kclient._accel import Columns, RecordCursor, yield_gil
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
@@ -33,13 +35,14 @@ from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import Logger
 from kclient.utils.text import counted
 from kclient.utils.time import Time
 
 T = TypeVar("T")
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class ConsumerCore:
     """Polling, committing and rebalancing as steps that never wait. Used by one thread at a time.
 
@@ -48,69 +51,53 @@ class ConsumerCore:
     get done with. `_before_last_poll` holds the positions that the last hand-out moved, as they were before it.
     """
 
-    def __init__(
-        self,
-        *,
-        config: ConsumerConfig,
-        client_id: str,
-        subscription: SubscriptionState,
-        assigned: AssignedPartitions,
-        metadata: ConsumerMetadata,
-        changes: Changes,
-        cursor: RecordCursor,
-        buffer: FetchBuffer,
-        queue: ApplicationQueue,
-        membership: Membership | None,
-        commits: CommitManager | None,
-        offsets: OffsetFetcher,
-        topics: TopicMetadataManager,
-        network: NetworkThread,
-        interceptors: Sequence[ConsumerInterceptor],
-        metrics: ConsumerMetrics,
-        time: Time,
-        log_context: LogContext,
-    ) -> None:
-        self.config = config
-        self.client_id = client_id
-        self.subscription = subscription
-        self.assigned = assigned
-        self.metadata = metadata
-        self.changes = changes
-        self.cursor = cursor
-        """Gives out records one at a time, between calls; see `give_out`."""
-        self.buffer = buffer
-        self.queue = queue
-        self.membership = membership
-        self.network = network
-        self._commit_manager = commits
-        self._offsets = offsets
-        self._topics = topics
-        self.metrics = metrics
-        self.time = time
-        self.collector = FetchCollector(buffer, assigned, log_context)
-        self.wakeup = WakeupTrigger(changes.notify, lambda deliver: network.submit(lambda _: deliver()))
-        self.listener: ConsumerRebalanceListener | None = None
+    config: ConsumerConfig
+    subscription: SubscriptionState
+    assigned: AssignedPartitions
+    metadata: ConsumerMetadata
+    changes: Changes
+    cursor: RecordCursor
+    """Gives out records one at a time, between calls; see `give_out`."""
+    buffer: FetchBuffer
+    queue: ApplicationQueue
+    membership: Membership | None
+    _commit_manager: CommitManager | None = attrs.field(alias="commits")
+    _offsets: OffsetFetcher
+    _topics: TopicMetadataManager
+    network: NetworkThread
+    _interceptors: Sequence[ConsumerInterceptor]
+    metrics: ConsumerMetrics
+    time: Time
+    collector: FetchCollector = attrs.field(init=False)
+    wakeup: WakeupTrigger = attrs.field(init=False)
+    listener: ConsumerRebalanceListener | None = attrs.field(default=None, init=False)
+    commits: Committer = attrs.field(init=False)
+    _log: Logger = attrs.field(init=False)
+    _before_last_poll: dict[TopicPartition, FetchPosition] = attrs.field(factory=dict, init=False)
+    _given_out: Portion[list[ConsumerRecord[Any, Any]]] | None = attrs.field(default=None, init=False)
+    undo_last: bool = attrs.field(default=False, init=False)
+    """True if the application did not get what was handed out last, or did not get done with it."""
+    _revoking: tuple[RebalanceCallback, CommitRequest | None] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        log_context = self.config.log_context()
+        self.collector = FetchCollector(self.buffer, self.assigned, log_context)
+        network = self.network
+        self.wakeup = WakeupTrigger(self.changes.notify, lambda deliver: network.submit(lambda _: deliver()))
         self.commits = Committer(
-            config=config,
-            subscription=subscription,
-            assigned=assigned,
-            membership=membership,
-            manager=commits,
-            queue=queue,
-            network=network,
-            topic_id=metadata.topic_id,
-            interceptors=interceptors,
-            metrics=metrics,
-            time=time,
-            log_context=log_context,
+            config=self.config,
+            subscription=self.subscription,
+            assigned=self.assigned,
+            membership=self.membership,
+            manager=self._commit_manager,
+            queue=self.queue,
+            network=self.network,
+            topic_id=self.metadata.topic_id,
+            interceptors=self._interceptors,
+            metrics=self.metrics,
+            time=self.time,
         )
-        self._interceptors = interceptors
         self._log = log_context.logger(__name__)
-        self._before_last_poll: dict[TopicPartition, FetchPosition] = {}
-        self._given_out: Portion[list[ConsumerRecord[Any, Any]]] | None = None
-        self.undo_last = False
-        """True if the application did not get what was handed out last, or did not get done with it."""
-        self._revoking: tuple[RebalanceCallback, CommitRequest | None] | None = None
 
     # Subscribing.
 
@@ -438,7 +425,7 @@ class ConsumerCore:
         topics = ", ".join(sorted(self.subscription.subscription()))
         reads = f" subscribed to {topics}" if topics else ""
         held = counted(len(self.assigned.by_partition), "partition")
-        return f"{self.client_id}{state} to {', '.join(config.bootstrap_servers)}{group}{reads} with {held}"
+        return f"{self.config.client_id}{state} to {', '.join(config.bootstrap_servers)}{group}{reads} with {held}"
 
     def close_parts(self) -> None:
         """Close the metadata and what the application gave, when the I/O thread has ended."""

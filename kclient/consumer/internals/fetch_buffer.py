@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Collection, Iterable
 from operator import attrgetter
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.completed_fetch import CompletedFetch
 
@@ -15,6 +17,7 @@ MAX_FETCHES_PER_PARTITION = 2
 _turn_of = attrgetter("turn")
 
 
+@attrs.define(eq=False, repr=False)
 class FetchBuffer:
     """The completed fetches of each partition, in order. Thread-safe.
 
@@ -25,17 +28,14 @@ class FetchBuffer:
     in the whole buffer, so that many partitions do not add up to much memory.
     """
 
-    def __init__(
-        self, notify: Callable[[], None], wake: Callable[[], None], max_bytes_ahead: int = 2**31 - 1
-    ) -> None:
-        self._notify = notify
-        self._wake = wake
-        self._max_bytes_ahead = max_bytes_ahead
-        self._bytes = 0
-        self._chains: dict[TopicPartition, tuple[CompletedFetch, ...]] = {}
-        self._turns = itertools.count()
-        self._refused = False
-        self._room_wanted = False  # for the application's thread to read
+    _notify: Callable[[], None]
+    _wake: Callable[[], None]
+    _max_bytes_ahead: int = 2**31 - 1
+    _bytes: int = attrs.field(default=0, init=False)
+    _chains: dict[TopicPartition, tuple[CompletedFetch, ...]] = attrs.field(factory=dict, init=False)
+    _turns: itertools.count[int] = attrs.field(factory=itertools.count, init=False)
+    _refused: bool = attrs.field(default=False, init=False)
+    _room_wanted: bool = attrs.field(default=False, init=False)  # for the application's thread to read
 
     # The I/O thread's side.
 

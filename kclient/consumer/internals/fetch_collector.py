@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import RECORDS, CompletedFetch, Form, Portion
@@ -11,21 +13,25 @@ from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import FetchPosition
 from kclient.consumer.internals.heap_top import HeapTop
 from kclient.errors import KafkaError, RecordDeserializationError
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 T = TypeVar("T")
 
 
+@attrs.define(eq=False, repr=False)
 class FetchCollector:
     """Takes records out of the buffer in two steps: `collect` decodes and changes nothing, `hand_out` moves the
     positions. What happens in between, such as a Ctrl-C, loses nothing. Used by the application's thread.
     """
 
-    def __init__(self, buffer: FetchBuffer, assigned: AssignedPartitions, log_context: LogContext) -> None:
-        self._buffer = buffer
-        self._assigned = assigned
-        self._log = log_context.logger(__name__)
-        self._heap_top = HeapTop()
+    _buffer: FetchBuffer
+    _assigned: AssignedPartitions
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _heap_top: HeapTop = attrs.field(factory=HeapTop, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     def collect(
         self, form: Form[T], max_records: int | None, partitions: int | None = None

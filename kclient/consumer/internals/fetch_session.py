@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors
@@ -21,7 +23,7 @@ from kclient.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -93,20 +95,22 @@ class SessionFetch(NamedTuple):
         return request
 
 
+@attrs.define(eq=False, repr=False)
 class FetchSession:
     """The fetch session with one broker. Used by the I/O thread; at most one fetch is under way."""
 
-    __slots__ = ("_id", "_log", "_node_id", "_partitions", "_topic_names", "_used_topic_ids", "epoch")
+    _node_id: int
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _id: int = attrs.field(default=NO_SESSION, init=False)
+    epoch: int = attrs.field(default=INITIAL_EPOCH, init=False)
+    """That of the next fetch, or, while one is under way, of that one."""
+    _partitions: dict[TopicPartition, WantedPartition] = attrs.field(factory=dict, init=False)
+    _topic_names: dict[bytes, str] = attrs.field(factory=dict, init=False)  # by the bytes of the identifier
+    _used_topic_ids: bool = attrs.field(default=False, init=False)
 
-    def __init__(self, node_id: int, log_context: LogContext) -> None:
-        self._node_id = node_id
-        self._log = log_context.logger(__name__)
-        self._id = NO_SESSION
-        self.epoch = INITIAL_EPOCH
-        """That of the next fetch, or, while one is under way, of that one."""
-        self._partitions: dict[TopicPartition, WantedPartition] = {}
-        self._topic_names: dict[bytes, str] = {}  # by the bytes of the identifier
-        self._used_topic_ids = False
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     @property
     def is_open(self) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from kclient.client.kafka_client import KafkaClient
 from kclient.client.metadata import Metadata
 from kclient.client.request_sender import NEVER, RequestSender
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
@@ -35,7 +37,7 @@ from kclient.errors import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.log_context import Logger, RepeatedWarning
 
 _OTHER_LEADER = frozenset(
     {
@@ -51,19 +53,6 @@ _OTHER_LEADER = frozenset(
 )
 
 
-@attrs.frozen
-class FetchSettings:
-    """Settings of the fetch requests: how much to ask for. Immutable."""
-
-    min_bytes: int
-    max_bytes: int
-    max_wait_ms: int
-    max_partition_bytes: int
-    rack: str
-    metadata_max_age_ms: int
-    decode: DecodeSettings
-
-
 @attrs.define(eq=False)
 class _Flight:
     """A fetch under way: what it asks for, and whether its answer is of any use."""
@@ -74,6 +63,7 @@ class _Flight:
     max_wait_ms: int = 0
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Fetcher:
     """Sends Fetch requests and puts what comes back into the buffer, undecoded. Belongs to the I/O thread.
 
@@ -81,36 +71,30 @@ class Fetcher:
     enough, so the application finds the next data there when it is through with the last.
     """
 
-    def __init__(
-        self,
-        settings: FetchSettings,
-        *,
-        sender: RequestSender,
-        metadata: Metadata,
-        assigned: AssignedPartitions,
-        buffer: FetchBuffer,
-        on_change: Callable[[], None],
-        backoff: ExponentialBackoff,
-        metrics: ConsumerMetrics,
-        log_context: LogContext,
-    ) -> None:
-        self._settings = settings
-        self._client = sender.client
-        self._metadata = metadata
-        self._assigned = assigned
-        self._buffer = buffer
-        self._on_change = on_change
-        self._backoff = backoff
-        self._metrics = metrics
-        self._log_context = log_context
-        self._log = log_context.logger(__name__)
+    _config: ConsumerConfig
+    _decode: DecodeSettings
+    _sender: RequestSender
+    _metadata: Metadata
+    _assigned: AssignedPartitions
+    _buffer: FetchBuffer
+    _on_change: Callable[[], None]
+    _backoff: ExponentialBackoff
+    _metrics: ConsumerMetrics
+    _client: KafkaClient = attrs.field(init=False)
+    _log: Logger = attrs.field(init=False)
+    _warning: RepeatedWarning = attrs.field(init=False)
+    _sessions: dict[int, FetchSession] = attrs.field(factory=dict, init=False)
+    _flights: dict[int, _Flight] = attrs.field(factory=dict, init=False)  # by node id
+    # node id -> (failures in a row, retry at)
+    _node_failures: dict[int, tuple[int, int]] = attrs.field(factory=dict, init=False)
+    _retry_ms: dict[TopicPartition, int] = attrs.field(factory=dict, init=False)
+    _held_since_ms: dict[int, int] = attrs.field(factory=dict, init=False)  # by node id
+    _too_large: TooLargeAnswers = attrs.field(factory=TooLargeAnswers, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._client = self._sender.client
+        self._log = self._config.log_context().logger(__name__)
         self._warning = RepeatedWarning(self._log)
-        self._sessions: dict[int, FetchSession] = {}
-        self._flights: dict[int, _Flight] = {}  # by node id
-        self._node_failures: dict[int, tuple[int, int]] = {}  # node id -> (failures in a row, retry at)
-        self._retry_ms: dict[TopicPartition, int] = {}
-        self._held_since_ms: dict[int, int] = {}  # by node id
-        self._too_large = TooLargeAnswers()
 
     def poll(self, now_ms: int) -> int:
         """Send a fetch to each broker that can take one and has something to give."""
@@ -153,7 +137,7 @@ class Fetcher:
         used up meanwhile, and nothing could be fetched behind it. An application that takes its time is not waited
         for, though: those partitions would get no turn.
         """
-        left_ms = self._held_since_ms.setdefault(node_id, now_ms) + self._settings.max_wait_ms - now_ms
+        left_ms = self._held_since_ms.setdefault(node_id, now_ms) + self._config.fetch_max_wait_ms - now_ms
         if left_ms <= 0:
             del self._held_since_ms[node_id]
         return max(left_ms, 0)
@@ -186,7 +170,9 @@ class Fetcher:
     def _wanted(self, tp: TopicPartition, position: FetchPosition, offset: int) -> WantedPartition:
         # Of the topic that the position belongs to, which metadata may not have any more.
         topic_id = self._assigned.topic_id(tp.topic) or Uuid.ZERO
-        return WantedPartition(offset, topic_id, self._settings.max_partition_bytes, position.leader.epoch)
+        return WantedPartition(
+            offset, topic_id, self._config.max_partition_fetch_bytes, position.leader.epoch
+        )
 
     def _try_send(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
         retry_ms = self._node_failures.get(node.id, (0, 0))[1]
@@ -198,10 +184,10 @@ class Fetcher:
             return self._client.connections.poll_delay_ms(node.id, now_ms)
         session = self._sessions.get(node.id)
         if session is None:
-            session = self._sessions[node.id] = FetchSession(node.id, self._log_context)
+            session = self._sessions[node.id] = FetchSession(node.id, self._config.log_context())
         partitions, hurry = self._too_large.choose(partitions)
         flight = _Flight(
-            node, partitions, useful=True, max_wait_ms=0 if hurry else self._settings.max_wait_ms
+            node, partitions, useful=True, max_wait_ms=0 if hurry else self._config.fetch_max_wait_ms
         )
         self._send(flight, session.build(partitions), now_ms)
         return NEVER
@@ -225,15 +211,15 @@ class Fetcher:
             self._assigned.move_to_end(tp)
 
     def _new_request(self, flight: _Flight, fetch: SessionFetch) -> ClientRequest:
-        settings = self._settings
+        config = self._config
 
         def build(version: int) -> FetchRequest:
             request = FetchRequest(
                 max_wait_ms=flight.max_wait_ms,
-                min_bytes=settings.min_bytes,
-                max_bytes=settings.max_bytes,
-                isolation_level=int(settings.decode.read_committed),
-                rack_id=settings.rack,
+                min_bytes=config.fetch_min_bytes,
+                max_bytes=config.fetch_max_bytes,
+                isolation_level=int(self._decode.read_committed),
+                rack_id=config.client_rack,
             )
             return fetch.fill(request, version)
 
@@ -348,15 +334,15 @@ class Fetcher:
         state.update_log_ends(data.high_watermark, data.last_stable_offset, data.log_start_offset)
         if data.preferred_read_replica >= 0:
             self._log.debug("Fetching %s from replica %d", tp, data.preferred_read_replica)
-            until_ms = now_ms + self._settings.metadata_max_age_ms
+            until_ms = now_ms + self._config.metadata_max_age_ms
             state.prefer_replica(data.preferred_read_replica, until_ms)
         if not data.records:
             return None
         aborted: list[tuple[int, int]] | None = None
-        if self._settings.decode.read_committed:
+        if self._decode.read_committed:
             aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
         records = memoryview(data.records)
-        return CompletedFetch(tp, wanted.fetch_offset, records, aborted, self._settings.decode)
+        return CompletedFetch(tp, wanted.fetch_offset, records, aborted, self._decode)
 
     def _take_error(
         self,

@@ -46,19 +46,17 @@ class Answer:
 OnAnswers: TypeAlias = Callable[[Mapping[TopicPartition, Answer]], None]
 
 
+@attrs.define(eq=False, repr=False)
 class LeaderOffsets:
     """Sends ListOffsets and OffsetForLeaderEpoch to leaders; asks for new metadata where these have changed.
 
     Belongs to the I/O thread.
     """
 
-    def __init__(
-        self, sender: RequestSender, metadata: ConsumerMetadata, *, read_committed: bool, timeout_ms: int
-    ) -> None:
-        self._sender = sender
-        self._metadata = metadata
-        self._read_committed = read_committed
-        self._timeout_ms = timeout_ms
+    _sender: RequestSender
+    _metadata: ConsumerMetadata
+    _read_committed: bool
+    _timeout_ms: int
 
     def by_leader(
         self, partitions: Iterable[TopicPartition]

@@ -6,12 +6,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+import attrs
+
 from kclient._accel import belongs_to_caller
+from kclient.client.kafka_client import KafkaClient
 from kclient.client.request_sender import NEVER, RequestSender
+from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.requests import Request
 from kclient.errors import ClientClosedError, KafkaError
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import Logger
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
 
@@ -29,6 +33,7 @@ class RequestManager(Protocol):
         """Do and send what is due; returns after how many ms it wants the next turn at the latest."""
 
 
+@attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class NetworkThread:
     """Runs the loop: tasks of the application, a turn for every manager, then I/O.
 
@@ -36,31 +41,25 @@ class NetworkThread:
     nothing of the public consumer, so that one which was forgotten unclosed can be collected.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        sender: RequestSender,
-        managers: Sequence[RequestManager],
-        fetcher: Fetcher,
-        on_end: Callable[[KafkaError], None],
-        on_death: Callable[[BaseException], None],
-        time: Time,
-        log_context: LogContext,
-    ) -> None:
-        self._sender = sender
-        self._client = sender.client
-        self._managers = managers
-        self._fetcher = fetcher
-        self._on_end = on_end
-        self._on_death = on_death
-        self._time = time
-        self._log = log_context.logger(__name__)
-        self._tasks: deque[tuple[Task, Request[Any] | None]] = deque()
-        self._closing = False
-        self._close_deadline_ms = 0
-        self._ended = False
-        self._thread = KafkaThread(name, self._run, self._died)
+    _config: ConsumerConfig
+    _sender: RequestSender
+    _managers: Sequence[RequestManager]
+    _fetcher: Fetcher
+    _on_end: Callable[[KafkaError], None]
+    _on_death: Callable[[BaseException], None]
+    _time: Time
+    _client: KafkaClient = attrs.field(init=False)
+    _log: Logger = attrs.field(init=False)
+    _tasks: deque[tuple[Task, Request[Any] | None]] = attrs.field(factory=deque, init=False)
+    _closing: bool = attrs.field(default=False, init=False)
+    _close_deadline_ms: int = attrs.field(default=0, init=False)
+    _ended: bool = attrs.field(default=False, init=False)
+    _thread: KafkaThread = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._client = self._sender.client
+        self._log = self._config.log_context().logger(__name__)
+        self._thread = KafkaThread(f"kclient-consumer-{self._config.client_id}", self._run, self._died)
 
     def start(self) -> None:
         """Begin."""

@@ -12,6 +12,7 @@ from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 from kclient.consumer.internals.fetch_position import (
@@ -31,7 +32,7 @@ from kclient.errors import (
     LogTruncationError,
 )
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import Logger
 from kclient.utils.time import Time
 
 FoundOffsets: TypeAlias = dict[TopicPartition, OffsetAndTimestamp | None]
@@ -47,39 +48,29 @@ class _Search(PendingRequest[FoundOffsets]):
     waiting_for: int = 0
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class OffsetFetcher:
     """Gives positions to partitions that have none, checks those whose leader changed, answers offset queries.
 
     Belongs to the I/O thread. A valid position is never touched; see `TopicPartitionState`.
     """
 
-    def __init__(
-        self,
-        *,
-        leaders: LeaderOffsets,
-        metadata: ConsumerMetadata,
-        assigned: AssignedPartitions,
-        commits: CommitManager | None,
-        backoff: ExponentialBackoff,
-        time: Time,
-        timeout_ms: int,
-        on_change: Callable[[], None],
-        discard: Callable[[TopicPartition], None],
-        log_context: LogContext,
-    ) -> None:
-        self._leaders = leaders
-        self._metadata = metadata
-        self._assigned = assigned
-        self._commits = commits
-        self._backoff = backoff
-        self._time = time
-        self._timeout_ms = timeout_ms
-        self._on_change = on_change
-        self._discard = discard
-        self._log = log_context.logger(__name__)
-        self._committed_in_flight: frozenset[TopicPartition] = frozenset()
-        self._busy: set[TopicPartition] = set()
-        self._searches: list[_Search] = []
+    _leaders: LeaderOffsets
+    _metadata: ConsumerMetadata
+    _assigned: AssignedPartitions
+    _commits: CommitManager | None
+    _backoff: ExponentialBackoff
+    _time: Time
+    _config: ConsumerConfig
+    _on_change: Callable[[], None]
+    _discard: Callable[[TopicPartition], None]
+    _log: Logger = attrs.field(init=False)
+    _committed_in_flight: frozenset[TopicPartition] = attrs.field(default=frozenset(), init=False)
+    _busy: set[TopicPartition] = attrs.field(factory=set, init=False)
+    _searches: list[_Search] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._config.log_context().logger(__name__)
 
     def search(self, timestamps: Mapping[TopicPartition, int], request: Request[FoundOffsets]) -> None:
         """Look up offsets by timestamp, or by the codes of the log's ends; None where there is none."""
@@ -121,7 +112,7 @@ class OffsetFetcher:
             return
         if self._committed_in_flight.issuperset(needing):
             return
-        request = Request[CommittedOffsets](now_ms + self._timeout_ms)
+        request = Request[CommittedOffsets](now_ms + self._config.default_api_timeout_ms)
         self._committed_in_flight = partitions = frozenset(needing)
         request.add_done_callback(lambda _: self._on_committed(needing, partitions, request))
         self._commits.fetch(partitions, request)

@@ -28,16 +28,14 @@ class _Waiting(PendingRequest[dict[str, list[PartitionInfo]]]):
     in_flight: bool = False
 
 
+@attrs.define(eq=False, repr=False)
 class TopicMetadataManager:
     """Asks any broker about topics, without touching what the consumer knows of its own. For the I/O thread."""
 
-    def __init__(
-        self, sender: RequestSender, backoff: ExponentialBackoff, *, allow_auto_topic_creation: bool
-    ) -> None:
-        self._sender = sender
-        self._backoff = backoff
-        self._allow_auto_topic_creation = allow_auto_topic_creation
-        self._waiting: list[_Waiting] = []
+    _sender: RequestSender
+    _backoff: ExponentialBackoff
+    _allow_auto_topic_creation: bool
+    _waiting: list[_Waiting] = attrs.field(factory=list, init=False)
 
     def fetch(self, topics: tuple[str, ...] | None, request: Request[dict[str, list[PartitionInfo]]]) -> None:
         """Look up the partitions of those of `topics` that exist, or of all topics for None."""

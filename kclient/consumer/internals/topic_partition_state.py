@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 
+import attrs
+
 from kclient.client.metadata_snapshot import LeaderAndEpoch
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata
@@ -29,6 +31,7 @@ class FetchState(Enum):
     AWAIT_VALIDATION = "await validation"
 
 
+@attrs.define(eq=False, repr=False)
 class TopicPartitionState:
     """The state of a partition for as long as it is assigned; assigned once more it has a new one. Thread-safe.
 
@@ -36,42 +39,23 @@ class TopicPartitionState:
     partitions, for who looks at several.
     """
 
-    __slots__ = (
-        "_lock",
-        "_may_go_back",
-        "_preferred_until_ms",
-        "awaiting_callback",
-        "error",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "next_retry_ms",
-        "paused",
-        "position",
-        "preferred_replica",
-        "reset",
-        "state",
-        "tp",
-    )
-
-    def __init__(self, tp: TopicPartition, lock: threading.RLock, *, awaiting_callback: bool = False) -> None:
-        self.tp = tp
-        self._lock = lock
-        self.state = FetchState.INITIALIZING
-        self.position: FetchPosition | None = None
-        self.reset: AutoOffsetReset | None = None
-        self.paused = False
-        self.error: KafkaError | None = None
-        self.next_retry_ms = 0
-        self.awaiting_callback = awaiting_callback
-        self.high_watermark: int | None = None
-        self.last_stable_offset: int | None = None
-        self.log_start_offset: int | None = None
-        # Not after the position was given up: whether what was handed out last can be handed out again.
-        self._may_go_back = False
-        self.preferred_replica: int | None = None
-        """The follower to fetch from, as far as `replica_to_read` agrees."""
-        self._preferred_until_ms = 0
+    tp: TopicPartition
+    _lock: threading.RLock
+    awaiting_callback: bool = False
+    state: FetchState = attrs.field(default=FetchState.INITIALIZING, init=False)
+    position: FetchPosition | None = attrs.field(default=None, init=False)
+    reset: AutoOffsetReset | None = attrs.field(default=None, init=False)
+    paused: bool = attrs.field(default=False, init=False)
+    error: KafkaError | None = attrs.field(default=None, init=False)
+    next_retry_ms: int = attrs.field(default=0, init=False)
+    high_watermark: int | None = attrs.field(default=None, init=False)
+    last_stable_offset: int | None = attrs.field(default=None, init=False)
+    log_start_offset: int | None = attrs.field(default=None, init=False)
+    # Not after the position was given up: whether what was handed out last can be handed out again.
+    _may_go_back: bool = attrs.field(default=False, init=False)
+    preferred_replica: int | None = attrs.field(default=None, init=False)
+    """The follower to fetch from, as far as `replica_to_read` agrees."""
+    _preferred_until_ms: int = attrs.field(default=0, init=False)
 
     @property
     def has_valid_position(self) -> bool:

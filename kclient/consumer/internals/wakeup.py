@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from kclient.errors import WakeupError
 from kclient.utils.futures import CompletableFuture
 
 
+@attrs.define(eq=False, repr=False)
 class WakeupTrigger:
     """Remembers a wakeup until a call that waits has raised it, exactly once. Thread-safe.
 
@@ -17,18 +20,13 @@ class WakeupTrigger:
     it leaves a note and has the I/O thread (`on_io_thread` runs a function there) end the wait.
     """
 
-    __slots__ = ("_lock", "_notify", "_on_io_thread", "_waited_for", "closing", "pending")
-
-    def __init__(
-        self, notify: Callable[[], None], on_io_thread: Callable[[Callable[[], None]], None]
-    ) -> None:
-        self._notify = notify
-        self._on_io_thread = on_io_thread
-        self._lock = threading.Lock()
-        self.pending = False
-        self.closing = False
-        """Set when the consumer closes, which no wakeup ends."""
-        self._waited_for: CompletableFuture[Any] | None = None
+    _notify: Callable[[], None]
+    _on_io_thread: Callable[[Callable[[], None]], None]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    pending: bool = attrs.field(default=False, init=False)
+    closing: bool = attrs.field(default=False, init=False)
+    """Set when the consumer closes, which no wakeup ends."""
+    _waited_for: CompletableFuture[Any] | None = attrs.field(default=None, init=False)
 
     def wakeup(self) -> None:
         """End the call that waits, or the next one."""

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from kclient.errors import ClientClosedError
-from kclient.producer.internals.buffer_pool import Claim
+from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.producer.internals.entry import Entry
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import (
@@ -37,18 +38,7 @@ _LARGEST_SHARE = 16
 _LARGEST_GROWN_BYTES = 500_000
 
 
-@attrs.frozen
-class AccumulatorSettings:
-    """The settings that decide how batches are made; sizes in bytes, times in ms."""
-
-    batch_size: int
-    linger_ms: int
-    max_request_size: int
-    max_block_ms: int
-    adaptive_partitioning: bool
-    adaptive_batching: bool
-
-
+@attrs.define(kw_only=True, eq=False, repr=False)
 class RecordAccumulator:
     """Collects records in batches, per partition. Thread-safe.
 
@@ -57,38 +47,30 @@ class RecordAccumulator:
     callbacks run.
     """
 
-    def __init__(
-        self,
-        settings: AccumulatorSettings,
-        *,
-        queued: QueuedBatches,
-        metadata: ProducerMetadata,
-        availability: NodeAvailability,
-        wakeup: SenderWakeup,
-        ignores_keys: bool,
-        key_serializer: AdaptedSerializer,
-        value_serializer: AdaptedSerializer,
-        time: Time,
-    ) -> None:
-        self.settings = settings
-        self.queued = queued
-        self.pool = queued.pool
-        self.sizes = RecordSizes(settings.max_request_size, queued.pool.total)
-        self.topics: dict[str, TopicQueues] = {}
-        self.io_thread_id: int | None = None
-        self._metadata = metadata
-        self._availability = availability
-        self._wakeup = wakeup
-        self._ignores_keys = ignores_keys
-        self._key_serializer = key_serializer
-        self._value_serializer = value_serializer
-        self._time = time
-        self._lock = queued.lock
-        self.entry = Entry(queued.lock, queued.pool, queued.incomplete)
+    _config: ProducerConfig
+    queued: QueuedBatches
+    _metadata: ProducerMetadata
+    _availability: NodeAvailability
+    _wakeup: SenderWakeup
+    _key_serializer: AdaptedSerializer
+    _value_serializer: AdaptedSerializer
+    _time: Time
+    pool: BufferPool = attrs.field(init=False)
+    sizes: RecordSizes = attrs.field(init=False)
+    topics: dict[str, TopicQueues] = attrs.field(factory=dict, init=False)
+    io_thread_id: int | None = attrs.field(default=None, init=False)
+    _lock: threading.RLock = attrs.field(init=False)
+    entry: Entry = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.pool = self.queued.pool
+        self._lock = self.queued.lock
+        self.sizes = RecordSizes(self._config.max_request_size, self.pool.total)
+        self.entry = Entry(self._lock, self.pool, self.queued.incomplete)
 
     def max_block_ms(self) -> int:
         """The time the calling thread may wait: 0 for a callback on the I/O thread, which would wait for itself."""
-        return 0 if threading.get_ident() == self.io_thread_id else self.settings.max_block_ms
+        return 0 if threading.get_ident() == self.io_thread_id else self._config.max_block_ms
 
     # Adding records.
 
@@ -96,11 +78,14 @@ class RecordAccumulator:
         """The queues of a topic, made at first use."""
         topic = self.topics.get(name)
         if topic is None:
+            config = self._config
             sticky = StickyPartition(
-                name, adaptive=self.settings.adaptive_partitioning, availability=self._availability
+                name,
+                adaptive=config.partitioner_adaptive_partitioning_enable,
+                availability=self._availability,
             )
             queues = TopicQueues(
-                name, self._ignores_keys, self._key_serializer, self._value_serializer, sticky
+                name, config.partitioner_ignore_keys, self._key_serializer, self._value_serializer, sticky
             )
             topic = self.topics.setdefault(name, queues)
         return topic
@@ -210,8 +195,9 @@ class RecordAccumulator:
         return result, index, 1
 
     def _batch_limit(self, topic: str) -> int:
-        settings = self.settings
-        return self.queued.compressor.uncompressed_limit(topic, settings.batch_size, self.sizes.largest_batch)
+        return self.queued.compressor.uncompressed_limit(
+            topic, self._config.batch_size, self.sizes.largest_batch
+        )
 
     def _sticky_queue(self, topic: TopicQueues, size: int) -> PartitionQueue:
         """The queue for a record without a key that did not fit the open batch; it changes after a batch's worth.
@@ -239,7 +225,7 @@ class RecordAccumulator:
 
     def _turn_goes_on(self, topic: TopicQueues, queue: PartitionQueue, size: int) -> bool:
         """Return True if the sticky partition still has room in its turn for that many bytes."""
-        return queue.produced_bytes() - topic.sticky_start_bytes + size <= self.settings.batch_size
+        return queue.produced_bytes() - topic.sticky_start_bytes + size <= self._config.batch_size
 
     def _possible_growth(self, queue: PartitionQueue) -> int:
         """By how many bytes the full open batch, which is behind others that go first, may grow beyond batch.size.
@@ -250,9 +236,9 @@ class RecordAccumulator:
         builder = queue.open
         if builder is None or builder.closed:
             return 0
-        if not queue.may_grow or not self.settings.adaptive_batching:
+        if not queue.may_grow or not self._config.kclient_adaptive_batching:
             return 0
-        largest = min(self.settings.max_request_size, self.pool.total // _LARGEST_SHARE, _LARGEST_GROWN_BYTES)
+        largest = min(self._config.max_request_size, self.pool.total // _LARGEST_SHARE, _LARGEST_GROWN_BYTES)
         return max(min(builder.limit * 2, largest) - builder.limit, 0)
 
     def _grow(self, batch: ProducerBatch, claim: Claim) -> None:
@@ -273,7 +259,7 @@ class RecordAccumulator:
     ) -> tuple[ProducerBatch, KafkaFuture[Any]]:
         tp = queue.tp
         now_ms = self._time.monotonic_ms()
-        limit = self._batch_limit(tp.topic) if self.settings.batch_size else 0
+        limit = self._batch_limit(tp.topic) if self._config.batch_size else 0
         builder = BatchBuilder(tp.topic, tp.partition, limit, self.queued.new_result(tp), now_ms)
         future = builder.append(timestamp_ms, key, value, headers, callback)
         assert future is not None, "the first record always fits"
@@ -286,7 +272,7 @@ class RecordAccumulator:
         leader = queue.leader(self._metadata.fetch())
         self._wakeup.batch_added(
             None if leader is None else leader.id,
-            batch.created_ms if at_once else batch.created_ms + self.settings.linger_ms,
+            batch.created_ms if at_once else batch.created_ms + self._config.linger_ms,
         )
 
     def update_partition_counts(self) -> None:

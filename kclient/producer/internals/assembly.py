@@ -8,7 +8,7 @@ from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
 from kclient.producer.config import ProducerConfig
 from kclient.producer.interceptor import ProducerInterceptors, make_interceptors
-from kclient.producer.internals.accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.compression import Compressor
 from kclient.producer.internals.drain import Drainer
@@ -75,25 +75,17 @@ def build_producer(
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)
     queued = QueuedBatches(
-        BufferPool(config.buffer_memory, metrics.buffer_wait, wakeup.wake),
-        Compressor.from_config(config),
+        pool=BufferPool(config.buffer_memory, metrics.buffer_wait, wakeup.wake),
+        compressor=Compressor.from_config(config),
         batch_size=config.batch_size,
         log_prefix=log_context.prefix,
     )
     accumulator = RecordAccumulator(
-        AccumulatorSettings(
-            batch_size=config.batch_size,
-            linger_ms=config.linger_ms,
-            max_request_size=config.max_request_size,
-            max_block_ms=config.max_block_ms,
-            adaptive_partitioning=config.partitioner_adaptive_partitioning_enable,
-            adaptive_batching=config.kclient_adaptive_batching,
-        ),
+        config=config,
         queued=queued,
         metadata=metadata,
         availability=availability,
         wakeup=wakeup,
-        ignores_keys=config.partitioner_ignore_keys,
         key_serializer=key_serializer,
         value_serializer=value_serializer,
         time=time,
@@ -102,26 +94,22 @@ def build_producer(
         IdempotenceManager(backoff, metadata.topic_id, log_context) if config.enable_idempotence else None
     )
     responses = ProduceResponseHandler(
+        config=config,
         queued=queued,
         metadata=metadata,
         idempotence=idempotence,
         metrics=metrics,
         backoff=backoff,
-        retries=config.retries,
-        delivery_timeout_ms=config.delivery_timeout_ms,
-        log_context=log_context,
     )
-    # One request at a time keeps the order only if no later batch of a partition goes out before a retry.
     drainer = Drainer(
-        queued,
-        metadata,
-        idempotence,
-        linger_ms=config.linger_ms,
-        max_request_size=config.max_request_size,
-        mute_partitions=config.max_in_flight_requests_per_connection == 1,
+        config=config,
+        queued=queued,
+        metadata=metadata,
+        idempotence=idempotence,
         on_unsendable=responses.fail,
     )
     sender = Sender(
+        config=config,
         client=client,
         metadata=metadata,
         accumulator=accumulator,
@@ -131,23 +119,11 @@ def build_producer(
         availability=availability,
         wakeup=wakeup,
         metrics=metrics,
-        acks=config.required_acks,
-        max_in_flight=config.max_in_flight_requests_per_connection,
-        request_timeout_ms=config.request_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
         time=time,
-        log_context=log_context,
     )
     guard = ForkGuard("This KafkaProducer")
     metrics.watch(queued.pool, client)
-    io_thread = IoThread(
-        f"kclient-producer-{config.client_id}",
-        sender,
-        queued,
-        failed_records=lambda: responses.failed_records,
-        exit_timeout_ms=config.delivery_timeout_ms,
-        log_context=log_context,
-    )
+    io_thread = IoThread(config, sender, queued, responses)
     if start:
         io_thread.start()
     return ProducerCore(

@@ -10,60 +10,50 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
 from kclient.utils.steps import Broadcast, Pause, Steps
 from kclient.utils.time import NS_PER_MS, Timer
 
 
+@attrs.define(eq=False, repr=False)
 class Claim:
     """The bytes that were taken from a pool and not yet passed on to a batch. Belongs to who took them.
 
     An object and not a returned number: a Ctrl-C between the taking and the caller's noting it would lose them.
     """
 
-    __slots__ = ("held",)
-
-    def __init__(self) -> None:
-        self.held = 0
+    held: int = 0
 
 
+@attrs.define(eq=False, repr=False)
 class _Waiter:
-    __slots__ = ("claim", "granted", "size")
-
-    def __init__(self, claim: Claim, size: int) -> None:
-        self.claim = claim
-        self.size = size
-        self.granted = False
+    claim: Claim
+    size: int
+    granted: bool = False
 
 
+@attrs.define(eq=False, repr=False)
 class BufferPool:
     """Grants bytes of `total` bytes, in the order in which they were asked for. Thread-safe.
 
     A large request is not overtaken by smaller ones that would fit: it would wait for ever.
     """
 
-    __slots__ = (
-        "_available",
-        "_changed",
-        "_closed",
-        "_on_wait",
-        "_wait_sensor",
-        "_waiters",
-        "lock",
-        "total",
-    )
+    total: int
+    _wait_sensor: Sensor
+    # Called when somebody begins to wait, after that can be seen in `waiting`.
+    _on_wait: Callable[[], None]
+    _available: int = attrs.field(init=False)
+    _waiters: deque[_Waiter] = attrs.field(factory=deque, init=False)
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
+    _changed: Broadcast = attrs.field(factory=Broadcast, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
 
-    def __init__(self, total: int, wait_sensor: Sensor, on_wait: Callable[[], None]) -> None:
-        self.total = total
-        # Called when somebody begins to wait, after that can be seen in `waiting`.
-        self._on_wait = on_wait
-        self._available = total
-        self._wait_sensor = wait_sensor
-        self._waiters: deque[_Waiter] = deque()
-        self.lock = threading.RLock()  # reentrant: see Entry
-        self._changed = Broadcast()
-        self._closed = False
+    def __attrs_post_init__(self) -> None:
+        self._available = self.total
 
     @property
     def available(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 import attrs
 
 from kclient.common.node import Node
+from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue
@@ -31,27 +32,15 @@ class ReadyCheck:
 _NOTHING = ReadyCheck({}, NEVER_MS, frozenset())
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Drainer:
     """Looks at the queues and empties them. Belongs to the I/O thread."""
 
-    def __init__(
-        self,
-        queued: QueuedBatches,
-        metadata: ProducerMetadata,
-        idempotence: IdempotenceManager | None,
-        *,
-        linger_ms: int,
-        max_request_size: int,
-        mute_partitions: bool,
-        on_unsendable: Callable[[ProducerBatch, BaseException], None],
-    ) -> None:
-        self._queued = queued
-        self._metadata = metadata
-        self._idempotence = idempotence
-        self._mute = mute_partitions
-        self._on_unsendable = on_unsendable
-        self._linger_ms = linger_ms
-        self._max_request_size = max_request_size
+    _queued: QueuedBatches
+    _metadata: ProducerMetadata
+    _idempotence: IdempotenceManager | None
+    _config: ProducerConfig
+    _on_unsendable: Callable[[ProducerBatch, BaseException], None]
 
     def ready(self, now_ms: int) -> ReadyCheck:
         """Find the brokers to send to.
@@ -98,7 +87,7 @@ class Drainer:
             return self._backoff_left_ms(batch, now_ms)
         if at_once or len(queue.batches) > 1 or batch.is_full:
             return 0
-        return batch.queued_ms + self._linger_ms - now_ms
+        return batch.queued_ms + self._config.linger_ms - now_ms
 
     def _backoff_left_ms(self, batch: ProducerBatch, now_ms: int) -> int:
         wait_ms = batch.retry_at_ms - now_ms
@@ -133,7 +122,7 @@ class Drainer:
                 continue
             if not self._may_drain(batch, now_ms):
                 continue
-            if drained and size + self._expected_size(batch) > self._max_request_size:
+            if drained and size + self._expected_size(batch) > self._config.max_request_size:
                 break
             if self._take(batch):
                 size += batch.builder.size
@@ -163,5 +152,6 @@ class Drainer:
             batch.seal(compressor.attributes, compressed)
         batch.transition_to(BatchState.IN_FLIGHT)
         batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
-        batch.queue.muted = self._mute
+        # One request at a time keeps the order only if no later batch goes out before a retry.
+        batch.queue.muted = self._config.max_in_flight_requests_per_connection == 1
         return True

@@ -5,22 +5,22 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
+import attrs
+
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.utils.steps import Broadcast, Pause, Steps
 from kclient.utils.time import Timer
 
 
+@attrs.define(eq=False, repr=False)
 class IncompleteBatches:
     """The batches that flush waits for and that may expire. Thread-safe."""
 
-    __slots__ = ("_batches", "_changed", "_ended", "_last_number", "lock")
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()  # reentrant: see Entry
-        self._changed = Broadcast()
-        self._batches: OrderedDict[ProducerBatch, None] = OrderedDict()
-        self._last_number = 0
-        self._ended = False
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
+    _changed: Broadcast = attrs.field(factory=Broadcast, init=False)
+    _batches: OrderedDict[ProducerBatch, None] = attrs.field(factory=OrderedDict, init=False)
+    _last_number: int = attrs.field(default=0, init=False)
+    _ended: bool = attrs.field(default=False, init=False)
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+
+import attrs
 
 from kclient._accel import in_forked_children
 from kclient.errors import KafkaError
+from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sender import Sender
 from kclient.utils.exit_order import ExitStage, at_exit
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import Logger
 from kclient.utils.threads import KafkaThread
 
 # Nobody waits longer than this for a program to end, whatever delivery.timeout.ms says.
@@ -23,38 +26,22 @@ _running: set[IoThread] = set()
 _running_lock = threading.Lock()
 
 
+@attrs.define(eq=False, repr=False)
 class IoThread:
     """Runs a sender. Any thread may call the methods."""
 
-    __slots__ = (
-        "_death",
-        "_ended",
-        "_failed",
-        "_queued",
-        "_sender",
-        "_thread",
-        "exit_timeout_ms",
-        "log",
-    )
+    _config: ProducerConfig
+    _sender: Sender
+    _queued: QueuedBatches
+    _responses: ProduceResponseHandler
+    log: Logger = attrs.field(init=False)
+    _thread: KafkaThread = attrs.field(init=False)
+    _ended: bool = attrs.field(default=False, init=False)
+    _death: BaseException | None = attrs.field(default=None, init=False)
 
-    def __init__(
-        self,
-        name: str,
-        sender: Sender,
-        queued: QueuedBatches,
-        *,
-        failed_records: Callable[[], int],
-        exit_timeout_ms: int,
-        log_context: LogContext,
-    ) -> None:
-        self.log = log_context.logger(__name__)
-        self._sender = sender
-        self._queued = queued
-        self._failed = failed_records
-        self.exit_timeout_ms = min(exit_timeout_ms, _MAX_EXIT_MS)
-        self._thread = KafkaThread(name, self._run)
-        self._ended = False
-        self._death: BaseException | None = None
+    def __attrs_post_init__(self) -> None:
+        self.log = self._config.log_context().logger(__name__)
+        self._thread = KafkaThread(f"kclient-producer-{self._config.client_id}", self._run)
 
     def start(self) -> None:
         """Begin."""
@@ -83,6 +70,11 @@ class IoThread:
             ) from self._death
 
     @property
+    def exit_timeout_ms(self) -> int:
+        """Time that the end of a program waits for this thread."""
+        return min(self._config.delivery_timeout_ms, _MAX_EXIT_MS)
+
+    @property
     def is_current(self) -> bool:
         """True if the caller is this thread, which is the one that runs callbacks."""
         return threading.current_thread() is self._thread
@@ -100,7 +92,7 @@ class IoThread:
     @property
     def failed(self) -> int:
         """Records that failed, ever."""
-        return self._failed()
+        return self._responses.failed_records
 
     def begin_close(self) -> None:
         """Let the thread send what there is, then end."""

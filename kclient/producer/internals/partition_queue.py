@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import attrs
+
 from kclient._accel import Column, Future, OpenBatches
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.producer_batch import ProducerBatch
@@ -41,6 +43,7 @@ class ColumnsToAppend(Protocol):
         """Timestamp, key and value of one record."""
 
 
+@attrs.define(eq=False, repr=False)
 class PartitionQueue:
     """The batches of one partition that wait to be sent, oldest first.
 
@@ -48,28 +51,16 @@ class PartitionQueue:
     back what has to be sent again, so what it sees on the left stays there.
     """
 
-    __slots__ = (
-        "_led",
-        "appended_bytes",
-        "batches",
-        "may_grow",
-        "muted",
-        "open",
-        "sequences",
-        "tp",
-    )
-
-    def __init__(self, tp: TopicPartition) -> None:
-        self.tp = tp
-        self.batches: deque[ProducerBatch] = deque()
-        # The builder to try first. It may be closed: then it takes nothing, which costs one call to find out.
-        self.open: BatchBuilder | None = None
-        self.muted = False
-        self.may_grow = True
-        self.appended_bytes = 0
-        # What the IdempotenceManager knows of the partition: here, because every batch asks for it several times.
-        self.sequences: PartitionSequences | None = None
-        self._led: tuple[Cluster | None, Node | None] = (None, None)
+    tp: TopicPartition
+    batches: deque[ProducerBatch] = attrs.field(factory=deque, init=False)
+    # The builder to try first. It may be closed: then it takes nothing, which costs one call to find out.
+    open: BatchBuilder | None = attrs.field(default=None, init=False)
+    muted: bool = attrs.field(default=False, init=False)
+    may_grow: bool = attrs.field(default=True, init=False)
+    appended_bytes: int = attrs.field(default=0, init=False)
+    # What the IdempotenceManager knows of the partition: here, because every batch asks for it several times.
+    sequences: PartitionSequences | None = attrs.field(default=None, init=False)
+    _led: tuple[Cluster | None, Node | None] = attrs.field(default=(None, None), init=False)
 
     def leader(self, cluster: Cluster) -> Node | None:
         """The partition's leader in `cluster`, looked up once for each picture of it. Thread-safe."""

@@ -20,6 +20,7 @@ from kclient.errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,
 )
+from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.idempotence.fate import NOT_WRITTEN_CODES, Fate
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.metadata import ProducerMetadata
@@ -29,7 +30,7 @@ from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.log_context import Logger, RepeatedWarning
 
 _LEADER_HINT_CODES = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNREADABLE = (SchemaError, CorrelationIdMismatchError)
@@ -52,32 +53,24 @@ _WRITTEN = _Answer(0, None)
 """The broker has the batch, and no longer knows where."""
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class ProduceResponseHandler:
     """Completes batches. Belongs to the I/O thread."""
 
-    def __init__(
-        self,
-        *,
-        queued: QueuedBatches,
-        metadata: ProducerMetadata,
-        idempotence: IdempotenceManager | None,
-        metrics: ProducerMetrics,
-        backoff: ExponentialBackoff,
-        retries: int,
-        delivery_timeout_ms: int,
-        log_context: LogContext,
-    ) -> None:
-        self._queued = queued
-        self._metadata = metadata
-        self._idempotence = idempotence
-        self._metrics = metrics
-        self._backoff = backoff
-        self._retries = retries
-        self._delivery_timeout_ms = delivery_timeout_ms
-        self._log = log_context.logger(__name__)
+    _queued: QueuedBatches
+    _metadata: ProducerMetadata
+    _idempotence: IdempotenceManager | None
+    _metrics: ProducerMetrics
+    _backoff: ExponentialBackoff
+    _config: ProducerConfig
+    _log: Logger = attrs.field(init=False)
+    _warnings: RepeatedWarning = attrs.field(init=False)
+    failed_records: int = attrs.field(default=0, init=False)
+    _next_expiry_ms: int = attrs.field(default=-1, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._config.log_context().logger(__name__)
         self._warnings = RepeatedWarning(self._log)
-        self.failed_records = 0
-        self._next_expiry_ms = -1
 
     def handle(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
         """Settle every batch of a request, whatever the answer says or leaves out."""
@@ -187,7 +180,10 @@ class ProduceResponseHandler:
         self._queued.release(batch)
 
     def _can_retry(self, batch: ProducerBatch, answer: _Answer, error: KafkaError, now_ms: int) -> bool:
-        if now_ms - batch.created_ms >= self._delivery_timeout_ms or batch.attempts >= self._retries:
+        if (
+            now_ms - batch.created_ms >= self._config.delivery_timeout_ms
+            or batch.attempts >= self._config.retries
+        ):
             return False
         if self._idempotence is None:
             return error.retriable
@@ -271,9 +267,9 @@ class ProduceResponseHandler:
         while now_ms >= self._next_expiry_ms:
             batch = self._queued.incomplete.oldest()
             if batch is None:
-                return self._delivery_timeout_ms
+                return self._config.delivery_timeout_ms
             # Not looked at again before that: whatever comes after the oldest expires later.
-            self._next_expiry_ms = batch.created_ms + self._delivery_timeout_ms
+            self._next_expiry_ms = batch.created_ms + self._config.delivery_timeout_ms
             if now_ms >= self._next_expiry_ms:
                 self.give_up(batch, self._expiry_error(batch, now_ms))
         return self._next_expiry_ms - now_ms
@@ -292,7 +288,7 @@ class ProduceResponseHandler:
         cause = f"; the last error was: {batch.last_error}" if batch.last_error is not None else ""
         error = KafkaTimeoutError(
             f"{batch.builder.count} records for {batch.tp} were not delivered within {now_ms - batch.created_ms} ms "
-            f"(delivery.timeout.ms is {self._delivery_timeout_ms}) and {batch.attempts} retries; {where}{cause}"
+            f"(delivery.timeout.ms is {self._config.delivery_timeout_ms}) and {batch.attempts} retries; {where}{cause}"
         )
         error.__cause__ = batch.last_error
         return error

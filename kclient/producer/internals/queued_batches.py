@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
 from kclient.producer.internals.compression import Compressor
@@ -15,6 +17,7 @@ from kclient.producer.types import record_metadata
 from kclient.record import BatchBuilder, BatchResult
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class QueuedBatches:
     """The I/O thread's side of the accumulator: batches are taken, put back, split and let go of here.
 
@@ -22,19 +25,18 @@ class QueuedBatches:
     accumulator sets `flushes` and `closed` under it.
     """
 
-    def __init__(self, pool: BufferPool, compressor: Compressor, *, batch_size: int, log_prefix: str) -> None:
-        self.pool = pool
-        self.compressor = compressor
-        self.incomplete = IncompleteBatches()
-        self.lock = threading.RLock()  # reentrant: see Entry
-        self.flushes = 0
-        """The number of threads that flush."""
-        self.closed = False
-        """True once no more records are taken."""
-        self._batch_size = batch_size
-        self._log_prefix = log_prefix
-        # Queues that are not empty, in the order in which they are served: who was served goes to the end.
-        self._active: dict[PartitionQueue, None] = {}
+    pool: BufferPool
+    compressor: Compressor
+    _batch_size: int
+    _log_prefix: str
+    incomplete: IncompleteBatches = attrs.field(factory=IncompleteBatches, init=False)
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
+    flushes: int = attrs.field(default=0, init=False)
+    """The number of threads that flush."""
+    closed: bool = attrs.field(default=False, init=False)
+    """True once no more records are taken."""
+    # Queues that are not empty, in the order in which they are served: who was served goes to the end.
+    _active: dict[PartitionQueue, None] = attrs.field(factory=dict, init=False)
 
     def new_result(self, tp: TopicPartition) -> BatchResult:
         """Return a result for a new batch of `tp`. Any thread."""

@@ -7,12 +7,15 @@ import threading
 from collections import Counter
 from contextlib import ExitStack
 
+import attrs
+
 from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientResponse
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ClientClosedError
+from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.drain import Drainer
 from kclient.producer.internals.idempotence.manager import IdempotenceManager
@@ -22,10 +25,11 @@ from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.producer_batch import ProducerBatch
+from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sticky import NodeAvailability
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.protocol.api_keys import ApiKeys
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import Logger
 from kclient.utils.text import counted
 from kclient.utils.time import Time
 
@@ -36,6 +40,7 @@ _MOST_NAMED = 10
 _NOBODY: frozenset[int] = frozenset()
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Sender:
     """Sends what the accumulator holds. `run` is the body of the I/O thread.
 
@@ -43,46 +48,30 @@ class Sender:
     of the producer that uses it, so a producer that nobody holds any more can be collected.
     """
 
-    def __init__(
-        self,
-        *,
-        client: KafkaClient,
-        metadata: ProducerMetadata,
-        accumulator: RecordAccumulator,
-        drainer: Drainer,
-        responses: ProduceResponseHandler,
-        idempotence: IdempotenceManager | None,
-        availability: NodeAvailability,
-        wakeup: SenderWakeup,
-        metrics: ProducerMetrics,
-        acks: int,
-        max_in_flight: int,
-        request_timeout_ms: int,
-        retry_backoff_ms: int,
-        time: Time,
-        log_context: LogContext,
-    ) -> None:
-        self._client = client
-        self._metadata = metadata
-        self._accumulator = accumulator
-        self._queued = accumulator.queued
-        self._drainer = drainer
-        self._responses = responses
-        self._idempotence = idempotence
-        self._availability = availability
-        self._wakeup = wakeup
-        self._metrics = metrics
-        self._acks = acks
-        self._max_in_flight = max_in_flight
-        self._request_timeout_ms = request_timeout_ms
-        self._retry_backoff_ms = retry_backoff_ms
-        self._time = time
-        self._log = log_context.logger(__name__)
-        # Two flags that are only ever set, so that no order of closing calls can undo one.
-        self._closing = False
-        self._aborting = False
-        self._reporting = True
-        self._cluster: Cluster | None = None
+    _client: KafkaClient
+    _metadata: ProducerMetadata
+    _accumulator: RecordAccumulator
+    _drainer: Drainer
+    _responses: ProduceResponseHandler
+    _idempotence: IdempotenceManager | None
+    _availability: NodeAvailability
+    _wakeup: SenderWakeup
+    _metrics: ProducerMetrics
+    _config: ProducerConfig
+    _time: Time
+    _acks: int = attrs.field(init=False)
+    _queued: QueuedBatches = attrs.field(init=False)
+    _log: Logger = attrs.field(init=False)
+    # Two flags that are only ever set, so that no order of closing calls can undo one.
+    _closing: bool = attrs.field(default=False, init=False)
+    _aborting: bool = attrs.field(default=False, init=False)
+    _reporting: bool = attrs.field(default=True, init=False)
+    _cluster: Cluster | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._acks = self._config.required_acks
+        self._queued = self._accumulator.queued
+        self._log = self._config.log_context().logger(__name__)
 
     def run(self) -> None:
         """Work until closed and everything sent, or aborted."""
@@ -122,7 +111,7 @@ class Sender:
             self._log.exception("The I/O thread met an unexpected error and goes on")
             if belongs_to_caller(error):
                 raise
-            self._time.sleep_ms(self._retry_backoff_ms)
+            self._time.sleep_ms(self._config.retry_backoff_ms)
 
     def initiate_close(self) -> None:
         """Take no more records, send what is there, then end. Takes no lock: a finalizer may call it anywhere."""
@@ -224,7 +213,10 @@ class Sender:
             if batches:
                 self._availability.progressed(node.id)
                 self._send_request(node.id, batches, now_ms)
-                if self._client.in_flight_count(node.id) >= self._max_in_flight:
+                if (
+                    self._client.in_flight_count(node.id)
+                    >= self._config.max_in_flight_requests_per_connection
+                ):
                     saturated.add(node.id)
                 for queue in queues:
                     if queue.batches:
@@ -237,7 +229,7 @@ class Sender:
             batches,
             self._metadata.topic_id,
             acks=self._acks,
-            timeout_ms=self._request_timeout_ms,
+            timeout_ms=self._config.request_timeout_ms,
             codec=self._queued.compressor.codec,
         )
         for topic in plan.topics:
@@ -247,7 +239,7 @@ class Sender:
             plan.build,
             api_key=ApiKeys.PRODUCE,
             expect_response=self._acks != 0,
-            timeout_ms=self._request_timeout_ms,
+            timeout_ms=self._config.request_timeout_ms,
             on_complete=functools.partial(self._on_response, plan),
             min_version=plan.min_version,
             max_version=plan.max_version,

@@ -7,6 +7,8 @@ import random
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 
@@ -36,26 +38,17 @@ class NodeAvailability:
         return since_ms is None or now_ms - since_ms < self._timeout_ms
 
 
+@attrs.define(eq=False, repr=False)
 class StickyPartition:
     """Chooses the partition that records without a key of one topic stay with for a while.
 
     Called under the accumulator's lock.
     """
 
-    __slots__ = ("_adaptive", "_availability", "_random", "_topic")
-
-    def __init__(
-        self,
-        topic: str,
-        *,
-        adaptive: bool,
-        availability: NodeAvailability,
-        below: Callable[[int], int] = random.randrange,
-    ) -> None:
-        self._topic = topic
-        self._adaptive = adaptive
-        self._availability = availability
-        self._random = below
+    _topic: str
+    _adaptive: bool
+    _availability: NodeAvailability
+    _random: Callable[[int], int] = attrs.field(default=random.randrange, alias="below")
 
     def next_partition(self, cluster: Cluster, backlog: Callable[[int], int], now_ms: int) -> int:
         """The partition to go on with; `backlog(partition)` is how many batches wait there.

@@ -9,6 +9,7 @@ import pytest
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.fetch_collector import FetchCollector
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import Errors
 from kclient.protocol.api_keys import ApiKeys
@@ -163,7 +164,7 @@ def test_closing_again_after_closing_was_interrupted_commits_no_more_than_leavin
         with reading.consumer:
             reading.consumer.poll(1000)
             reading.consumer.poll(1000)
-            monkeypatch.setattr(reading.core.collector, "take_back", interrupted)
+            monkeypatch.setattr(FetchCollector, "take_back", interrupted)
             raise ZeroDivisionError
 
     with pytest.raises(KeyboardInterrupt):

@@ -11,6 +11,7 @@ import pytest
 from harness.consumer.fetched_batches import TIME_MS, batch, marker, transactional
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerInterceptor, RecordColumns
+from kclient.consumer.internals.fetch_collector import FetchCollector
 from kclient.errors import (
     CorruptRecordError,
     IllegalStateError,
@@ -210,7 +211,7 @@ class TestPolling:
         for again in ("columns", "fewer", "records"):
             with monkeypatch.context() as patch:
                 # As when the I/O thread begins to validate the position in between.
-                patch.setattr(rig.core.collector, "hand_out", lambda portion, count, undo: False)
+                patch.setattr(FetchCollector, "hand_out", lambda *_: False)
                 assert rig.consumer.poll_columns(100) == {}
             if again == "columns":
                 assert offsets(rig.consumer.poll_columns(0)) == [0, 1, 2, 3, 4]

@@ -16,6 +16,7 @@ import pytest
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.internals.fetch_collector import FetchCollector
 from kclient.errors import (
     ClientClosedError,
     ConcurrentModificationError,
@@ -141,7 +142,7 @@ class TestReading:
         rig.fill(T0, 5)
         rig.fill(T1, 5)
         rig.consumer.assign([T0, T1])
-        usual, calls = rig.core.collector.hand_out, []
+        usual, calls = FetchCollector.hand_out, []
 
         def interrupted(*arguments: Any) -> Any:
             calls.append(arguments)
@@ -149,7 +150,7 @@ class TestReading:
                 raise KeyboardInterrupt
             return usual(*arguments)
 
-        monkeypatch.setattr(rig.core.collector, "hand_out", interrupted)
+        monkeypatch.setattr(FetchCollector, "hand_out", interrupted)
         rig.rounds(100)
         with pytest.raises(KeyboardInterrupt):
             rig.consumer.poll(1000)

@@ -10,6 +10,8 @@ import pytest
 from harness.producer.model import Server
 from kclient.errors import ClientClosedError, IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.producer import ProducerRecord, RecordMetadata
+from kclient.producer.internals.produce_response import ProduceResponseHandler
+from kclient.producer.internals.sender import Sender
 
 # What ends a program where it is raised by the main thread.
 ENDS = [SystemExit("mine"), KeyboardInterrupt("mine"), pytest.fail.Exception("mine")]
@@ -172,8 +174,8 @@ def test_flush_raises_when_the_io_thread_is_dead(server: Server, monkeypatch: py
         waiting.wait(20)
         raise SystemExit("out")
 
-    monkeypatch.setattr(producer._core.sender, "_guarded_run_once", die)
-    monkeypatch.setattr(producer._core.sender, "_abort", lambda error: None)
+    monkeypatch.setattr(Sender, "_guarded_run_once", staticmethod(die))
+    monkeypatch.setattr(Sender, "_abort", lambda *_: None)
     producer._core.client.wakeup()
     thread = threading.Thread(target=flush)
     thread.start()
@@ -195,8 +197,8 @@ def test_when_the_io_thread_dies_all_records_fail_with_the_cause(
     def die(*_: object) -> None:
         raise SystemExit("out")
 
-    monkeypatch.setattr(producer._core.sender._responses, "give_up", die)
-    monkeypatch.setattr(producer._core.sender, "_guarded_run_once", die)
+    monkeypatch.setattr(ProduceResponseHandler, "give_up", die)
+    monkeypatch.setattr(Sender, "_guarded_run_once", staticmethod(die))
     producer._core.client.wakeup()
     with pytest.raises(ClientClosedError, match=r"SystemExit\('out'\)"):
         future.result(20)

@@ -17,6 +17,7 @@ from kclient.errors import (
 )
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState
+from kclient.producer.internals.sender import Sender
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
 from kclient.protocol.messages.metadata import MetadataRequest
 
@@ -278,7 +279,7 @@ def test_an_unexpected_fault_in_a_round_does_not_end_the_thread(
         if m.waiting:
             m.client.respond(m.broker.produce(m.waiting[0].message))
 
-    monkeypatch.setattr(m.sender, "run_once", run_once)
+    monkeypatch.setattr(Sender, "run_once", staticmethod(run_once))
     m.sender.initiate_close()
     m.sender.run()
     assert future.result(0).offset == 0

@@ -31,7 +31,7 @@ from kclient.errors import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import offset_commit, offset_fetch
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 CommittedOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
 
@@ -73,6 +73,7 @@ class _Lookup(PendingRequest[CommittedOffsets]):
     partitions: frozenset[TopicPartition]
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class CommitManager:
     """Sends OffsetCommit and OffsetFetch requests to the coordinator. Belongs to the I/O thread.
 
@@ -81,29 +82,21 @@ class CommitManager:
     one. Which offsets are committed, and as which member, is the application thread's decision alone.
     """
 
-    def __init__(
-        self,
-        group_id: str,
-        group_instance_id: str | None,
-        *,
-        metadata: ConsumerMetadata,
-        finder: CoordinatorFinder,
-        membership: Membership,
-        sender: RequestSender,
-        backoff: ExponentialBackoff,
-        log_context: LogContext,
-    ) -> None:
-        self._group_id = group_id
-        self._group_instance_id = group_instance_id
-        self._metadata = metadata
-        self._finder = finder
-        self._membership = membership
-        self._sender = sender
-        self._backoff = backoff
-        self._log = log_context.logger(__name__)
-        self._waiting: list[_Commit | _Lookup] = []
-        self._in_flight: list[_Commit] = []
-        self._finishing: list[Request[None]] = []
+    _group_id: str
+    _group_instance_id: str | None
+    _metadata: ConsumerMetadata
+    _finder: CoordinatorFinder
+    _membership: Membership
+    _sender: RequestSender
+    _backoff: ExponentialBackoff
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _waiting: list[_Commit | _Lookup] = attrs.field(factory=list, init=False)
+    _in_flight: list[_Commit] = attrs.field(factory=list, init=False)
+    _finishing: list[Request[None]] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     def commit(self, request: CommitRequest) -> None:
         """Commit its offsets; it fails with what Java's commitSync raises."""

@@ -14,7 +14,7 @@ from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import KafkaError
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 
 @attrs.define
@@ -27,22 +27,20 @@ class _Assignment:
     deadline_ms: int
 
 
+@attrs.define(eq=False, repr=False)
 class GroupLeader:
     """The leader's part of a rebalance and what follows it. Belongs to the I/O thread."""
 
-    def __init__(
-        self,
-        assignors: Mapping[str, ConsumerPartitionAssignor],
-        subscription: SubscriptionState,
-        metadata: Metadata,
-        log_context: LogContext,
-    ) -> None:
-        self._assignors = assignors
-        self._subscription = subscription
-        self._metadata = metadata
-        self._log = log_context.logger(__name__)
-        self._assignment: _Assignment | None = None
-        self._watched: dict[str, object] | None = None
+    _assignors: Mapping[str, ConsumerPartitionAssignor]
+    _subscription: SubscriptionState
+    _metadata: Metadata
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _assignment: _Assignment | None = attrs.field(default=None, init=False)
+    _watched: dict[str, object] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     @property
     def assigning(self) -> bool:

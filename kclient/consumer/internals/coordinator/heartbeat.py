@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from kclient.client.request_sender import NEVER
 from kclient.utils.backoff import ExponentialBackoff
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Heartbeat:
     """Decides when to send a heartbeat, when the coordinator must be taken for gone, when the application for stuck.
 
@@ -15,40 +18,21 @@ class Heartbeat:
     call of poll(), as it does when it iterates.
     """
 
-    __slots__ = (
-        "_backoff",
-        "_failures",
-        "_in_flight",
-        "_interval_ms",
-        "_max_poll_interval_ms",
-        "_next_ms",
-        "_session_deadline_ms",
-        "_session_timeout_ms",
-        "_taken_ms",
-        "polled_ms",
-    )
+    _interval_ms: int
+    _session_timeout_ms: int
+    _max_poll_interval_ms: int
+    _backoff: ExponentialBackoff
+    _taken_ms: Callable[[], int]
+    polled_ms: int = attrs.field(alias="now_ms")
+    """The time when the application called poll() last; for its thread to set."""
+    _failures: int = attrs.field(default=0, init=False)
+    _in_flight: bool = attrs.field(default=False, init=False)
+    _next_ms: int = attrs.field(init=False)
+    _session_deadline_ms: int = attrs.field(init=False)
 
-    def __init__(
-        self,
-        *,
-        interval_ms: int,
-        session_timeout_ms: int,
-        max_poll_interval_ms: int,
-        backoff: ExponentialBackoff,
-        taken_ms: Callable[[], int],
-        now_ms: int,
-    ) -> None:
-        self._backoff = backoff
-        self._failures = 0
-        self._interval_ms = interval_ms
-        self._session_timeout_ms = session_timeout_ms
-        self._max_poll_interval_ms = max_poll_interval_ms
-        self._taken_ms = taken_ms
-        self.polled_ms = now_ms
-        """The time when the application called poll() last; for its thread to set."""
-        self._in_flight = False
-        self._next_ms = now_ms
-        self._session_deadline_ms = now_ms + session_timeout_ms
+    def __attrs_post_init__(self) -> None:
+        self._next_ms = self.polled_ms
+        self._session_deadline_ms = self.polled_ms + self._session_timeout_ms
 
     def reset(self, now_ms: int) -> None:
         """The member joined anew."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
+
 from kclient.client.coordinators import CoordinatorFinder
-from kclient.client.metadata import Metadata
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
@@ -34,12 +35,13 @@ from kclient.protocol.messages.leave_group import LeaveGroupRequest
 from kclient.protocol.messages.sync_group import SyncGroupResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
-from kclient.utils.log_context import LogContext, RepeatedWarning
+from kclient.utils.log_context import LogContext, Logger, RepeatedWarning
 
 _JOIN_GRACE_MS = 5000
 """The time beyond the rebalance timeout for which a JoinGroup is waited for, as the broker answers only at its end."""
 
 
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Membership:
     """The member's state machine. Belongs to the I/O thread; `generation` and `state` may be read by any.
 
@@ -47,47 +49,36 @@ class Membership:
     stands still in REVOKING and ASSIGNING until it hears that they are done, while heartbeats go on.
     """
 
-    def __init__(
-        self,
-        settings: MembershipSettings,
-        *,
-        assignors: Mapping[str, ConsumerPartitionAssignor],
-        subscription: SubscriptionState,
-        assigned: AssignedPartitions,
-        metadata: Metadata,
-        finder: CoordinatorFinder,
-        sender: RequestSender,
-        heartbeat: Heartbeat,
-        backoff: ExponentialBackoff,
-        post: Callable[[RebalanceCallback], None],
-        on_fatal: Callable[[KafkaError], None],
-        log_context: LogContext,
-    ) -> None:
-        self._settings = settings
-        self._leader = GroupLeader(assignors, subscription, metadata, log_context)
-        self._assignors = assignors
-        self._subscription = subscription
-        self._assigned = assigned
-        self._finder = finder
-        self._sender = sender
-        self._heartbeat = heartbeat
-        self._backoff = backoff
-        self._post = post
-        self._on_fatal = on_fatal
-        self._log = log_context.logger(__name__)
+    _settings: MembershipSettings
+    _leader: GroupLeader
+    _assignors: Mapping[str, ConsumerPartitionAssignor]
+    _subscription: SubscriptionState
+    _assigned: AssignedPartitions
+    _finder: CoordinatorFinder
+    _sender: RequestSender
+    _heartbeat: Heartbeat
+    _backoff: ExponentialBackoff
+    _post: Callable[[RebalanceCallback], None]
+    _on_fatal: Callable[[KafkaError], None]
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _warning: RepeatedWarning = attrs.field(init=False)
+    state: MemberState = attrs.field(default=MemberState.UNJOINED, init=False)
+    generation: Generation = attrs.field(factory=Generation, init=False)
+    rebalance_count: int = attrs.field(default=0, init=False)
+    _callback: RebalanceCallback | None = attrs.field(default=None, init=False)
+    _attempt: int = attrs.field(default=0, init=False)  # replies to requests of earlier attempts are ignored
+    _failures: int = attrs.field(default=0, init=False)
+    _retry_ms: int = attrs.field(default=0, init=False)
+    _rejoin_reason: str | None = attrs.field(default="initial join", init=False)
+    _lost: bool = attrs.field(default=False, init=False)
+    _may_join: bool = attrs.field(default=False, init=False)
+    _joined_topics: frozenset[str] | None = attrs.field(default=None, init=False)
+    _pattern_seen: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
         self._warning = RepeatedWarning(self._log)
-        self.state = MemberState.UNJOINED
-        self.generation = Generation()
-        self.rebalance_count = 0
-        self._callback: RebalanceCallback | None = None
-        self._attempt = 0  # replies to requests of earlier attempts are ignored
-        self._failures = 0
-        self._retry_ms = 0
-        self._rejoin_reason: str | None = "initial join"
-        self._lost = False
-        self._may_join = False
-        self._joined_topics: frozenset[str] | None = None
-        self._pattern_seen = False
 
     # What others ask.
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientResponse
 from kclient.common.topic_partition import TopicPartition
@@ -37,7 +39,7 @@ from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.record import increment_sequence
 from kclient.utils.backoff import ExponentialBackoff
-from kclient.utils.log_context import LogContext
+from kclient.utils.log_context import LogContext, Logger
 
 _MAX_EPOCH = 32767
 # How many batches of a producer a broker remembers per partition.
@@ -62,25 +64,24 @@ _WANTS_EPOCH = frozenset(
 )
 
 
+@attrs.define(eq=False, repr=False)
 class IdempotenceManager:
     """Belongs to the I/O thread; `fatal_error` may be read by any."""
 
-    def __init__(
-        self,
-        backoff: ExponentialBackoff,
-        topic_id: Callable[[str], Uuid | None],
-        log_context: LogContext,
-    ) -> None:
-        self._log = log_context.logger(__name__)
-        self._backoff = backoff
-        self._topic_id = topic_id
-        self._state = State.UNINITIALIZED
-        self._identity = ProducerIdAndEpoch()
-        # The partitions with something to settle: a producer may have 10,000 without.
-        self._unsettled: dict[TopicPartition, PartitionSequences] = {}
-        self._attempts = 0
-        self._retry_at_ms = -1
-        self.fatal_error: KafkaError | None = None
+    _backoff: ExponentialBackoff
+    _topic_id: Callable[[str], Uuid | None]
+    _log_context: LogContext
+    _log: Logger = attrs.field(init=False)
+    _state: State = attrs.field(default=State.UNINITIALIZED, init=False)
+    _identity: ProducerIdAndEpoch = attrs.field(factory=ProducerIdAndEpoch, init=False)
+    # The partitions with something to settle: a producer may have 10,000 without.
+    _unsettled: dict[TopicPartition, PartitionSequences] = attrs.field(factory=dict, init=False)
+    _attempts: int = attrs.field(default=0, init=False)
+    _retry_at_ms: int = attrs.field(default=-1, init=False)
+    fatal_error: KafkaError | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
 
     @property
     def identity(self) -> ProducerIdAndEpoch:
