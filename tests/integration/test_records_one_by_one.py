@@ -141,7 +141,7 @@ def test_a_final_error_is_told_and_the_producer_goes_on(cluster: ProxiedCluster)
 
 
 def test_a_record_that_expires_says_so_and_the_next_one_is_sent(cluster: ProxiedCluster) -> None:
-    with cluster.producer(request_timeout_ms=200, delivery_timeout_ms=400) as producer:
+    with cluster.producer(request_timeout_ms=500, delivery_timeout_ms=1500) as producer:
         send(cluster, producer).result(20)
         cluster.broker.on(ApiKeys.PRODUCE, lambda header, message: Reply.NOTHING)
         with pytest.raises(KafkaTimeoutError, match="were not delivered within"):
