@@ -117,8 +117,7 @@ def spark_steps(jobs: int, environment: str) -> list[Step]:
     return [
         *steps,
         Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted]),
-        # One process: they share one session, in one JVM.
-        Step("pytest: beside Spark's own connector", pytest_command(1, *beside, python=_python(older))),
+        Step("pytest: beside Spark's own connector", pytest_command(jobs, *beside, python=_python(older))),
     ]
 
 
