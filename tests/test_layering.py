@@ -23,7 +23,7 @@ FLOORS = [
     {"client"},
     {"producer", "consumer", "admin"},
     {"aio", "broker"},
-    {"testing", "spark", "legacy"},
+    {"spark", "legacy"},
     {"cli"},
 ]
 RANK = {pkg: n for n, floor in enumerate(FLOORS) for pkg in floor}

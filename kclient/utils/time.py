@@ -1,7 +1,7 @@
 """Time as an argument: the clock that components take instead of calling `time` themselves.
 
 Deadlines and intervals use the monotonic clock, record timestamps the wall clock, so a clock that is set back
-neither fires nor delays a timer. Tests pass a clock of their own (`kclient.testing.mock_time.MockTime`).
+neither fires nor delays a timer. Tests pass a clock of their own (MockTime).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.mock_time import MockTime
 from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group import Group
@@ -16,7 +17,6 @@ from kclient.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kclient.testing.mock_time import MockTime
 from kclient.utils.log_context import LogContext
 
 SESSION_MS = 10_000

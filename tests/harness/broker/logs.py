@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.mock_time import MockTime
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.loader import LoadOptions, load_log
 from kclient.broker.log.log_directory import LogDirectory
@@ -13,7 +14,6 @@ from kclient.broker.timer import Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.compress import CompressionType
 from kclient.record import MemoryRecordsBuilder, Record, iter_batches
-from kclient.testing.mock_time import MockTime
 
 TP = TopicPartition("t", 0)
 

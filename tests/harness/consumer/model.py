@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from harness.mock_client import MockClient, SentRequest
+from harness.mock_time import MockTime
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -28,8 +30,6 @@ from kclient.protocol.messages import (
     sync_group,
 )
 from kclient.record import MemoryRecordsBuilder
-from kclient.testing.mock_client import MockClient, SentRequest
-from kclient.testing.mock_time import MockTime
 
 NO_ANSWER = None
 """Returned by a handler to leave a request waiting."""

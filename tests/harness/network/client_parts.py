@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.mock_time import MockTime
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
@@ -13,7 +14,6 @@ from kclient.errors import KafkaError
 from kclient.network.send import NetworkSend
 from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.testing.mock_time import MockTime
 from kclient.utils.log_context import LogContext
 
 NODE = Node(1, "host", 9092)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harness.mock_client import MockClient
+from harness.mock_time import MockTime
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.coordinators import CoordinatorKey, CoordinatorType
 from kclient.client.metadata import Metadata
@@ -10,8 +12,6 @@ from kclient.client.request_sender import RequestSender
 from kclient.common.node import Node
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from kclient.testing.mock_client import MockClient
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 
 BACKOFF_MS = 100

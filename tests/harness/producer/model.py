@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from harness.mock_client import MockClient, SentRequest
+from harness.mock_time import MockTime
 from harness.network.scripted_broker import ScriptedBroker
 from kclient.common.uuid import Uuid
 from kclient.errors import ErrorCode
@@ -26,8 +28,6 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import iter_batches
-from kclient.testing.mock_client import MockClient, SentRequest
-from kclient.testing.mock_time import MockTime
 from kclient.utils.steps import run
 
 

@@ -75,7 +75,7 @@ HEAVY = {
 UNASKED = {
     f"kclient.protocol.messages.{name}" for name in ("create_topics", "describe_groups", "offset_fetch")
 }
-OURS = {"kclient.broker", "kclient.cli", "kclient.testing", "kclient.spark.pipelines"}
+OURS = {"kclient.broker", "kclient.cli", "kclient.spark.pipelines"}
 
 
 @pytest.mark.parametrize("step", STEPS)

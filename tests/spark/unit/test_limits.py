@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.mock_time import MockTime
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.limits import DelayGate, TriggerLimits, limit_bytes, limit_offsets
-from kclient.testing.mock_time import MockTime
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.mock_time import MockTime
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -17,7 +18,6 @@ from kclient.spark.data_loss import DataLossError
 from kclient.spark.option_names import Use
 from kclient.spark.options import SourceOptions, parse_source
 from kclient.spark.resolver import OffsetResolver
-from kclient.testing.mock_time import MockTime
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.mock_time import MockTime
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.data_loss import DataLossError
 from kclient.spark.offsets import INITIAL, Bound, Kind, from_json, to_json
@@ -15,7 +16,6 @@ from kclient.spark.option_names import Use
 from kclient.spark.options import SourceOptions, parse_source
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.stream_planner import StreamPlanner
-from kclient.testing.mock_time import MockTime
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 

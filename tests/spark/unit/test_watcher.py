@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.mock_time import MockTime
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -16,7 +17,6 @@ from kclient.producer import KafkaProducer
 from kclient.spark import clients
 from kclient.spark.committer import GroupCommitter
 from kclient.spark.watcher import RecordWatcher
-from kclient.testing.mock_time import MockTime
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

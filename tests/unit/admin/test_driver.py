@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.mock_client import MockClient, SentRequest
+from harness.mock_time import MockTime
 from kclient.admin.internals.driver import AdminDriver, Call, Target
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.metadata import Metadata
@@ -20,8 +22,6 @@ from kclient.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from kclient.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from kclient.testing.mock_client import MockClient, SentRequest
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_response import EpochMemory, read_response
@@ -30,7 +31,6 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.steps import run
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.network.driven_client import DrivenClient, Settings
 from harness.network.listener import hang_up, read_frame
 from harness.network.proxy import FaultProxy
@@ -23,7 +24,6 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.time import SYSTEM_TIME
 

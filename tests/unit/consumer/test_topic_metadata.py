@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.mock_client import MockClient
+from harness.mock_time import MockTime
 from kclient.client.request_sender import NEVER, RequestSender
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
@@ -15,8 +17,6 @@ from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.errors import Errors, InvalidTopicError, KafkaError, KafkaTimeoutError, TopicAuthorizationError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import metadata
-from kclient.testing.mock_client import MockClient
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 
 NODE = Node(1, "host", 9092)

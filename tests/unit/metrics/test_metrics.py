@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 
+from harness.mock_time import MockTime
 from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
-from kclient.testing.mock_time import MockTime
 
 
 def measured(metrics: Metrics) -> dict[str, float]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.network.listener import reset
 from harness.network.ports import closed_port
 from kclient._accel.shared import readiness
@@ -20,7 +21,6 @@ from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
 from kclient.network.transport import PlaintextTransport
-from kclient.testing.mock_time import MockTime
 from kclient.utils.time import SYSTEM_TIME, Time
 
 

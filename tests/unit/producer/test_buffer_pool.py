@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from harness.interrupts import interrupted_at
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.errors import BufferExhaustedError, ClientClosedError
 from kclient.metrics import Sensor
 from kclient.producer.internals.buffer_pool import BufferPool, Claim
-from kclient.testing.mock_time import MockTime
 from kclient.utils.steps import run
 
 

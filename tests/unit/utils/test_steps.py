@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kclient.testing.mock_time import MockTime
+from harness.mock_time import MockTime
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.steps import Broadcast, Pause, Steps, run
 from kclient.utils.time import SYSTEM_TIME

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker.logs import LogHarness, read_all
+from harness.mock_time import MockTime
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.timer import Scheduler
@@ -24,7 +25,6 @@ from kclient.errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
 )
-from kclient.testing.mock_time import MockTime
 
 A0 = TopicPartition("a", 0)
 A1 = TopicPartition("a", 1)

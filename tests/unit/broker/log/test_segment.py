@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness.consumer.fetched_batches import TIME_MS, batch
+from harness.mock_time import MockTime
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
 from kclient.errors import CorruptRecordError
 from kclient.record import RecordBatch, iter_batches
 from kclient.record.open_files import OpenFiles
-from kclient.testing.mock_time import MockTime
 
 BASE = 100
 ALL = 1 << 20

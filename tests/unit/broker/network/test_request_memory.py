@@ -8,11 +8,11 @@ import struct
 import pytest
 
 from harness.broker.servers import ServerHarness, echo, ended, frame, read_frame
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request
 from kclient.broker.network.request_memory import NEWCOMER_BYTES, ConnectionMemory, RequestMemory
 from kclient.broker.network.socket_server import SocketServer
-from kclient.testing.mock_time import MockTime
 
 MIB = 1 << 20
 LIMIT = 16 * MIB

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.purgatory import DelayedOperation, DelayedOperationPurgatory
-from kclient.testing.mock_time import MockTime
 
 
 class Operation(DelayedOperation):

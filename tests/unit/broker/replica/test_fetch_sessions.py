@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from harness.mock_time import MockTime
 from kclient.broker.replica.fetch_sessions import NO_SESSION, FetchSessionCache, next_epoch
 from kclient.broker.replica.fetching import PartitionFetch, PartitionFetched
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, OffsetOutOfRangeError
-from kclient.testing.mock_time import MockTime
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 EVICTION_MS = 120_000

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.timer import Scheduler
-from kclient.testing.mock_time import MockTime
 
 
 def run_due(scheduler: Scheduler, time: MockTime, after_ms: int) -> None:

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.timer import SystemTimer, TimerTask
-from kclient.testing.mock_time import MockTime
 
 
 class Note(TimerTask):

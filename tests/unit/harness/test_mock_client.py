@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.mock_client import MockClient
+from harness.mock_time import MockTime
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.metadata import Metadata
@@ -12,8 +14,6 @@ from kclient.errors import AuthenticationError, IllegalStateError, UnsupportedVe
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
-from kclient.testing.mock_client import MockClient
-from kclient.testing.mock_time import MockTime
 from kclient.utils.backoff import ExponentialBackoff
 
 NODE = Node(1, "host", 9092)

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from harness.mock_time import MockTime
 from harness.waiting import wait_until
-from kclient.testing.mock_time import MockTime
 
 
 def test_both_clocks_move_when_told_and_never_by_themselves() -> None:
