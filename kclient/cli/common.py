@@ -119,23 +119,20 @@ def key_value(text: str) -> tuple[str, str]:
     return key, value
 
 
-def natural(text: str) -> int:
-    """An argparse type for a whole number >= 0."""
+def natural(text: str, least: int = 0) -> int:
+    """An argparse type for a whole number >= 0, or >= `least`."""
     try:
         value = int(text)
     except ValueError:
         value = -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 0 or more")
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, {least} or more")
     return value
 
 
 def positive(text: str) -> int:
     """An argparse type for a whole number >= 1."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if not number:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 1 or more")
-    return number
+    return natural(text, 1)
 
 
 def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: str) -> dict[str, str]:
@@ -163,11 +160,9 @@ def json_bytes(data: bytes | None, name: str) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(data).decode()}
 
 
-def table(
-    columns: Sequence[str | tuple[str, str]], rows: Iterable[Sequence[object]], title: str = ""
-) -> Table:
+def table(columns: Sequence[str | tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
     """A plain table; a column given as (name, "right") is a number."""
-    made = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    made = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         name, justify = (column, "left") if isinstance(column, str) else column
         made.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)

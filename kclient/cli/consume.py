@@ -242,19 +242,11 @@ def formatted(text: str) -> Callable[[Record], bytes]:
         "K": lambda record: b"%d" % record.serialized_key_size,
         "%": lambda _record: b"%",
     }
-    pieces: list[Callable[[Record], bytes]] = []
-    for plain, mark in re.findall(r"([^%]+)|%(.?)", text):
-        if plain:
-            pieces.append(_constant(plain.encode()))
-        elif mark in marks:
-            pieces.append(marks[mark])
-        else:
+    pieces = re.findall(r"([^%]+)|%(.?)", text)
+    for plain, mark in pieces:
+        if not plain and mark not in marks:
             raise ConfigError(f"--format has no mark %{mark}; there are: {' '.join('%' + m for m in marks)}")
-    return lambda record: b"".join(piece(record) for piece in pieces)
-
-
-def _constant(data: bytes) -> Callable[[Record], bytes]:
-    return lambda _record: data
+    return lambda record: b"".join(plain.encode() or marks[mark](record) for plain, mark in pieces)
 
 
 def _text(properties: dict[str, str]) -> Callable[[Record], bytes]:

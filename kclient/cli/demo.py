@@ -84,17 +84,16 @@ class Verifier:
     """Accounts for every record: seen once, in the order of its key. Thread-safe: one lock a batch."""
 
     def __init__(self, records: int) -> None:
-        self._lock = threading.Lock()
         self._seen = bytearray(records)
         self._last_of_key: dict[bytes | None, int] = {}
         self.total = 0
         self.out_of_order = 0
         self.unknown = 0
-        self.changed = threading.Condition(self._lock)
+        self.changed = threading.Condition()
 
     def take(self, batch: list[tuple[bytes | None, int]]) -> None:
         """Account for the (key, number) pairs of one poll, in their order."""
-        with self._lock:
+        with self.changed:
             for key, number in batch:
                 if not 0 <= number < len(self._seen):
                     self.unknown += 1

@@ -88,7 +88,7 @@ def _run(words: list[str]) -> int:
     if not words:
         build_parser().print_help(sys.stderr)
         return 2
-    options = build_parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
+    options = build_parser(words[0] if words[0] in COMMANDS else None).parse_args(words)
     levels = (logging.WARNING, logging.INFO, logging.DEBUG)
     logging.basicConfig(
         level=levels[min(options.verbose, 2)], format="%(asctime)s %(levelname)s %(name)s: %(message)s"

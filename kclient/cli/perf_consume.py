@@ -117,9 +117,9 @@ def run(options: argparse.Namespace) -> int:
             if detailed and now_s >= report_s:
                 print(reading.window(), flush=True)
                 report_s = now_s + options.reporting_interval / 1000
-        reading.end()
+        figures = reading.window() if detailed else reading.total()
         metrics = consumer.metrics() if options.print_metrics else None
-    print(reading.window() if detailed else reading.total())
+    print(figures)
     if metrics is not None:
         print_metrics(metrics)
     if reading.records < options.num_records:
@@ -172,14 +172,14 @@ class Reading(ConsumerRebalanceListener):
         self._bytes = 0
         self._joining_s = 0.0
         self._unassigned_s: float | None = None
-        self._begun = self._window = self._ended = _Mark(0.0, 0, 0, 0.0)
+        self._begun = self._window = _Mark(0.0, 0, 0, 0.0)
         self._wall = datetime.now().astimezone()
 
     def begin(self) -> None:
         """Start the clock; what comes first is joining the group."""
         self._wall = datetime.now().astimezone()
         self.last_s = self._unassigned_s = time.perf_counter()
-        self._begun = self._window = self._mark(self.last_s)
+        self._begun = self._window = self._mark()
 
     def count(self, records: int, size: int) -> float:
         """Count the records of one poll; return the time now, in seconds of `time.perf_counter`."""
@@ -190,10 +190,6 @@ class Reading(ConsumerRebalanceListener):
             self.last_s = now_s
         return now_s
 
-    def end(self) -> None:
-        """Stop the clock."""
-        self._ended = self._mark(time.perf_counter())
-
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:  # noqa: ARG002
         if self._unassigned_s is not None:
             self._joining_s += time.perf_counter() - self._unassigned_s
@@ -203,13 +199,14 @@ class Reading(ConsumerRebalanceListener):
         self._unassigned_s = time.perf_counter()
 
     def total(self) -> str:
-        """The line about everything."""
-        ended = self._wall + timedelta(seconds=self._ended.at_s - self._begun.at_s)
-        return f"{_clock_text(self._wall)}, {_clock_text(ended)}, {self._line(self._begun, self._ended, self._begun)}"
+        """The line about everything until now."""
+        begun, now = self._begun, self._mark()
+        ended = self._wall + timedelta(seconds=now.at_s - begun.at_s)
+        return f"{_clock_text(self._wall)}, {_clock_text(ended)}, {self._line(begun, now, begun)}"
 
     def window(self) -> str:
         """A line about the time since the last one; as Java's, with all that was read until now."""
-        before, self._window = self._window, self._mark(time.perf_counter())
+        before, self._window = self._window, self._mark()
         return (
             f"{_clock_text(datetime.now().astimezone())}, 0, {self._line(before, self._window, self._begun)}"
         )
@@ -232,7 +229,8 @@ class Reading(ConsumerRebalanceListener):
             )
         )
 
-    def _mark(self, now_s: float) -> _Mark:
+    def _mark(self) -> _Mark:
+        now_s = time.perf_counter()
         waiting_s = 0.0 if self._unassigned_s is None else now_s - self._unassigned_s
         return _Mark(now_s, self.records, self._bytes, self._joining_s + waiting_s)
 

@@ -75,10 +75,10 @@ def _send_all(
     options: argparse.Namespace, reader: dict[str, str], settings: dict[str, object], tally: _Tally
 ) -> None:
     with contextlib.ExitStack() as stack:
-        lines, total_bytes = _open(options.file, stack)
+        file = sys.stdin.buffer if options.file is None else stack.enter_context(options.file.open("rb"))
+        total_bytes = None if options.file is None else options.file.stat().st_size
         typed = options.file is None and sys.stdin.isatty()
-        if typed:
-            lines = _prompted(lines)
+        lines = _prompted(file) if typed else file
         progress = stack.enter_context(_progress(options.no_progress or typed))
         task = progress.add_task("sending", total=total_bytes)
         # Entered last, so that it closes (and delivers what is left) while the progress still shows.
@@ -133,23 +133,13 @@ class _Tally:
         self.errors[message] += 1
 
 
-def _open(file: Path | None, stack: contextlib.ExitStack) -> tuple[Iterable[bytes], int | None]:
-    if file is None:
-        return sys.stdin.buffer, None
-    return stack.enter_context(file.open("rb")), file.stat().st_size
-
-
 def _prompted(lines: Iterable[bytes]) -> Iterator[bytes]:
     """`lines` as a person types them, each after a prompt."""
-    waiting = iter(lines)
-    while True:
-        sys.stderr.write(">")
-        sys.stderr.flush()
-        line = next(waiting, None)
-        if line is None:
-            sys.stderr.write("\n")
-            return
+    print(end=">", file=sys.stderr, flush=True)
+    for line in lines:
         yield line
+        print(end=">", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
 
 
 def _progress(silent: bool) -> Progress:
