@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import and_
+from typing import TypeVar
 
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.ranges import OffsetRange
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -39,21 +43,15 @@ class Condition:
     def also(self, other: Condition) -> Condition:
         """Both conditions at once."""
         return Condition(
-            _common(self.topics, other.topics),
-            _common(self.partitions, other.partitions),
-            _best(max, self.least_offset, other.least_offset),
-            _best(min, self.offset_limit, other.offset_limit),
-            _best(max, self.timestamp_ms, other.timestamp_ms),
+            _both(and_, self.topics, other.topics),
+            _both(and_, self.partitions, other.partitions),
+            _both(max, self.least_offset, other.least_offset),
+            _both(min, self.offset_limit, other.offset_limit),
+            _both(max, self.timestamp_ms, other.timestamp_ms),
         )
 
 
-def _common(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
+def _both(combine: Callable[[T, T], T], one: T | None, other: T | None) -> T | None:
     if one is None or other is None:
         return other if one is None else one
-    return one & other
-
-
-def _best(choose: Any, one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return int(choose(one, other))
+    return combine(one, other)

@@ -9,7 +9,6 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
@@ -78,9 +77,6 @@ class KafkaLagListener(StreamingQueryListener):
             self._names[str(progress.id)] = query
         if self._on_lag is not None:
             self._on_lag(query, dict(behind))
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing came, so nothing has changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Forget the query."""

@@ -35,52 +35,37 @@ class TriggerLimits:
 
 
 def limit_offsets(
-    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int
-) -> Offsets:
-    """Ends with about `most` offsets after `start`, shared out by how much each partition has.
-
-    Every partition that has something gets one offset at least, so that none waits for ever behind a long one.
-    """
-    sizes = {tp: max(end[tp] - start[tp], 0) for tp in end}
-    total = sum(sizes.values())
-    if total <= most:
-        return dict(end)
-    # Whole numbers: a share of 2**53 offsets and more would be rounded.
-    return {
-        tp: min(start[tp] + max(most * size // total, 1), end[tp]) if size else end[tp]
-        for tp, size in sizes.items()
-    }
-
-
-def limit_bytes(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
-    most_bytes: int,
-    offset_bytes: Mapping[TopicPartition, float],
+    most: int,
+    offset_bytes: Mapping[TopicPartition, float] | None = None,
 ) -> Offsets:
-    """Ends with about `most_bytes` after `start`, by what an offset of each partition takes (`offset_bytes`).
+    """Ends with about `most` offsets after `start`, or with about `most` bytes, if `offset_bytes` of one are given.
 
-    Bytes are shared out by how many each partition has. What a partition's offsets take is only known of those that
-    were looked at, so this is a target.
+    They are shared out by how many each partition has. Every partition that has something gets one offset at least, so
+    that none waits for ever behind a long one. What a partition's offsets take is only known of those that were looked
+    at, so that bytes are a target.
     """
     sizes = {tp: max(end[tp] - start[tp], 0) for tp in end}
-    total_bytes = sum(size * offset_bytes.get(tp, 0.0) for tp, size in sizes.items())
-    if total_bytes <= most_bytes:
+    total = sum(
+        size * (1 if offset_bytes is None else offset_bytes.get(tp, 0.0)) for tp, size in sizes.items()
+    )
+    if total <= most:
         return dict(end)
-    share = most_bytes / total_bytes
+    # Whole numbers, where offsets are counted: a share of 2**53 offsets and more would be rounded.
     return {
-        tp: min(start[tp] + max(int(size * share), 1), end[tp]) if size else end[tp]
+        tp: min(start[tp] + max(int(most * size // total), 1), end[tp]) if size else end[tp]
         for tp, size in sizes.items()
     }
 
 
+@attrs.define(eq=False)
 class DelayGate:
     """Says whether a micro-batch waits for minOffsetsPerTrigger. Used by one thread."""
 
-    def __init__(self, limits: TriggerLimits, time: Time = SYSTEM_TIME) -> None:
-        self._limits = limits
-        self._time = time
-        self._last_ms: int | None = None
+    _limits: TriggerLimits
+    _time: Time = SYSTEM_TIME
+    _last_ms: int | None = attrs.field(default=None, init=False)
 
     def waits(self, available: int) -> bool:
         """Return True if a batch of `available` offsets is put off.

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import attrs
+
 from kclient.admin import OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -32,27 +34,20 @@ def read_range(options: SourceOptions, output: Sequence[OutputColumn], wanted: O
     markers of transactions, aborted records, and what compaction removed. Raises DataLossError, KafkaTimeoutError after
     kafkaConsumer.pollTimeoutMs without progress, and what the consumer raises.
     """
+    maker = BatchMaker(output, wanted.tp.topic)
     with clients.leased_consumer(reader_settings(options.settings)) as consumer:
-        yield from _RangeReader(options, output, wanted, consumer).batches()
+        yield from _RangeReader(options, wanted.tp, wanted.start, wanted.end).batches(consumer, maker)
 
 
+@attrs.define(eq=False)
 class _RangeReader:
-    def __init__(
-        self,
-        options: SourceOptions,
-        output: Sequence[OutputColumn],
-        wanted: OffsetRange,
-        consumer: BytesConsumer,
-    ) -> None:
-        self._options = options
-        self._consumer = consumer
-        self._tp: TopicPartition = wanted.tp
-        self._position = wanted.start
-        self._end = wanted.end
-        self._maker = BatchMaker(output, wanted.tp.topic)
+    _options: SourceOptions
+    _tp: TopicPartition
+    _position: int
+    _end: int
 
-    def batches(self) -> Iterator[Any]:
-        consumer, tp = self._consumer, self._tp
+    def batches(self, consumer: BytesConsumer, maker: BatchMaker) -> Iterator[Any]:
+        tp = self._tp
         consumer.assign([tp])
         consumer.seek(tp, self._position)
         patience = SYSTEM_TIME.timer(self._options.poll_timeout_ms)
@@ -69,7 +64,7 @@ class _RangeReader:
                 beyond = offsets[columns.count - 1] >= self._end
                 count = bisect_left(offsets, self._end) if beyond else columns.count
                 if count:
-                    yield self._maker.make(columns, count)
+                    yield maker.make(columns, count)
             position = consumer.position(tp)
             if position > self._position:
                 self._position = position

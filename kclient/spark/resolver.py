@@ -146,19 +146,18 @@ class OffsetResolver:
 
     @staticmethod
     def _check_all_named(bound: Bound, partitions: Collection[TopicPartition]) -> None:
-        missing, more = (
-            sorted(set(partitions) - set(bound.values)),
-            sorted(set(bound.values) - set(partitions)),
-        )
-        if not missing and not more:
-            return
-        what = [f"{', '.join(map(str, missing))} is missing"] if missing else []
-        what += [f"{', '.join(map(str, more))} is not read"] if more else []
-        raise ConfigError(
-            f"{bound.option} must name all partitions that are read, and no other (-1 is latest, -2 earliest): "
-            f"{'; '.join(what)}.",
-            name=bound.option,
-        )
+        wanted, named = set(partitions), set(bound.values)
+        what = [
+            f"{', '.join(map(str, sorted(found)))} is {how}"
+            for found, how in ((wanted - named, "missing"), (named - wanted, "not read"))
+            if found
+        ]
+        if what:
+            raise ConfigError(
+                f"{bound.option} must name all partitions that are read, and no other (-1 is latest, -2 earliest): "
+                f"{'; '.join(what)}.",
+                name=bound.option,
+            )
 
     def _look_up(self) -> tuple[frozenset[TopicPartition], Sequence[Missing]]:
         """The partitions that are there, and the topics or partitions that were named and are not."""
@@ -215,16 +214,16 @@ class OffsetResolver:
         return self._ask("looking up offsets", lambda admin: admin.list_offsets(specs, isolation_level=level))
 
     def _ask(self, what: str, question: Callable[[KafkaAdminClient], T]) -> T:
-        tries = 0
+        tries = 1
         while True:
             try:
                 return question(clients.shared_admin(self._settings))
             except KafkaError as error:
-                tries += 1
                 if tries > self._options.retries or not _passing(error):
                     raise
+                tries += 1
                 _log.warning(
-                    "%s failed (%s); try %d of %d follows.", what, error, tries + 1, self._options.retries + 1
+                    "%s failed (%s); try %d of %d follows.", what, error, tries, self._options.retries + 1
                 )
             clients.drop_admin(self._settings)
             self._time.sleep_ms(self._options.retry_interval_ms)

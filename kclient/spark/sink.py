@@ -32,8 +32,8 @@ _ROWS = 10_000
 Messages = list["WriterCommitMessage | None"]
 
 
-class KafkaBatchWriter(DataSourceArrowWriter):
-    """Writes on the executors. Holds no client, so that it can be pickled."""
+class ArrowTasks:
+    """The tasks of the writers that get Arrow, on the executors. Holds no client, so that it can be pickled."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -42,6 +42,10 @@ class KafkaBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
         return WriteReport(deliver(self._options.settings, self._columns, iterator))
+
+
+class KafkaBatchWriter(ArrowTasks, DataSourceArrowWriter):
+    """The writer of a batch query: tasks on the executors, their reports on the driver."""
 
     def commit(self, messages: Messages) -> None:
         """Every task has written: tell what."""
@@ -55,12 +59,8 @@ class KafkaBatchWriter(DataSourceArrowWriter):
         _log.warning("The write failed after %s", report_json(messages))
 
 
-class StreamReports(DataSourceStreamWriter):
-    """The base of the stream writers: their part on the driver, when the tasks are done."""
-
-    def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
-        self._options = options
-        self._columns = columns
+class StreamReports(ArrowTasks, DataSourceStreamWriter):
+    """The base of the stream writers, with their part on the driver, when the tasks are done."""
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log the reports of the tasks, all of which have written."""
@@ -80,7 +80,7 @@ class RowStreamWriter(StreamReports):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
-        return WriteReport(deliver(self._options.settings, self._columns, self._batches(iterator)))
+        return super().write(self._batches(iterator))
 
     def _batches(self, rows: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa

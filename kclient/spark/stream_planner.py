@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark.data_loss import report_data_loss
-from kclient.spark.limits import DelayGate, limit_bytes, limit_offsets
+from kclient.spark.limits import DelayGate, limit_offsets
 from kclient.spark.offsets import (
     INITIAL,
     LATEST,
@@ -35,30 +37,26 @@ _SPIN_MS = 50
 """Asked again within this time, a query does nothing but ask: Spark does so every 10 ms."""
 
 
+@attrs.define(eq=False)
 class StreamPlanner:
     """Plans the micro-batches of one run of a query. Used by one thread."""
 
-    def __init__(
-        self,
-        options: SourceOptions,
-        resolver: OffsetResolver,
-        watcher: RecordWatcher,
-        committer: GroupCommitter | None,
-        time: Time = SYSTEM_TIME,
-    ) -> None:
-        self._options = options
-        self._resolver = resolver
-        self._watcher = watcher
-        self._committer = committer
-        self._time = time
-        self._gate = DelayGate(options.limits, time)
-        self._first: Offsets | None = None
-        self._last: Mapping[str, Any] | None = None
-        self._latest: Offsets = {}
-        self._frozen: Offsets | None = None
-        self._left_ms: int | None = None
-        # Whether this run has decided on an end itself, and does not only run again what is in the log.
-        self._decides = False
+    _options: SourceOptions
+    _resolver: OffsetResolver
+    _watcher: RecordWatcher
+    _committer: GroupCommitter | None
+    _time: Time = SYSTEM_TIME
+    _gate: DelayGate = attrs.field(init=False)
+    _first: Offsets | None = attrs.field(default=None, init=False)
+    _last: Mapping[str, Any] | None = attrs.field(default=None, init=False)
+    _latest: Offsets = attrs.field(factory=dict, init=False)
+    _frozen: Offsets | None = attrs.field(default=None, init=False)
+    _left_ms: int | None = attrs.field(default=None, init=False)
+    # Whether this run has decided on an end itself, and does not only run again what is in the log.
+    _decides: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._gate = DelayGate(self._options.limits, self._time)
 
     def initial_offset(self) -> Mapping[str, Any]:
         """Return the start offsets of a new query.
@@ -111,7 +109,7 @@ class StreamPlanner:
         gone = sorted(set(starts) - set(ends))
         # When a first batch is run again its start is looked up again: they may have come after its end was decided.
         if gone and (self._decides or starts != self._first):
-            report_data_loss(fail, f"{_names(gone)}: gone since the last batch.")
+            report_data_loss(fail, f"{', '.join(map(str, gone))}: gone since the last batch.")
         starts.update(self._new_starts(frozenset(ends) - frozenset(starts)))
         ranges: list[OffsetRange] = []
         for tp in sorted(ends):
@@ -165,18 +163,18 @@ class StreamPlanner:
         if limits.max_offsets is not None:
             ends = limit_offsets(starts, ends, limits.max_offsets)
         if limits.max_bytes is not None and available:
-            ends = limit_bytes(starts, ends, limits.max_bytes, self._watcher.offset_bytes(starts, ends))
+            ends = limit_offsets(starts, ends, limits.max_bytes, self._watcher.offset_bytes(starts, ends))
         return ends
 
     def _latest_of(self, starts: Offsets) -> Offsets:
         """A broker that has just become leader may not know all it has yet, and is asked again (KAFKA-7703)."""
-        tries = self._options.retries
-        while True:
-            latest = self._resolver.latest(starts)
-            if tries <= 0 or all(latest[tp] >= start for tp, start in starts.items()):
-                return latest
-            tries -= 1
+        latest = self._resolver.latest(starts)
+        for _ in range(self._options.retries):
+            if all(latest[tp] >= start for tp, start in starts.items()):
+                break
             self._time.sleep_ms(self._options.retry_interval_ms)
+            latest = self._resolver.latest(starts)
+        return latest
 
     def _new_starts(self, new: frozenset[TopicPartition]) -> Offsets:
         starts = self._resolver.earliest_that_exist(new)
@@ -186,7 +184,3 @@ class StreamPlanner:
                     self._options.fail_on_data_loss, f"{tp} is new and begins at offset {start} instead of 0."
                 )
         return starts
-
-
-def _names(partitions: list[TopicPartition]) -> str:
-    return ", ".join(map(str, partitions))

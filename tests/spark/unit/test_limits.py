@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harness.mock_time import MockTime
 from kclient.common.topic_partition import TopicPartition
-from kclient.spark.limits import DelayGate, TriggerLimits, limit_bytes, limit_offsets
+from kclient.spark.limits import DelayGate, TriggerLimits, limit_offsets
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
@@ -45,9 +45,9 @@ def test_a_limit_always_goes_on_and_never_too_far(
 
 def test_bytes_are_shared_out_by_what_the_offsets_of_each_partition_take() -> None:
     start, end = {A: 0, B: 0}, {A: 1000, B: 1000}
-    assert limit_bytes(start, end, 55_000, {A: 100.0, B: 10.0}) == {A: 500, B: 500}
-    assert limit_bytes(start, end, 1, {A: 100.0, B: 10.0}) == {A: 1, B: 1}
-    assert limit_bytes(start, end, 110_000, {A: 100.0, B: 10.0}) == end
+    assert limit_offsets(start, end, 55_000, {A: 100.0, B: 10.0}) == {A: 500, B: 500}
+    assert limit_offsets(start, end, 1, {A: 100.0, B: 10.0}) == {A: 1, B: 1}
+    assert limit_offsets(start, end, 110_000, {A: 100.0, B: 10.0}) == end
 
 
 def test_the_first_batch_never_waits() -> None:
