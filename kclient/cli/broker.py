@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from kclient.broker import BrokerConfig, KafkaBroker
-from kclient.cli.common import add_settings_arguments, error_console, natural
-from kclient.config.properties import load_properties
+from kclient.cli.common import add_settings_arguments, error_console, given_settings, natural
 from kclient.utils.threads import KafkaThread
 
 _STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -48,10 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, directory: Path) -> int:
-    settings: dict[str, object] = (
-        dict(load_properties(options.command_config)) if options.command_config else {}
-    )
-    settings.update(dict(options.settings))
+    settings = given_settings(options)
     settings.setdefault("listeners", f"PLAINTEXT://{options.host}:{options.port}")
     settings.setdefault("log.dirs", str(directory))
     broker = KafkaBroker(BrokerConfig.parse(settings))

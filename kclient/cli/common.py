@@ -103,12 +103,18 @@ def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str
     """
     settings: dict[str, object] = {"bootstrap.servers": DEFAULT_SERVER}
     settings.update({key.replace("_", "."): value for key, value in defaults.items()})
-    if options.command_config:
-        settings.update(load_properties(options.command_config))
-    settings.update(dict(options.settings))
+    settings.update(given_settings(options))
     if options.bootstrap_server:
         settings["bootstrap.servers"] = options.bootstrap_server
     return {name: value for name, value in settings.items() if name.replace("_", ".") not in _SERIALIZERS}
+
+
+def given_settings(options: argparse.Namespace) -> dict[str, object]:
+    """The settings of the file, over which those of -X win."""
+    return {
+        **(load_properties(options.command_config) if options.command_config else {}),
+        **dict(options.settings),
+    }
 
 
 def key_value(text: str) -> tuple[str, str]:

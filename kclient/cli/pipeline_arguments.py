@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,7 @@ from kclient.spark.pipelines.options import (
     EnrichOptions,
     EtlOptions,
     EventsOptions,
+    JsonTopic,
     WindowOptions,
 )
 
@@ -63,33 +64,45 @@ class Argument:
 
     name: str
     help: str
-    more: Mapping[str, Any] = attrs.field(factory=dict)
+    more: Mapping[str, Any]
 
     @property
     def flag(self) -> str:
         """The flag on the command line: `--end` for `end_ms`."""
         return "--" + self.name.removesuffix("_ms").replace("_", "-")
 
-    def add(self, parser: argparse.ArgumentParser) -> None:
-        """Add it; what is not given stays out, so that the options object's default holds."""
-        parser.add_argument(self.flag, dest=self.name, help=self.help, default=argparse.SUPPRESS, **self.more)
+    def add(self, parser: argparse.ArgumentParser, make: type[JsonTopic]) -> None:
+        """Add it; what is not given stays out, so that the default of `make`, the options object, holds."""
+        needed = attrs.fields_dict(make)[self.name].default is attrs.NOTHING
+        if self.name == "time_column":
+            needed = bool(make.NEEDS_TIME)
+        more = {"default": argparse.SUPPRESS, "required": needed, **self.more}
+        parser.add_argument(self.flag, dest=self.name, help=self.help, **more)
 
 
-def _text(name: str, help_text: str, metavar: str, required: bool = False) -> Argument:
-    return Argument(name, help_text, {"metavar": metavar, "required": required})
+def _text(name: str, help_text: str, metavar: str) -> Argument:
+    return Argument(name, help_text, {"metavar": metavar})
 
 
 def _number(name: str, help_text: str) -> Argument:
     return Argument(name, help_text, {"metavar": "N", "type": natural})
 
 
-def _columns(name: str, help_text: str, required: bool = False) -> Argument:
-    return Argument(name, help_text, {"metavar": "COLUMN,...", "type": _words, "required": required})
+def _columns(name: str, help_text: str) -> Argument:
+    return Argument(name, help_text, {"metavar": "COLUMN,...", "type": _words})
 
 
-_READ = (
-    _text("topic", "the topic to read, or several", "TOPIC[,...]", required=True),
-    _text("schema", "the columns of the JSON, in Spark's DDL", "SCHEMA", required=True),
+def _time(name: str, help_text: str) -> Argument:
+    return Argument(name, help_text, {"metavar": "WHEN", "type": _moment})
+
+
+def _flag(name: str, help_text: str) -> Argument:
+    return Argument(name, help_text, {"action": "store_true"})
+
+
+_ARGUMENTS = (
+    _text("topic", "the topic to read, or several", "TOPIC[,...]"),
+    _text("schema", "the columns of the JSON, in Spark's DDL", "SCHEMA"),
     _columns("required", "rows without these are bad"),
     Argument(
         "conditions",
@@ -98,11 +111,8 @@ _READ = (
     ),
     _text("max_lateness", "rows whose time is so much older than their record's are bad", "TIME"),
     _text("max_ahead", "rows whose time is so much newer than their record's are bad", "TIME"),
-)
-_TIME = _text("time_column", "the event's time, a timestamp of the schema", "COLUMN", required=True)
-_ANY_TIME = attrs.evolve(_TIME, more={"metavar": "COLUMN"})
-_STREAM = (
-    _text("checkpoint", "the folder of this stream's progress", "DIR", required=True),
+    _text("time_column", "the event's time, a timestamp of the schema", "COLUMN"),
+    _text("checkpoint", "the folder of this stream's progress", "DIR"),
     _text(
         "every", "go on until stopped, with a micro-batch so often (default: end when all is read)", "TIME"
     ),
@@ -111,16 +121,24 @@ _STREAM = (
     ),
     _number("max_offsets_per_trigger", "at most so many records in a micro-batch"),
     _text("commit_group_id", "a consumer group that shows the progress to Kafka's tools", "GROUP"),
-)
-_WINDOW = (
     _text("window", "the length of a window (default 5 minutes)", "TIME"),
     _text("watermark", "how long a window waits for events (default 10 minutes)", "TIME"),
     _columns("group_by", "a window for each value of these"),
     _columns("sums", "columns to add up (decimals add up exactly)"),
+    _text("output", "the folder for Parquet files", "DIR"),
+    _text("output_topic", "the topic to write to", "TOPIC"),
+    _text("dead_letter_topic", "the topic for bad rows", "TOPIC"),
+    _text("window_topic", "the topic for closed windows", "TOPIC"),
+    _flag("final", "write a window once, when it is closed (default: whenever it has changed)"),
+    _text("table", "the table's file or folder", "PATH"),
+    Argument("table_format", "what it is (default parquet)", {"choices": TABLE_FORMATS}),
+    _columns("join_on", "columns that both sides have"),
+    _time("start_ms", "from this time on (ISO or ms)"),
+    _time("end_ms", "and before this one"),
+    _number("min_partitions", "tasks that share the range, at least"),
+    _flag("overwrite", "replace the folder if it is there"),
 )
-_OUTPUT = _text("output", "the folder for Parquet files", "DIR", required=True)
-_OUTPUT_TOPIC = _text("output_topic", "the topic to write to", "TOPIC", required=True)
-_DEAD_LETTERS = _text("dead_letter_topic", "the topic for bad rows", "TOPIC", required=True)
+"""Those of all pipelines, in the order of their help. A pipeline has those that are fields of its options object."""
 
 
 @attrs.frozen
@@ -128,11 +146,16 @@ class Pipeline:
     """One name of `kclient pipeline`: its options object, and the function that runs it, as `module:function`."""
 
     summary: str
-    make: Callable[..., Any] | None = None
+    make: type[JsonTopic] | None = None
     function: str = ""
-    arguments: Sequence[Argument] = ()
     example: str = ""
     """The rest of the command of `_EXAMPLE`."""
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """The options that it has."""
+        fields = {} if self.make is None else attrs.fields_dict(self.make)
+        return [argument for argument in _ARGUMENTS if argument.name in fields]
 
     @property
     def epilog(self) -> str | None:
@@ -164,21 +187,12 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
             "JSON to Parquet, in a folder for each date",
             EtlOptions,
             "etl:start_etl",
-            (*_READ, _TIME, *_STREAM, _OUTPUT),
             "--output /data/orders --checkpoint /data/checkpoints/orders",
         ),
         "windows": Pipeline(
             "counts and sums per window of time, written back to Kafka",
             WindowOptions,
             "windows:start_windows",
-            (
-                *(*_READ, _TIME, *_STREAM, *_WINDOW, _OUTPUT_TOPIC),
-                Argument(
-                    "final",
-                    "write a window once, when it is closed (default: whenever it has changed)",
-                    {"action": "store_true"},
-                ),
-            ),
             '--group-by product --sums amount --window "5 minutes" --output-topic turnover \\\n'
             "    --checkpoint /data/checkpoints/turnover",
         ),
@@ -186,12 +200,6 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
             "events joined with a table, written back to Kafka",
             EnrichOptions,
             "enrich:start_enrich",
-            (
-                *(*_READ, _ANY_TIME, *_STREAM, _OUTPUT_TOPIC),
-                _text("table", "the table's file or folder", "PATH", required=True),
-                Argument("table_format", "what it is (default parquet)", {"choices": TABLE_FORMATS}),
-                _columns("join_on", "columns that both sides have", required=True),
-            ),
             "--table /data/products --join-on product --output-topic orders-with-products \\\n"
             "    --checkpoint /data/checkpoints/orders-with-products",
         ),
@@ -199,26 +207,12 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
             "the records of a range of time to Parquet, in one batch",
             BackfillOptions,
             "backfill:run_backfill",
-            (
-                *(*_READ, _TIME, _OUTPUT),
-                Argument(
-                    "start_ms",
-                    "from this time on (ISO or ms)",
-                    {"metavar": "WHEN", "type": _moment, "required": True},
-                ),
-                Argument(
-                    "end_ms", "and before this one", {"metavar": "WHEN", "type": _moment, "required": True}
-                ),
-                _number("min_partitions", "tasks that share the range, at least"),
-                Argument("overwrite", "replace the folder if it is there", {"action": "store_true"}),
-            ),
             "--start 2025-01-01 --end 2025-02-01 --output /data/january",
         ),
         "dead-letters": Pipeline(
             "good rows to one topic, bad ones with the reason in a header to another",
             DeadLetterOptions,
             "dead_letters:start_dead_letters",
-            (*_READ, _ANY_TIME, *_STREAM, _OUTPUT_TOPIC, _DEAD_LETTERS),
             "--conditions 'event.amount > 0' --output-topic orders-good --dead-letter-topic orders-dead \\\n"
             "    --checkpoint /data/checkpoints/orders-good",
         ),
@@ -226,10 +220,6 @@ PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
             "the whole way: dead letters, events to Parquet, windows to Parquet and Kafka",
             EventsOptions,
             "events:start_events",
-            (
-                *(*_READ, _TIME, *_STREAM, *_WINDOW, _OUTPUT, _DEAD_LETTERS),
-                _text("window_topic", "the topic for closed windows", "TOPIC", required=True),
-            ),
             '--group-by product --sums amount --max-lateness "5 minutes" --max-ahead "1 minute" \\\n'
             "    --output /data/orders --dead-letter-topic orders-dead --window-topic turnover \\\n"
             "    --checkpoint /data/checkpoints/orders",
@@ -265,8 +255,8 @@ def add_pipeline(names: Any, name: str) -> None:
                 dest=f"{client}_settings",
                 help=f"one setting that only the {client} has; may be repeated",
             )
-    for argument in pipeline.arguments:
-        argument.add(parser)
+        for argument in pipeline.arguments:
+            argument.add(parser, pipeline.make)
     add_pairs(
         parser,
         "--conf",

@@ -174,7 +174,8 @@ class Demo:
         for query, rows in self._rows().items():
             if rows != self._records:
                 problems.append(f"{query} read {rows:,} rows")
-        problems += [f"{each.query} is {each.behind:,} behind" for each in self._last() if each.behind]
+        last = {each.query: each for each in self._progress}
+        problems += [f"{each.query} is {each.behind:,} behind" for each in last.values() if each.behind]
         late = sum(each.late_rows for each in self._progress)
         if late:
             problems.append(f"{late:,} good orders came too late for their window")
@@ -186,9 +187,6 @@ class Demo:
             f"with its reason; {len(expected.closed):,} windows as plain Python computes them, in Parquet and in Kafka"
         )
         return True
-
-    def _last(self) -> list[Progress]:
-        return list({each.query: each for each in self._progress}.values())
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False)

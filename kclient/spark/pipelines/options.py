@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -63,6 +63,9 @@ class JsonTopic:
     read, so that a run again finds the same rows bad; a watermark drops rows by what was read before them.
     """
 
+    NEEDS_TIME: ClassVar[str] = ""
+    """The part of the output that cannot be without `time_column`."""
+
     bootstrap_servers: str = attrs.field(validator=_given)
     settings: Mapping[str, str] = attrs.field(factory=dict)
     consumer_settings: Mapping[str, str] = attrs.field(factory=dict)
@@ -79,6 +82,8 @@ class JsonTopic:
         for name in ("max_lateness", "max_ahead"):
             if getattr(self, name) is not None:
                 self.event_time(name)
+        if self.NEEDS_TIME:
+            self.event_time(self.NEEDS_TIME)
 
     @property
     def source_settings(self) -> dict[str, str]:
@@ -126,11 +131,9 @@ class Stream(JsonTopic):
 class EtlOptions(Stream):
     """`output` is the folder of Parquet files, with a folder for each `date` of the time column."""
 
-    output: str = attrs.field(validator=_given)
+    NEEDS_TIME = "A folder for each date"
 
-    def __attrs_post_init__(self) -> None:
-        JsonTopic.__attrs_post_init__(self)
-        self.event_time("A folder for each date")
+    output: str = attrs.field(validator=_given)
 
 
 @attrs.frozen(kw_only=True)
@@ -143,14 +146,12 @@ class Windows(Stream):
     another, there are none: what is late has become a bad row before.
     """
 
+    NEEDS_TIME = "A window"
+
     window: str = attrs.field(default="5 minutes", validator=_duration)
     watermark: str = attrs.field(default="10 minutes", validator=_duration)
     group_by: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
-
-    def __attrs_post_init__(self) -> None:
-        JsonTopic.__attrs_post_init__(self)
-        self.event_time("A window")
 
 
 @attrs.frozen(kw_only=True)
@@ -207,6 +208,8 @@ class BackfillOptions(JsonTopic):
     `min_partitions` is how many tasks share the range at least. `overwrite` replaces a folder that is there.
     """
 
+    NEEDS_TIME = "A folder for each date"
+
     start_ms: int
     end_ms: int
     output: str = attrs.field(validator=_given)
@@ -215,6 +218,5 @@ class BackfillOptions(JsonTopic):
 
     def __attrs_post_init__(self) -> None:
         JsonTopic.__attrs_post_init__(self)
-        self.event_time("A folder for each date")
         if self.end_ms <= self.start_ms:
             raise ConfigError("end_ms has to be after start_ms.", name="end_ms")

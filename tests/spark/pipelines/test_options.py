@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kclient.cli import pipeline_arguments
@@ -136,6 +137,15 @@ def test_the_command_line_makes_the_options_object() -> None:
         dead_letter_topic="d",
         max_offsets_per_trigger=10,
     )
+
+
+@pytest.mark.parametrize("name", [name for name in pipeline_arguments.PIPELINES if name != "demo"])
+def test_every_field_of_an_options_object_has_an_option(name: str) -> None:
+    pipeline = pipeline_arguments.PIPELINES[name]
+    assert pipeline.make is not None
+    options = {argument.name for argument in pipeline.arguments}
+    clients = {"bootstrap_servers", "settings", "consumer_settings", "producer_settings"}
+    assert attrs.fields_dict(pipeline.make).keys() == options | clients
 
 
 def test_serializers_of_a_java_client_are_no_settings_of_a_pipeline(tmp_path: Path) -> None:
