@@ -157,7 +157,6 @@ class Demo:
 
     def _produce(self, progress: Progress, task: TaskID) -> Produced:
         latencies_ms: list[float] = []
-        failures: list[str] = []
         filler = b"." * (self._size - 8)
         clock = time.perf_counter
 
@@ -181,7 +180,7 @@ class Demo:
             producer.flush()
             seconds = clock() - started_s
             progress.update(task, completed=self._records)
-            failures.extend(str(error) for error in (future.exception(0) for future in futures) if error)
+        failures = [str(error) for error in (future.exception(0) for future in futures) if error]
         return Produced(seconds, latencies_ms, failures)
 
     def _consume(self, progress: Progress, task: TaskID) -> tuple[float, dict[TopicPartition, str]]:

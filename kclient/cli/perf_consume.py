@@ -103,7 +103,6 @@ def run(options: argparse.Namespace) -> int:
         take = _take_columns if options.columns else _take_records
         reading = Reading()
         consumer.subscribe(re.compile(options.include) if options.include else [options.topic], reading)
-        reading.begin()
         report_s = reading.last_s + options.reporting_interval / 1000
         progress_s = reading.last_s + PROGRESS_EVERY_S
         while reading.records < options.num_records:
@@ -164,22 +163,16 @@ class _Mark:
 
 
 class Reading(ConsumerRebalanceListener):
-    """Counts what is read, and the time in which there was nothing assigned to read."""
+    """Counts what is read, and the time in which there was nothing assigned to read, from when it is made."""
 
     def __init__(self) -> None:
         self.records = 0
-        self.last_s = 0.0
+        self.last_s = time.perf_counter()
         self._bytes = 0
         self._joining_s = 0.0
-        self._unassigned_s: float | None = None
-        self._begun = self._window = _Mark(0.0, 0, 0, 0.0)
-        self._wall = datetime.now().astimezone()
-
-    def begin(self) -> None:
-        """Start the clock; what comes first is joining the group."""
-        self._wall = datetime.now().astimezone()
-        self.last_s = self._unassigned_s = time.perf_counter()
+        self._unassigned_s: float | None = self.last_s  # what comes first is joining the group
         self._begun = self._window = self._mark()
+        self._wall = datetime.now().astimezone()
 
     def count(self, records: int, size: int) -> float:
         """Count the records of one poll; return the time now, in seconds of `time.perf_counter`."""

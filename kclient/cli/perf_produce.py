@@ -134,7 +134,6 @@ def _send_all(
     throttle = Throttle(options.throughput) if options.throughput > 0 else None
     # At a rate, no more at once than a millisecond's worth.
     at_once = _CHUNK if throttle is None else max(min(_CHUNK, options.throughput // 1000), 1)
-    load.begin()
     report_s = clock() + interval_s
     progress_s = clock() + PROGRESS_EVERY_S
     sent = 0
@@ -192,13 +191,15 @@ class _Mark:
 
 
 class Load:
-    """Sends, keeps the futures until they are done, and counts what became of them. Used by one thread."""
+    """Sends, keeps the futures until they are done, and counts what became of them, from when it is made.
+
+    Used by one thread.
+    """
 
     def __init__(
         self, producer: KafkaProducer[bytes, bytes], topic: str, sampled_every: int, warm_up: int = 0
     ) -> None:
         self._producer = producer
-        self._send = producer.send
         self._topic = topic
         self._sampled_every = sampled_every
         self._warm_up = warm_up
@@ -209,16 +210,11 @@ class Load:
         self._settled = 0
         self.delivered = 0
         self.errors: Counter[str] = Counter()
-        self._begun = self._window = self._steady = self._mark()
-        self._ended = self._begun
-
-    def begin(self) -> None:
-        """Start the clock."""
-        self._begun = self._window = self._steady = self._mark()
+        self._begun = self._window = self._steady = self._ended = self._mark()
 
     def send(self, values: Sequence[bytes]) -> None:
         """Send these, the first of each so many to be sampled."""
-        send, topic, every = self._send, self._topic, self._sampled_every
+        send, topic, every = self._producer.send, self._topic, self._sampled_every
         futures: list[KafkaFuture[RecordMetadata]] = []
         for start in range(0, len(values), every):
             futures.append(send(topic, values[start], on_delivery=self._timer()))

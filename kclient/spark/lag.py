@@ -60,17 +60,13 @@ class KafkaLagListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is done."""
         progress = event.progress
-        behind: dict[TopicPartition, int] = {}
-        known = False
-        for source in progress.sources:
-            latest, end = _offsets(source.latestOffset), _offsets(source.endOffset)
-            if latest is None or end is None:
-                continue
-            known = True
-            for tp, offset in latest.items():
-                behind[tp] = max(offset - end.get(tp, 0), 0)
+        sources = [(_offsets(each.latestOffset), _offsets(each.endOffset)) for each in progress.sources]
+        known = [(latest, end) for latest, end in sources if latest is not None and end is not None]
         if not known:
             return
+        behind = {
+            tp: max(offset - end.get(tp, 0), 0) for latest, end in known for tp, offset in latest.items()
+        }
         query = progress.name or str(progress.id)
         with self._lock:
             self._behind[query] = behind
