@@ -81,59 +81,27 @@ IMPL = _choose(os.environ.get("KCLIENT_IMPL"))
 
 if TYPE_CHECKING or IMPL == "python":
     from kclient._accel import reference as _body
+    from kclient._accel.reference import *
 else:
     from kclient._accel import native as _body
-
-BatchBuilder = _body.BatchBuilder
-BatchResult = _body.BatchResult
-FrameMemory = _body.FrameMemory
-Future = _body.Future
-OpenBatches = _body.OpenBatches
-Poller = _body.Poller
-RecordCursor = _body.RecordCursor
-RecordIterator = _body.RecordIterator
-RecordReader = _body.RecordReader
-crc32c = _body.crc32c
-encode_record = _body.encode_record
-end_of_batches = _body.end_of_batches
-yield_gil = _body.yield_gil
-key_partitions = _body.key_partitions
-largest_timestamp = _body.largest_timestamp
-metadata_factory = _body.metadata_factory
-murmur2 = _body.murmur2
+    from kclient._accel.native import *
 
 __all__ = [
     "EVENT_READ",
     "EVENT_WRITE",
     "IMPL",
-    "BatchBuilder",
-    "BatchResult",
     "BinaryColumn",
     "Column",
     "Columns",
     "DefaultSelector",
-    "FrameMemory",
-    "Future",
     "KafkaFuture",
-    "OpenBatches",
-    "Poller",
-    "RecordCursor",
-    "RecordIterator",
-    "RecordReader",
     "belongs_to_caller",
-    "crc32c",
     "decode_records",
-    "encode_record",
-    "end_of_batches",
     "forks",
     "holder_test",
     "hooks",
     "in_forked_children",
     "interrupting_text",
-    "key_partitions",
-    "largest_timestamp",
-    "metadata_factory",
-    "murmur2",
-    "yield_gil",
     "zigzag_size",
 ]
+__all__ += _body.__all__

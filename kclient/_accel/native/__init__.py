@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kclient._accel import reference
 from kclient._accel.native import batch, poller
 from kclient._accel.native.batch import (
     BatchBuilder,
@@ -52,22 +53,4 @@ else:
 
     batch.give_way_by(yield_gil)
 
-__all__ = [
-    "BatchBuilder",
-    "BatchResult",
-    "FrameMemory",
-    "Future",
-    "OpenBatches",
-    "Poller",
-    "RecordCursor",
-    "RecordIterator",
-    "RecordReader",
-    "crc32c",
-    "encode_record",
-    "end_of_batches",
-    "key_partitions",
-    "largest_timestamp",
-    "metadata_factory",
-    "murmur2",
-    "yield_gil",
-]
+__all__ = reference.__all__

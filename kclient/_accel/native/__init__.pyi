@@ -16,26 +16,6 @@ from kclient._accel.shared.batch_result import BatchResult as BatchResult
 from kclient._accel.shared.batch_result import MetadataFactory
 from kclient._accel.shared.types import Buffer
 
-__all__ = [
-    "BatchBuilder",
-    "BatchResult",
-    "FrameMemory",
-    "Future",
-    "OpenBatches",
-    "Poller",
-    "RecordCursor",
-    "RecordIterator",
-    "RecordReader",
-    "crc32c",
-    "encode_record",
-    "end_of_batches",
-    "key_partitions",
-    "largest_timestamp",
-    "metadata_factory",
-    "murmur2",
-    "yield_gil",
-]
-
 _Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 _Contents: TypeAlias = list[bytes | None] | tuple[bytes | None, ...]
 

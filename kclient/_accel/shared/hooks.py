@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
+import attrs
+
 LegacyRecord = tuple[int, int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, timestamp type, key and value of a record of magic 0 or 1."""
 
@@ -45,45 +47,33 @@ def _no_legacy(batch: memoryview, check_crc: bool, max_bytes: int) -> Iterator[L
     raise ValueError("no hook is installed to read record batches of magic 0 and 1")
 
 
+@attrs.define(eq=False, repr=False)
 class Hooks:
     """The installed functions; assigned once, at import, by `kclient.record`."""
 
-    __slots__ = (
-        "corrupt_error",
-        "data_errors",
-        "decompress",
-        "forked_error",
-        "interrupting_error",
-        "invalid_error",
-        "read_legacy",
-        "timeout_error",
-        "undecodable_error",
+    decompress: Callable[[int, memoryview, int], tuple[bytes, BaseException | None]] = _no_codec
+    """(codec id, payload, most bytes) -> what could be decompressed, and the error that stopped it if any."""
+    read_legacy: Callable[[memoryview, bool, int], Iterator[LegacyRecord]] = _no_legacy
+    """(one whole batch, check its CRC, most bytes) -> its records."""
+    corrupt_error: Callable[[str], BaseException] = ValueError
+    """A batch that is not what was written: bad checksum, impossible sizes."""
+    data_errors: tuple[type[BaseException], ...] = (
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        struct.error,
     )
-
-    def __init__(self) -> None:
-        self.decompress: Callable[[int, memoryview, int], tuple[bytes, BaseException | None]] = _no_codec
-        """(codec id, payload, most bytes) -> what could be decompressed, and the error that stopped it if any."""
-        self.read_legacy: Callable[[memoryview, bool, int], Iterator[LegacyRecord]] = _no_legacy
-        """(one whole batch, check its CRC, most bytes) -> its records."""
-        self.corrupt_error: Callable[[str], BaseException] = ValueError
-        """A batch that is not what was written: bad checksum, impossible sizes."""
-        self.data_errors: tuple[type[BaseException], ...] = (
-            ValueError,
-            LookupError,
-            ArithmeticError,
-            struct.error,
-        )
-        """Errors that the data can cause. Any other, such as one that a signal's handler raises, only interrupts."""
-        self.invalid_error: Callable[[str], BaseException] = ValueError
-        """A batch whose contents are malformed."""
-        self.undecodable_error: Callable[..., BaseException] = _undecodable
-        """(topic, partition, offset, which, timestamp_ms, key, value, headers): a failed deserializer."""
-        self.forked_error: Callable[[str], BaseException] = RuntimeError
-        """A future of a parent process that is waited for in a forked child."""
-        self.interrupting_error: Callable[[str], BaseException] = RuntimeError
-        """A batch that is used by a signal handler or a `__del__` which has interrupted its use."""
-        self.timeout_error: Callable[[str], BaseException] = TimeoutError
-        """A future that was not done in time."""
+    """Errors that the data can cause. Any other, such as one that a signal's handler raises, only interrupts."""
+    invalid_error: Callable[[str], BaseException] = ValueError
+    """A batch whose contents are malformed."""
+    undecodable_error: Callable[..., BaseException] = _undecodable
+    """(topic, partition, offset, which, timestamp_ms, key, value, headers): a failed deserializer."""
+    forked_error: Callable[[str], BaseException] = RuntimeError
+    """A future of a parent process that is waited for in a forked child."""
+    interrupting_error: Callable[[str], BaseException] = RuntimeError
+    """A batch that is used by a signal handler or a `__del__` which has interrupted its use."""
+    timeout_error: Callable[[str], BaseException] = TimeoutError
+    """A future that was not done in time."""
 
 
 hooks = Hooks()
