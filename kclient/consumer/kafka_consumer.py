@@ -388,7 +388,7 @@ class KafkaConsumer(Generic[K, V]):
 
         For any thread, and for signal handlers.
         """
-        self._use.check_process()
+        self._use.guard.check()
         self._core.wakeup.wakeup()
 
     def close(self, timeout_ms: int | None = None) -> None:
@@ -401,7 +401,7 @@ class KafkaConsumer(Generic[K, V]):
         A static member does not leave. May be called again. An error of the listener or of an `on_commit` is raised
         when all is closed. A pending `wakeup` does not keep it from closing.
         """
-        if self._use.closed or self._use.forked:
+        if self._use.closed or self._use.guard.forked:
             return
         with self._use:
             if self._calls.in_callback:
@@ -452,7 +452,7 @@ class KafkaConsumer(Generic[K, V]):
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
-        if core is None or self._use.closed or self._use.forked:
+        if core is None or self._use.closed or self._use.guard.forked:
             return
         core.network.close()
         warnings.warn(

@@ -261,7 +261,7 @@ class KafkaProducer(Generic[K, V]):
             log.warning(
                 "[Producer clientId=%s] close() was called by a signal handler or a __del__ that has interrupted the "
                 "producer, and cannot wait: it closes in the background; call close() again to wait for that",
-                core.client_id,
+                core.config.client_id,
             )
             return
         if timeout_ms and not io_thread.is_current:
@@ -269,7 +269,8 @@ class KafkaProducer(Generic[K, V]):
             io_thread.join(timeout_ms)
         if io_thread.alive and not io_thread.abort():
             log.warning(
-                "[Producer clientId=%s] A callback that does not return keeps the producer", core.client_id
+                "[Producer clientId=%s] A callback that does not return keeps the producer",
+                core.config.client_id,
             )
         if not self._parts_closed:
             self._close_parts()
@@ -284,7 +285,9 @@ class KafkaProducer(Generic[K, V]):
                 try:
                     close()
                 except BaseException as error:
-                    log.exception("[Producer clientId=%s] %r could not be closed", core.client_id, part)
+                    log.exception(
+                        "[Producer clientId=%s] %r could not be closed", core.config.client_id, part
+                    )
                     if belongs_to_caller(error):
                         interrupt = error  # the others are closed all the same
         self._parts_closed = True
@@ -311,7 +314,9 @@ class KafkaProducer(Generic[K, V]):
                 self.close()
         except Exception:
             # The error of the block is the one that matters.
-            log.exception("[Producer clientId=%s] The producer could not be closed", self._core.client_id)
+            log.exception(
+                "[Producer clientId=%s] The producer could not be closed", self._core.config.client_id
+            )
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
@@ -325,4 +330,4 @@ class KafkaProducer(Generic[K, V]):
 
     def __repr__(self) -> str:
         core = self._core
-        return f"<KafkaProducer {core.client_id} to {', '.join(core.config.bootstrap_servers)}>"
+        return f"<KafkaProducer {core.config.client_id} to {', '.join(core.config.bootstrap_servers)}>"

@@ -176,7 +176,7 @@ def test_callbacks_run_on_the_io_thread_and_before_result_returns(cluster: Proxi
             send(cluster, producer).result(20)
             send(cluster, producer, on_delivery=told).result(20)
             assert len(threads) == number
-    assert set(threads) == {f"kclient-producer-{producer._core.client_id}"}
+    assert set(threads) == {f"kclient-producer-{producer._core.config.client_id}"}
     cluster.check()
 
 

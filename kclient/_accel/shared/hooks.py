@@ -47,7 +47,7 @@ def _no_legacy(batch: memoryview, check_crc: bool, max_bytes: int) -> Iterator[L
     raise ValueError("no hook is installed to read record batches of magic 0 and 1")
 
 
-@attrs.define(eq=False, repr=False)
+@attrs.define(eq=False, repr=False, weakref_slot=False)
 class Hooks:
     """The installed functions; assigned once, at import, by `kclient.record`."""
 

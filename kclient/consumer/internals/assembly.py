@@ -74,7 +74,6 @@ def build_consumer(
     buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)
     queue = ApplicationQueue(changes.notify)
     sender = RequestSender(client, config.request_timeout_ms)
-    managers: list[RequestManager] = []
     membership: Membership | None = None
     commits: CommitManager | None = None
     finder: CoordinatorFinder | None = None
@@ -92,7 +91,6 @@ def build_consumer(
             time=time,
         )
         metrics.watch_rebalances(lambda: membership.rebalance_count)
-        managers.append(membership)
     offsets = OffsetFetcher(
         config=config,
         leaders=LeaderOffsets(
@@ -121,12 +119,8 @@ def build_consumer(
         backoff=backoff,
         metrics=metrics,
     )
-    managers += [offsets]
-    if commits is not None:
-        managers.append(commits)
-    managers += [topics, fetcher]
-    if finder is not None:
-        managers.append(finder)  # last: it looks for the coordinator that the others want
+    # The finder is last: it looks for the coordinator that the others want.
+    managers: list[RequestManager | None] = [membership, offsets, commits, topics, fetcher, finder]
     metadata.add_listener(metadata.match_pattern)
     metadata.add_listener(offsets.metadata_updated)
     if membership is not None:
@@ -138,9 +132,9 @@ def build_consumer(
     network = NetworkThread(
         config=config,
         sender=sender,
-        managers=managers,
+        managers=[manager for manager in managers if manager is not None],
         fetcher=fetcher,
-        on_end=_nothing_to_end if commits is None else commits.end,
+        commits=commits,
         on_death=queue.io_thread_died,
         time=time,
     )
@@ -165,10 +159,6 @@ def build_consumer(
     if start:
         network.start()
     return core
-
-
-def _nothing_to_end(_: KafkaError) -> None:
-    """Without a group there is nothing that waits for its coordinator."""
 
 
 def _build_group(

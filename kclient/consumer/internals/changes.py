@@ -5,26 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import attrs
+
 from kclient.utils.futures import CompletableFuture
 
 _NOW: CompletableFuture[None] = CompletableFuture.completed(None)
 
 
+@attrs.define(eq=False, repr=False)
 class Changes:
     """Counts what the application may be waiting for, and has a future of the next of it. Thread-safe.
 
     `interrupt` is called at every change: it ends what goes on without looking.
     """
 
-    __slots__ = ("_interrupt", "_lock", "_next", "count")
-
-    def __init__(self, interrupt: Callable[[], object]) -> None:
-        self._interrupt = interrupt
-        # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
-        self._lock = threading.RLock()
-        self._next: CompletableFuture[None] | None = None
-        self.count = 0
-        """Read it before looking, and pass it to `next`."""
+    _interrupt: Callable[[], object]
+    # Reentrant: a signal handler may call the consumer's wakeup() in a thread that is in here.
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
+    _next: CompletableFuture[None] | None = attrs.field(default=None, init=False)
+    count: int = attrs.field(default=0, init=False)
+    """Read it before looking, and pass it to `next`."""
 
     def notify(self) -> None:
         """There is something to look at."""

@@ -124,7 +124,7 @@ class FetchSession:
             if want.topic_id.bytes == _NO_ID:
                 has_topic_ids = False
         if self.epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
-            self._start_over()  # a session knows its topics either by name or by identifier
+            self.start_over()  # a session knows its topics either by name or by identifier
         to_forget: list[tuple[TopicPartition, Uuid]] = []
         if self.epoch == INITIAL_EPOCH:
             self._used_topic_ids = has_topic_ids
@@ -180,7 +180,7 @@ class FetchSession:
                 self._id,
                 self.epoch,
             )
-            self._start_over()
+            self.start_over()
             return None
         if self.epoch == INITIAL_EPOCH:
             self._id = response.session_id
@@ -192,11 +192,8 @@ class FetchSession:
             self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
         return found
 
-    def on_error(self) -> None:
-        """The fetch failed on its way, so it is not known what the broker did with it."""
-        self._start_over()
-
-    def _start_over(self) -> None:
+    def start_over(self) -> None:
+        """Have a new session with the next fetch, as it is not known what the broker did with this one."""
         # Naming the old session with the first epoch lets the broker drop it at once.
         self.epoch = INITIAL_EPOCH
 

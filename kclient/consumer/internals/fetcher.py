@@ -244,7 +244,7 @@ class Fetcher:
         session = self._sessions[node.id]
         failure = response.failure()
         if failure is not None:
-            session.on_error()
+            session.start_over()
             self._on_failure(node, partitions, failure, response.received_ms)
             return
         message: FetchResponse = response.message

@@ -12,6 +12,7 @@ from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.request_sender import NEVER, RequestSender
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.requests import Request
 from kclient.errors import ClientClosedError, KafkaError
@@ -45,7 +46,7 @@ class NetworkThread:
     _sender: RequestSender
     _managers: Sequence[RequestManager]
     _fetcher: Fetcher
-    _on_end: Callable[[KafkaError], None]
+    _commits: CommitManager | None
     _on_death: Callable[[BaseException], None]
     _time: Time
     _client: KafkaClient = attrs.field(init=False)
@@ -122,7 +123,8 @@ class NetworkThread:
 
     def _end(self) -> None:
         """Fail what is not done: nothing will be any more."""
-        self._on_end(ClientClosedError(_ENDED))
+        if self._commits is not None:
+            self._commits.end(ClientClosedError(_ENDED))
         self._refuse_tasks()
 
     def _say_goodbye(self) -> None:

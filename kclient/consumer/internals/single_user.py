@@ -21,27 +21,18 @@ class SingleUser:
     what is `unsettled` calls `settle` first, which must be able to go on where an exception ended it the last time.
     """
 
-    __slots__ = ("_depth", "_fork", "_generation", "_owner", "_settle", "closed", "unsettled")
+    __slots__ = ("_depth", "_generation", "_owner", "_settle", "closed", "guard", "unsettled")
 
     def __init__(self, what: str, settle: Callable[[], None]) -> None:
         self._settle = settle
         self.unsettled = False
-        self._fork = ForkGuard(what)
+        self.guard = ForkGuard(what)
         self._generation = forks.generation
         # A dict and not a lock: who holds it and that it is held are one atomic step. A Ctrl-C between two steps
         # would leave a lock that is held by nobody, and the consumer of no use.
         self._owner: dict[str, int] = {}
         self._depth = 0
         self.closed = False
-
-    @property
-    def forked(self) -> bool:
-        """True if this is a child of the process that made the consumer."""
-        return self._fork.forked
-
-    def check_process(self) -> None:
-        """Raise ForkedClientError in a child of the process that made the consumer."""
-        self._fork.check()
 
     def close(self) -> None:
         """Let nobody in any more."""
@@ -54,7 +45,7 @@ class SingleUser:
 
     def __enter__(self) -> None:
         if forks.generation != self._generation:
-            self._fork.check()
+            self.guard.check()
         me = threading.get_ident()
         if self._owner.get(_KEY) != me:
             if self.closed:

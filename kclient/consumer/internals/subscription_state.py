@@ -27,18 +27,9 @@ class SubscriptionState:
         self._lock = threading.RLock()
         self._type = SubscriptionType.NONE
         self._subscription: frozenset[str] = frozenset()
-        self._pattern: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | None = None
+        """The subscribed pattern, None without one; to be read, changed by the methods."""
         self._group_subscription: frozenset[str] = frozenset()
-
-    @property
-    def type(self) -> SubscriptionType:
-        """The way that partitions come to the consumer."""
-        return self._type
-
-    @property
-    def pattern(self) -> re.Pattern[str] | None:
-        """The subscribed pattern, None without one."""
-        return self._pattern
 
     def has_auto_assigned_partitions(self) -> bool:
         """Return True if a group assigns the partitions."""
@@ -58,7 +49,7 @@ class SubscriptionState:
         """Subscribe to all topics that match `pattern`, now and later."""
         with self._lock:
             self._set_type(SubscriptionType.AUTO_PATTERN)
-            self._pattern = pattern
+            self.pattern = pattern
 
     def assign(self) -> None:
         """The application assigns partitions by itself."""
@@ -69,7 +60,7 @@ class SubscriptionState:
         """Forget it all."""
         with self._lock:
             self._subscription = self._group_subscription = frozenset()
-            self._pattern = None
+            self.pattern = None
             self._type = SubscriptionType.NONE
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
@@ -112,7 +103,7 @@ class SubscriptionState:
 
     def matches(self, topic: str) -> bool:
         """Return True if the subscribed pattern matches all of `topic`'s name."""
-        pattern = self._pattern
+        pattern = self.pattern
         return pattern is not None and pattern.fullmatch(topic) is not None
 
     def _change_subscription(self, topics: frozenset[str]) -> bool:

@@ -208,7 +208,7 @@ class RecordAccumulator:
         if (
             queue is not None
             and queue.tp.partition < topic.partition_count
-            and self._turn_goes_on(topic, queue, size)
+            and queue.produced_bytes() - topic.sticky_start_bytes + size <= self._config.batch_size
         ):
             return queue
         queues = topic.queues
@@ -222,10 +222,6 @@ class RecordAccumulator:
         topic.sticky_start_bytes = queue.produced_bytes()
         topic.sticky_queue = queue
         return queue
-
-    def _turn_goes_on(self, topic: TopicQueues, queue: PartitionQueue, size: int) -> bool:
-        """Return True if the sticky partition still has room in its turn for that many bytes."""
-        return queue.produced_bytes() - topic.sticky_start_bytes + size <= self._config.batch_size
 
     def _possible_growth(self, queue: PartitionQueue) -> int:
         """By how many bytes the full open batch, which is behind others that go first, may grow beyond batch.size.

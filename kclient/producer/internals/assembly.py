@@ -33,7 +33,6 @@ class ProducerCore:
     """All of a producer but its public face. The I/O thread holds on to this, never to the face."""
 
     config: ProducerConfig
-    client_id: str
     client: KafkaClient
     metadata: ProducerMetadata
     accumulator: RecordAccumulator
@@ -128,7 +127,6 @@ def build_producer(
         io_thread.start()
     return ProducerCore(
         config=config,
-        client_id=config.client_id,
         client=client,
         metadata=metadata,
         accumulator=accumulator,

@@ -46,19 +46,15 @@ class BufferPool:
     _wait_sensor: Sensor
     # Called when somebody begins to wait, after that can be seen in `waiting`.
     _on_wait: Callable[[], None]
-    _available: int = attrs.field(init=False)
+    available: int = attrs.field(init=False)
+    """Bytes that nobody holds; to be read, changed by the methods."""
     _waiters: deque[_Waiter] = attrs.field(factory=deque, init=False)
     lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
     _changed: Broadcast = attrs.field(factory=Broadcast, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._available = self.total
-
-    @property
-    def available(self) -> int:
-        """Bytes that nobody holds."""
-        return self._available
+        self.available = self.total
 
     @property
     def waiting(self) -> int:
@@ -68,9 +64,9 @@ class BufferPool:
     def try_allocate(self, claim: Claim, size: int) -> bool:
         """Take `size` bytes if they are there and nobody waits for any."""
         with self.lock:
-            if self._waiters or size > self._available:
+            if self._waiters or size > self.available:
                 return False
-            self._available -= size
+            self.available -= size
             claim.held += size
             return True
 
@@ -100,7 +96,7 @@ class BufferPool:
                     if timer.is_expired():
                         raise BufferExhaustedError(
                             f"No {size} bytes of buffer memory came free within {timer.timeout_ms} ms "
-                            f"(max.block.ms): {self._available} of {self.total} (buffer.memory) are free and "
+                            f"(max.block.ms): {self.available} of {self.total} (buffer.memory) are free and "
                             f"{len(self._waiters) - 1} others wait. Records come faster than the brokers take them."
                         )
                     changed = self._changed.next()
@@ -113,14 +109,14 @@ class BufferPool:
     def give_back(self, claim: Claim) -> None:
         """Give back what `claim` holds."""
         with self.lock:
-            self._available += claim.held
+            self.available += claim.held
             claim.held = 0
             self._grant()
 
     def release(self, size: int) -> None:
         """Give back `size` bytes that a batch had."""
         with self.lock:
-            self._available += size
+            self.available += size
             if self._waiters:
                 self._grant()
 
@@ -134,9 +130,9 @@ class BufferPool:
         waiters = self._waiters
         granted = False
         try:
-            while waiters and waiters[0].size <= self._available:
+            while waiters and waiters[0].size <= self.available:
                 waiter = waiters[0]
-                self._available -= waiter.size
+                self.available -= waiter.size
                 waiter.claim.held += waiter.size
                 waiter.granted = granted = True
                 # Last, as a Ctrl-C may follow every call: who is not in the queue any more has the bytes.

@@ -172,7 +172,7 @@ class ProduceResponseHandler:
 
     def _finish(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         batch.succeed(base_offset, log_append_time_ms)
-        self._queued.settled(batch)
+        self._queued.incomplete.remove(batch)
         self._queued.release(batch)
 
     def _end_abandoned(self, batch: ProducerBatch) -> None:
@@ -317,7 +317,7 @@ class ProduceResponseHandler:
         )
         self.failed_records += batch.builder.count
         self._metrics.failed(batch)
-        self._queued.settled(batch)
+        self._queued.incomplete.remove(batch)
 
 
 def _doubt(batch: ProducerBatch) -> str:

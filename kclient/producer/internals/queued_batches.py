@@ -144,10 +144,6 @@ class QueuedBatches:
             part.builder.freeze()  # nothing is appended to what is sent again
             self._put_back(part)
 
-    def settled(self, batch: ProducerBatch) -> None:
-        """The futures of `batch` have their outcome: who flushes need not wait for it."""
-        self.incomplete.remove(batch)
-
     def release(self, batch: ProducerBatch) -> None:
         """No request carries `batch` any more: let go of its memory."""
         charge, batch.charge = batch.charge, 0

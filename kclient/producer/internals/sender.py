@@ -11,7 +11,6 @@ import attrs
 
 from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
-from kclient.client.requests import ClientResponse
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ClientClosedError
@@ -63,7 +62,8 @@ class Sender:
     _queued: QueuedBatches = attrs.field(init=False)
     _log: Logger = attrs.field(init=False)
     # Two flags that are only ever set, so that no order of closing calls can undo one.
-    _closing: bool = attrs.field(default=False, init=False)
+    closing: bool = attrs.field(default=False, init=False)
+    """True if the end was asked for; to be read, changed by the methods."""
     _aborting: bool = attrs.field(default=False, init=False)
     _reporting: bool = attrs.field(default=True, init=False)
     _cluster: Cluster | None = attrs.field(default=None, init=False)
@@ -79,7 +79,7 @@ class Sender:
         self._accumulator.io_thread_id = threading.get_ident()
         reason = "The producer was closed before the record was delivered."
         try:
-            while not self._aborting and not (self._closing and self._finished()):
+            while not self._aborting and not (self.closing and self._finished()):
                 self._guarded_run_once()
         except BaseException as error:
             reason = f"The producer's I/O thread died before the record was delivered: {error!r}"
@@ -92,11 +92,6 @@ class Sender:
                 steps.callback(self._abort, ClientClosedError(reason))
                 steps.callback(self._accumulator.close)
             self._log.debug("The I/O thread ends")
-
-    @property
-    def closing(self) -> bool:
-        """True if the end was asked for."""
-        return self._closing
 
     def _finished(self) -> bool:
         # First no more records, then the look at whether there are any.
@@ -115,13 +110,13 @@ class Sender:
 
     def initiate_close(self) -> None:
         """Take no more records, send what is there, then end. Takes no lock: a finalizer may call it anywhere."""
-        self._closing = True
+        self.closing = True
         self._client.wakeup()
 
     def force_close(self, *, report: bool = True) -> None:
         """End now; records that are not delivered fail, and the log says so unless the caller does."""
         self._reporting = report
-        self._closing = self._aborting = True
+        self.closing = self._aborting = True
         self._client.wakeup()
 
     def run_once(self) -> None:
@@ -164,7 +159,7 @@ class Sender:
                 self._log.exception("A batch for %s could not be given up", batch.tp)
                 batch.queue.open = None
                 batch.builder.result.complete(-1, -1, error)
-                self._queued.settled(batch)
+                self._queued.incomplete.remove(batch)
         if self._reporting:
             self._report_given_up(left)
 
@@ -240,12 +235,9 @@ class Sender:
             api_key=ApiKeys.PRODUCE,
             expect_response=self._acks != 0,
             timeout_ms=self._config.request_timeout_ms,
-            on_complete=functools.partial(self._on_response, plan),
+            on_complete=functools.partial(self._responses.handle, plan),
             min_version=plan.min_version,
             max_version=plan.max_version,
         )
         self._metrics.request_sent(batches, now_ms)
         self._client.send(request, now_ms)
-
-    def _on_response(self, plan: ProduceRequestPlan, response: ClientResponse) -> None:
-        self._responses.handle(plan, response)

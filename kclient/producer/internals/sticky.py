@@ -13,14 +13,12 @@ from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 
 
+@attrs.define(eq=False, repr=False)
 class NodeAvailability:
     """Since when each broker has had batches ready without taking any. Written by the I/O thread, read by any."""
 
-    __slots__ = ("_stalled_since_ms", "_timeout_ms")
-
-    def __init__(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
-        self._stalled_since_ms: dict[int, int] = {}
+    _timeout_ms: int
+    _stalled_since_ms: dict[int, int] = attrs.field(factory=dict, init=False)
 
     def stalled(self, node_id: int, now_ms: int) -> None:
         """There are batches for the broker, but nothing can be sent to it."""

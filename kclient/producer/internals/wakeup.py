@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from kclient._accel import yield_gil
 
 _NEVER_MS = -1
 _ALWAYS_MS = 2**63
 
 
+@attrs.define(eq=False, repr=False)
 class SenderWakeup:
     """Decides whether a new batch is worth ending the I/O thread's poll. Thread-safe.
 
@@ -19,13 +22,10 @@ class SenderWakeup:
     it for every batch; nearly all are saved because the thread is at work, or waits for an answer anyway.
     """
 
-    __slots__ = ("_asleep_until_ms", "_saturated", "_wakeup", "_woken")
-
-    def __init__(self, wakeup: Callable[[], None]) -> None:
-        self._wakeup = wakeup
-        self._asleep_until_ms = _NEVER_MS
-        self._saturated: frozenset[int] = frozenset()
-        self._woken = False
+    _wakeup: Callable[[], None]
+    _asleep_until_ms: int = attrs.field(default=_NEVER_MS, init=False)
+    _saturated: frozenset[int] = attrs.field(default=frozenset(), init=False)
+    _woken: bool = attrs.field(default=False, init=False)
 
     def announce(self) -> None:
         """The I/O thread is about to look at the queues."""

@@ -117,7 +117,7 @@ def test_an_error_of_the_session_starts_a_full_one(session: FetchSession, code: 
 def test_a_lost_answer_starts_a_full_session_that_closes_the_old_one(session: FetchSession) -> None:
     begun(session, a=1)
     session.build(wanted(a=3))
-    session.on_error()
+    session.start_over()
     fetch = session.build(wanted(a=3))
     assert (fetch.session_id, fetch.epoch, set(fetch.to_send)) == (7, 0, {A})
 

@@ -106,10 +106,10 @@ def test_settling_at_once_is_left_to_the_thread_that_is_in() -> None:
 
 def test_a_child_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     use = SingleUser("This", Settling())
-    assert not use.forked
+    assert not use.guard.forked
     monkeypatch.setattr(forks, "generation", forks.generation + 1)
     with pytest.raises(KafkaError, match="This"), use:
         raise AssertionError("let in")
-    assert use.forked
+    assert use.guard.forked
     with pytest.raises(KafkaError, match="This"):
-        use.check_process()
+        use.guard.check()

@@ -97,7 +97,7 @@ def test_what_was_granted_to_an_interrupted_wait_is_the_claims_to_give_back() ->
 
     class Interrupted(MockTime):
         def wait_for_lock(self, lock: threading.Lock, timeout_ms: int) -> bool:
-            made._available += 100
+            made.available += 100
             made._grant()
             raise KeyboardInterrupt
 

@@ -72,8 +72,10 @@ class IdempotenceManager:
     _topic_id: Callable[[str], Uuid | None]
     _log_context: LogContext
     _log: Logger = attrs.field(init=False)
-    _state: State = attrs.field(default=State.UNINITIALIZED, init=False)
-    _identity: ProducerIdAndEpoch = attrs.field(factory=ProducerIdAndEpoch, init=False)
+    state: State = attrs.field(default=State.UNINITIALIZED, init=False)
+    """The state of the producer's id. This one and the next to be read, changed by the methods."""
+    identity: ProducerIdAndEpoch = attrs.field(factory=ProducerIdAndEpoch, init=False)
+    """The producer id and epoch for new batches."""
     # The partitions with something to settle: a producer may have 10,000 without.
     _unsettled: dict[TopicPartition, PartitionSequences] = attrs.field(factory=dict, init=False)
     _attempts: int = attrs.field(default=0, init=False)
@@ -84,25 +86,15 @@ class IdempotenceManager:
         self._log = self._log_context.logger(__name__)
 
     @property
-    def identity(self) -> ProducerIdAndEpoch:
-        """The producer id and epoch for new batches."""
-        return self._identity
-
-    @property
-    def state(self) -> State:
-        """The state of the producer's id."""
-        return self._state
-
-    @property
     def at_rest(self) -> bool:
         """True if there is an id and nothing to settle: there is nothing to do but to send."""
-        return self._state is State.READY and not self._unsettled
+        return self.state is State.READY and not self._unsettled
 
     def sequences(self, queue: PartitionQueue) -> PartitionSequences:
         """Return the sequences of `queue`'s partition."""
         entry = queue.sequences
         if entry is None:
-            entry = queue.sequences = PartitionSequences(self._identity)
+            entry = queue.sequences = PartitionSequences(self.identity)
         return entry
 
     # The way to an id.
@@ -112,7 +104,7 @@ class IdempotenceManager:
 
         Returns after how many ms to come back, None if an answer will come or nothing is needed.
         """
-        if self._state is not State.UNINITIALIZED:
+        if self.state is not State.UNINITIALIZED:
             return None
         if now_ms < self._retry_at_ms:
             return self._retry_at_ms - now_ms
@@ -140,7 +132,7 @@ class IdempotenceManager:
         if error is None:
             error = Errors.for_code(message.error_code)
         if error is None:
-            self._identity = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
+            self.identity = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
             self._attempts = 0
             self._transition_to(State.READY)
             self._log.info("Producer id %d with epoch %d", message.producer_id, message.producer_epoch)
@@ -153,12 +145,12 @@ class IdempotenceManager:
             self._fail_for_good(error)
 
     def _transition_to(self, state: State) -> None:
-        if state not in VALID_TRANSITIONS[self._state]:
-            raise IllegalStateError(f"The producer id cannot go from {self._state.name} to {state.name}")
-        self._state = state
+        if state not in VALID_TRANSITIONS[self.state]:
+            raise IllegalStateError(f"The producer id cannot go from {self.state.name} to {state.name}")
+        self.state = state
 
     def _fail_for_good(self, error: KafkaError) -> None:
-        if self._state is State.FATAL_ERROR:
+        if self.state is State.FATAL_ERROR:
             return
         self._transition_to(State.FATAL_ERROR)
         self.fatal_error = error
@@ -168,7 +160,7 @@ class IdempotenceManager:
 
     def may_drain(self, batch: ProducerBatch, now_ms: int) -> bool:
         """Return True if `batch`, which `next_of` gave, may be sent now."""
-        if self._state is not State.READY:
+        if self.state is not State.READY:
             return False
         entry = self.sequences(batch.queue)
         topic_id = self._topic_id(batch.queue.tp.topic)
@@ -185,7 +177,7 @@ class IdempotenceManager:
             # Requests to a former leader count too: a repetition that the broker no longer remembers looks like a gap.
             return False
         # A new epoch begins only when nothing of the old one can arrive after it.
-        return entry.is_of(self._identity) or not (in_flight or entry.on_wire)
+        return entry.is_of(self.identity) or not (in_flight or entry.on_wire)
 
     def next_of(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         """Return the batch whose turn it is in a queue with batches that were sent before."""
@@ -197,8 +189,8 @@ class IdempotenceManager:
         """`batch` is about to be sent: it gets its sequence, unless it has one from its first attempt."""
         entry = self.sequences(batch.queue)
         if not batch.has_sequence:
-            if not entry.is_of(self._identity):
-                entry.restart(self._identity)
+            if not entry.is_of(self.identity):
+                entry.restart(self.identity)
             entry.assign(batch)
         entry.on_wire += 1
 
@@ -279,7 +271,7 @@ class IdempotenceManager:
 
     def restart_where_needed(self) -> None:
         """Start a new epoch for the partitions whose leaders take nothing more of the present one."""
-        if not self._unsettled or self._state is not State.READY:
+        if not self._unsettled or self.state is not State.READY:
             return
         restart = {}
         for tp, entry in list(self._unsettled.items()):
@@ -290,20 +282,20 @@ class IdempotenceManager:
         if not restart:
             return
         # A partition that is an epoch behind, because others needed a new one, goes on with the present one.
-        if any(entry.is_of(self._identity) for entry in restart.values()):
+        if any(entry.is_of(self.identity) for entry in restart.values()):
             self._bump_epoch()
-        if not self._identity.is_valid:
+        if not self.identity.is_valid:
             return
         for tp, entry in restart.items():
-            self._log.info("%s starts again at sequence 0 of epoch %d", tp, self._identity.epoch)
-            entry.restart(self._identity)
+            self._log.info("%s starts again at sequence 0 of epoch %d", tp, self.identity.epoch)
+            entry.restart(self.identity)
             del self._unsettled[tp]
 
     def _bump_epoch(self) -> None:
-        if self._identity.epoch < _MAX_EPOCH:
-            self._identity = ProducerIdAndEpoch(self._identity.producer_id, self._identity.epoch + 1)
+        if self.identity.epoch < _MAX_EPOCH:
+            self.identity = ProducerIdAndEpoch(self.identity.producer_id, self.identity.epoch + 1)
             return
-        self._identity = ProducerIdAndEpoch()
+        self.identity = ProducerIdAndEpoch()
         self._transition_to(State.UNINITIALIZED)
 
 
