@@ -79,10 +79,6 @@ class Committer:
             self._time.monotonic_ms() + self._config.auto_commit_interval_ms if self.automatic else _NEVER_MS
         )
 
-    def positions(self) -> Offsets:
-        """The positions of all partitions: everything that was handed out."""
-        return self._assigned.consumed()
-
     # Asking.
 
     def commit(self, offsets: Offsets | None, deadline_ms: int, *, automatic: bool = False) -> CommitRequest:
@@ -94,10 +90,6 @@ class Committer:
         self._ask(request, error)
         return request
 
-    def commit_in_background(self, offsets: Offsets | None, on_commit: OnCommit | None) -> None:
-        """Commit `offsets`, or for None the positions, once; `on_commit` is called with the outcome."""
-        self._in_background(offsets, on_commit, automatic=False)
-
     def auto_commit(self, now_ms: int) -> None:
         """Commit the positions in the background; not while the last such commit is under way, but then soon."""
         last = self._last_automatic
@@ -107,11 +99,12 @@ class Committer:
 
     def auto_commit_now(self) -> None:
         """Commit the positions in the background, whatever is under way."""
-        self._last_automatic = self._in_background(None, None, automatic=True)
+        self._last_automatic = self.commit_in_background(None, None, automatic=True)
 
-    def _in_background(
-        self, offsets: Offsets | None, on_commit: OnCommit | None, *, automatic: bool
+    def commit_in_background(
+        self, offsets: Offsets | None, on_commit: OnCommit | None, *, automatic: bool = False
     ) -> CommitRequest:
+        """Commit `offsets`, or for None the positions, once; `on_commit` is called with the outcome."""
         deadline_ms = self._time.monotonic_ms() + self._config.default_api_timeout_ms
         request, error = self._request(offsets, deadline_ms, retry=False, automatic=automatic)
         if automatic and not request.offsets:
@@ -132,7 +125,7 @@ class Committer:
         # The ids first: a topic that is created again in between then has a commit refused, and never a wrong one.
         held = self._assigned.topic_ids()
         if offsets is None:
-            offsets = self.positions() if self.polled or not automatic else {}
+            offsets = self._assigned.consumed() if self.polled or not automatic else {}
         ids = {tp: held.get(tp.topic) or self._topic_id(tp.topic) for tp in offsets}
         topic_ids = {tp: topic_id for tp, topic_id in ids.items() if topic_id is not None}
         error: KafkaError | None = None

@@ -178,7 +178,7 @@ class ConsumerCalls:
 
     def _commit_positions(self, timer: Timer) -> Steps[None]:
         core = self._core
-        if not core.commits.automatic or not core.commits.positions():
+        if not core.commits.automatic or not core.assigned.consumed():
             return
         request = core.commits.commit(None, timer.deadline_ms, automatic=True)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -36,10 +36,10 @@ class ProduceRequestPlan:
         "_by_partition",
         "_names",
         "_timeout_ms",
-        "_topic_ids",
         "batches",
         "max_version",
         "min_version",
+        "topic_ids",
     )
 
     def __init__(
@@ -54,15 +54,16 @@ class ProduceRequestPlan:
         self.batches = batches
         self._acks = acks
         self._timeout_ms = timeout_ms
-        self._topic_ids: dict[str, Uuid | None] = {}
+        self.topic_ids: dict[str, Uuid | None] = {}
+        """The names of the topics, with their ids as far as they are known."""
         # Made for the first answer that needs them.
         self._names: dict[Uuid | None, str] | None = None
         self._by_partition: dict[TopicPartition, ProducerBatch] | None = None
         known = True
         for batch in batches:
             topic = batch.tp.topic
-            if topic not in self._topic_ids:
-                found = self._topic_ids[topic] = topic_id(topic)
+            if topic not in self.topic_ids:
+                found = self.topic_ids[topic] = topic_id(topic)
                 known = known and found is not None
         self.min_version, self.max_version = versions_for(codec, by_id=known)
 
@@ -74,7 +75,7 @@ class ProduceRequestPlan:
             topic = topics.get(tp.topic)
             if topic is None:
                 topic = topics[tp.topic] = TopicProduceData(partition_data=[])
-                topic_id = self._topic_ids[tp.topic]
+                topic_id = self.topic_ids[tp.topic]
                 if version >= TOPIC_ID_VERSION and topic_id is not None:
                     topic.topic_id = topic_id
                 else:
@@ -87,16 +88,11 @@ class ProduceRequestPlan:
             topic_data=list(topics.values()),
         )
 
-    @property
-    def topics(self) -> Iterable[str]:
-        """The names of the topics, each once."""
-        return self._topic_ids
-
     def find(self, name: str, topic_id: Uuid, partition: int) -> ProducerBatch | None:
         """The batch that an answer speaks of, by its topic's name or, in newer versions, its id."""
         if not name:
             if self._names is None:
-                self._names = {known_id: name for name, known_id in self._topic_ids.items()}
+                self._names = {known_id: name for name, known_id in self.topic_ids.items()}
             name = self._names.get(topic_id, "")
         if len(self.batches) == 1:
             tp = self.batches[0].tp

@@ -227,7 +227,7 @@ class Sender:
             timeout_ms=self._config.request_timeout_ms,
             codec=self._queued.compressor.codec,
         )
-        for topic in plan.topics:
+        for topic in plan.topic_ids:
             self._metadata.add_topic(topic, now_ms)
         request = self._client.new_request(
             node_id,
