@@ -81,7 +81,9 @@ def run(options: argparse.Namespace) -> int:
             KafkaProducer({**settings, "acks": options.producer_acks or "all", "linger.ms": 0})
         ) as producer,
     ):
-        _make(settings, options.topic)
+        with KafkaAdminClient(settings) as admin:
+            if options.topic not in admin.list_topics():
+                admin.create_topics([NewTopic(options.topic, 1, 1)])
         _start_at_end(consumer, options.topic)
         task = progress.add_task("round trips", total=options.num_records)
         taken_s: list[float] = []
@@ -156,12 +158,6 @@ def _take_positions(options: argparse.Namespace) -> None:
         elif name == "producer_acks" and text not in _ACKS:
             raise ConfigError(f"{option} {text} is not one of {', '.join(_ACKS)}")
         setattr(options, name, value)
-
-
-def _make(settings: dict[str, object], topic: str) -> None:
-    with KafkaAdminClient(settings) as admin:
-        if topic not in admin.list_topics():
-            admin.create_topics([NewTopic(topic, 1, 1)])
 
 
 def _start_at_end(consumer: KafkaConsumer[bytes, bytes], topic: str) -> None:

@@ -73,7 +73,7 @@ def _run(spark: SparkSession, name: str, options: Any) -> int:
         console.print(str(progress), highlight=False, markup=False)
 
     spark.streams.addListener(ProgressListener(show))
-    stopped = _wait(spark, PIPELINES[name].start()(spark, options))
+    stopped = _wait(spark, PIPELINES[name].start(spark, options))
     # Being stopped is how a stream without an end ends.
     return 130 if stopped and options.every is None else 0
 

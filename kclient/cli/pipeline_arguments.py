@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -24,6 +24,10 @@ from kclient.spark.pipelines.options import (
     JsonTopic,
     WindowOptions,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 _EXAMPLE = """\
 For example:
@@ -166,16 +170,11 @@ class Pipeline:
         restart = "" if self.make is BackfillOptions else _RESTART
         return _EXAMPLE.format(name=name, rest=self.example) + _EPILOG + restart
 
-    def start(self) -> Callable[..., list[Any]]:
-        """The function that starts its queries. Imports PySpark."""
+    def start(self, spark: SparkSession, options: Any) -> list[StreamingQuery]:
+        """Start its queries. Imports PySpark."""
         module, _, name = self.function.partition(":")
-        function = getattr(importlib.import_module(f"kclient.spark.pipelines.{module}"), name)
-
-        def queries(spark: Any, options: Any) -> list[Any]:
-            started = function(spark, options)
-            return started if isinstance(started, list) else [started]
-
-        return queries
+        started = getattr(importlib.import_module(f"kclient.spark.pipelines.{module}"), name)(spark, options)
+        return started if isinstance(started, list) else [started]
 
 
 PIPELINES: Mapping[str, Pipeline] = MappingProxyType(
