@@ -63,7 +63,7 @@ class TestHandingOut:
         self, rig: ConsumerModel
     ) -> None:
         core = fetched(rig, T0, T1)
-        handed_out, positions = core.hand_out(core.collect(RECORDS, None), 7)
+        handed_out, positions = core.hand_out(core.collect(RECORDS, 100), 7)
         first, second = handed_out
         assert [len(handed_out[tp]) for tp in (first, second)] == [5, 2]
         assert positions == {first: 5, second: 2}
