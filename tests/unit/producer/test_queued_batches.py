@@ -231,14 +231,6 @@ class TestSplitting:
         assert not q.queue().may_grow
 
 
-def test_a_batch_that_is_settled_holds_up_no_flush_but_keeps_its_memory() -> None:
-    q = Queued()
-    batch = q.sent(q.batch(charge=700))
-    q.settled(batch)
-    assert not q.incomplete
-    assert q.pool.available == TOTAL_BYTES - 700
-
-
 def test_memory_is_given_back_once() -> None:
     q = Queued()
     batch = q.sent(q.batch(charge=700))
