@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-
-import attrs
+from typing import Any
 
 from kclient._accel import crc32c, decode_records, zigzag_size
 from kclient.compress import CompressionType, decompress_partly
@@ -19,16 +18,9 @@ _U32 = struct.Struct(">I")
 _I64 = struct.Struct(">q")
 
 
-@attrs.frozen
-class _Number:
-    """A number in the header of a batch."""
-
-    layout: struct.Struct
-    at: int
-
-    def __get__(self, batch: RecordBatch, _: type[RecordBatch]) -> int:
-        value: int = self.layout.unpack_from(batch.view, self.at)[0]
-        return value
+def _number(layout: struct.Struct, at: int, doc: str) -> Any:
+    """Return the property of a number in the header of a batch."""
+    return property(lambda batch: layout.unpack_from(batch.view, at)[0], doc=doc)
 
 
 class RecordBatch:
@@ -40,28 +32,27 @@ class RecordBatch:
 
     __slots__ = ("view",)
 
-    base_offset = _Number(_I64, 0)
-    """Offset of the first record, also if compaction removed it."""
-    last_offset_delta = _Number(_I32, c.LAST_OFFSET_DELTA_AT)
-    """The last offset, relative to the base offset."""
-    partition_leader_epoch = _Number(_I32, c.LEADER_EPOCH_AT)
-    """Epoch of the leader that appended the batch, -1 for none."""
-    checksum = _Number(_U32, c.CRC_AT)
-    """The CRC-32C that the batch carries."""
-    attributes = _Number(_I16, c.ATTRIBUTES_AT)
-    """The attribute bits, as a signed 16-bit integer."""
-    base_timestamp_ms = _Number(_I64, c.BASE_TIMESTAMP_AT)
-    """The time that the records' timestamps are relative to."""
-    max_timestamp_ms = _Number(_I64, c.MAX_TIMESTAMP_AT)
-    """The largest timestamp; with LOG_APPEND_TIME that of all records."""
-    producer_id = _Number(_I64, c.PRODUCER_ID_AT)
-    """Id of the idempotent producer, -1 for none."""
-    producer_epoch = _Number(_I16, c.PRODUCER_EPOCH_AT)
-    """Epoch of the producer id, -1 for none."""
-    base_sequence = _Number(_I32, c.BASE_SEQUENCE_AT)
-    """Sequence number of the first record, -1 for none."""
-    count = _Number(_I32, c.COUNT_AT)
-    """The number of records that the header claims."""
+    base_offset: int = _number(_I64, 0, "Offset of the first record, also if compaction removed it.")
+    last_offset_delta: int = _number(
+        _I32, c.LAST_OFFSET_DELTA_AT, "The last offset, relative to the base offset."
+    )
+    partition_leader_epoch: int = _number(
+        _I32, c.LEADER_EPOCH_AT, "Epoch of the leader that appended the batch, -1 for none."
+    )
+    checksum: int = _number(_U32, c.CRC_AT, "The CRC-32C that the batch carries.")
+    attributes: int = _number(_I16, c.ATTRIBUTES_AT, "The attribute bits, as a signed 16-bit integer.")
+    base_timestamp_ms: int = _number(
+        _I64, c.BASE_TIMESTAMP_AT, "The time that the records' timestamps are relative to."
+    )
+    max_timestamp_ms: int = _number(
+        _I64, c.MAX_TIMESTAMP_AT, "The largest timestamp; with LOG_APPEND_TIME that of all records."
+    )
+    producer_id: int = _number(_I64, c.PRODUCER_ID_AT, "Id of the idempotent producer, -1 for none.")
+    producer_epoch: int = _number(_I16, c.PRODUCER_EPOCH_AT, "Epoch of the producer id, -1 for none.")
+    base_sequence: int = _number(
+        _I32, c.BASE_SEQUENCE_AT, "Sequence number of the first record, -1 for none."
+    )
+    count: int = _number(_I32, c.COUNT_AT, "The number of records that the header claims.")
 
     def __init__(self, view: memoryview) -> None:
         if len(view) < c.BATCH_OVERHEAD:
