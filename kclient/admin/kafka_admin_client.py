@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals import operations
@@ -44,6 +44,7 @@ from kclient.utils.time import SYSTEM_TIME
 if TYPE_CHECKING:
     from kclient.admin.settings import AdminSettings
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -191,9 +192,14 @@ class KafkaAdminClient:
         warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
 
     def _run(
-        self, what: str, timeout_ms: int | None, operation: Callable[..., Operation[R]], *arguments: object
+        self,
+        what: str,
+        timeout_ms: int | None,
+        operation: Callable[Concatenate[OperationContext, P], Operation[R]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> R:
         self._fork_guard.check()
         timer = self._time.timer(checked_timeout(timeout_ms, self._config.default_api_timeout_ms))
         context = OperationContext(self._driver, timer, self._backoff)
-        return context.run(operation(context, *arguments), what)
+        return context.run(operation(context, *args, **kwargs), what)

@@ -70,13 +70,6 @@ class OperationContext:
             )
         )
 
-    def ask(self, *args: Any, **more: Any) -> Operation[Any]:
-        """One `call` and its answer, for `yield from`. Raises the error of the call."""
-        (answer,) = yield [self.call(*args, **more)]
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
-
     def coordinator(self, group_id: str) -> KafkaFuture[Node]:
         """The coordinator of a group: the broker to which the last call about the group went, if there was one."""
         target = Target.of_group(group_id)

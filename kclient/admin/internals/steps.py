@@ -34,6 +34,15 @@ Outcomes: TypeAlias = "list[Any]"
 Operation: TypeAlias = Generator[Wait, Outcomes, R]
 
 
+def answer_of(call: KafkaFuture[R]) -> Operation[R]:
+    """Wait for one `call`: its answer, for `yield from`. Raises the error of the call."""
+    (answer,) = yield [call]
+    if isinstance(answer, KafkaError):
+        raise answer
+    result: R = answer
+    return result
+
+
 def run(operation: Operation[R], timer: Timer, what: str) -> R:
     """Drive `operation` to its end on the calling thread.
 

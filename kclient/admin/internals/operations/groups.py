@@ -15,7 +15,7 @@ from kclient.admin.internals.context import (
     settle_each,
 )
 from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.steps import Operation
+from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -34,7 +34,7 @@ def list_groups(
     context: OperationContext, states: Collection[str], types: Collection[str]
 ) -> Operation[dict[str, GroupListing]]:
     """ListGroups at every broker, as each knows only the groups that it coordinates."""
-    metadata = yield from context.ask(ApiKeys.METADATA, MetadataRequest(topics=[]))
+    metadata = yield from answer_of(context.call(ApiKeys.METADATA, MetadataRequest(topics=[])))
     # A broker that cannot filter says no more of a group either by which it could be done here.
     first_version = 5 if types else 4 if states else None
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))

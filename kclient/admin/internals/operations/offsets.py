@@ -14,7 +14,7 @@ from kclient.admin.internals.context import (
 )
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.operations.topics import topic_request
-from kclient.admin.internals.steps import Operation
+from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import ListedOffset, OffsetSpec
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -52,7 +52,7 @@ def list_offsets(
     errors: dict[TopicPartition, KafkaError] = {}
     left, attempt = dict(specs), 0
     while left:
-        metadata = yield from context.ask(ApiKeys.METADATA, topic_request(list(by_topic(left))))
+        metadata = yield from answer_of(context.call(ApiKeys.METADATA, topic_request(list(by_topic(left)))))
         passing = _no_leader(metadata, left, errors)
         per_leader = _group_by_leader(metadata, [tp for tp in left if tp not in errors and tp not in passing])
         answers = yield [
@@ -169,12 +169,14 @@ def list_consumer_group_offsets(
     def body(message: Any) -> Any:
         return message.groups[0] if message.groups else message
 
-    answer = yield from context.ask(
-        ApiKeys.OFFSET_FETCH,
-        build,
-        Target.of_group(group_id),
-        retry_on_codes(lambda message: [body(message)], *COORDINATOR_MOVED),
-        max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
+    answer = yield from answer_of(
+        context.call(
+            ApiKeys.OFFSET_FETCH,
+            build,
+            Target.of_group(group_id),
+            retry_on_codes(lambda message: [body(message)], *COORDINATOR_MOVED),
+            max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
+        )
     )
     group = body(answer)
     error = Errors.for_code(group.error_code)

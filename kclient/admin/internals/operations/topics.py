@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kclient.admin.internals.context import OperationContext, retry_on_codes, settle_each
 from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.steps import Operation
+from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import ClusterDescription, CreatedTopic, NewTopic, TopicDescription, TopicListing
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
@@ -34,11 +34,13 @@ def create_topics(
         timeout_ms=context.timer.timeout_ms,
         validate_only=validate_only,
     )
-    answer = yield from context.ask(
-        ApiKeys.CREATE_TOPICS,
-        request,
-        _CONTROLLER,
-        retry_on_codes(attrgetter("topics"), Errors.NOT_CONTROLLER),
+    answer = yield from answer_of(
+        context.call(
+            ApiKeys.CREATE_TOPICS,
+            request,
+            _CONTROLLER,
+            retry_on_codes(attrgetter("topics"), Errors.NOT_CONTROLLER),
+        )
     )
     outcomes = {
         topic.name: Errors.for_code(topic.error_code, topic.error_message)
@@ -81,11 +83,13 @@ def delete_topics(context: OperationContext, names: Sequence[str]) -> Operation[
             )
         return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
-    answer = yield from context.ask(
-        ApiKeys.DELETE_TOPICS,
-        build,
-        _CONTROLLER,
-        retry_on_codes(attrgetter("responses"), Errors.NOT_CONTROLLER),
+    answer = yield from answer_of(
+        context.call(
+            ApiKeys.DELETE_TOPICS,
+            build,
+            _CONTROLLER,
+            retry_on_codes(attrgetter("responses"), Errors.NOT_CONTROLLER),
+        )
     )
     outcomes = {
         topic.name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses
@@ -100,7 +104,7 @@ def list_topics(context: OperationContext, include_internal: bool) -> Operation[
         # Version 0 asks for everything with an empty list; null came with version 1.
         return MetadataRequest(topics=[] if version == 0 else None, allow_auto_topic_creation=True)
 
-    answer = yield from context.ask(ApiKeys.METADATA, build)
+    answer = yield from answer_of(context.call(ApiKeys.METADATA, build))
     return {
         topic.name: TopicListing(topic.name, topic.topic_id, topic.is_internal)
         for topic in answer.topics
@@ -115,7 +119,7 @@ def describe_topics(
     outcomes: dict[str, TopicDescription | KafkaError] = {}
     left, attempt = list(names), 0
     while left:
-        answer = yield from context.ask(ApiKeys.METADATA, topic_request(left))
+        answer = yield from answer_of(context.call(ApiKeys.METADATA, topic_request(left)))
         nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
         left = []
         for topic in answer.topics:
@@ -162,6 +166,6 @@ def _description(topic: Any, nodes: dict[int, Node]) -> TopicDescription:
 
 def describe_cluster(context: OperationContext) -> Operation[ClusterDescription]:
     """Brokers and controller."""
-    answer = yield from context.ask(ApiKeys.METADATA, MetadataRequest(topics=[]))
+    answer = yield from answer_of(context.call(ApiKeys.METADATA, MetadataRequest(topics=[])))
     nodes = {broker.node_id: _node(broker) for broker in answer.brokers}
     return ClusterDescription(answer.cluster_id, tuple(nodes.values()), nodes.get(answer.controller_id))
