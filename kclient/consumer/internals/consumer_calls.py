@@ -152,10 +152,9 @@ class ConsumerCalls:
         """Do the things that come before anything is handed out."""
         core = self._core
         core.wakeup.raise_if_pending()
-        if core.queue:
-            core.queue.run_calls()
-            yield from self._run_callbacks()
-            core.queue.raise_error()
+        core.queue.run_calls()
+        yield from self._run_callbacks()
+        core.queue.raise_error()
 
     # Committing and leaving.
 
