@@ -6,7 +6,7 @@ import asyncio
 import threading
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,18 +14,11 @@ import pytest
 from harness.asyncio_faces import Consumer, Producer, take
 from harness.scenarios.coroutines import members_read_and_commit_what_coroutines_send
 from harness.topics import new_topic, produce, read_all
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener
 from kclient.errors import BufferExhaustedError, IllegalStateError, KafkaTimeoutError, WakeupError
 from kclient.producer.internals.buffer_pool import Claim
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def test_coroutines_send_at_the_same_time_and_await_the_outcome(servers: str) -> None:

@@ -6,14 +6,12 @@ import datetime as dt
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from harness.topics import end_offsets, new_topic, partitions_of
 from kclient import ConsumerRecord, KafkaConsumer, KafkaProducer, TopicPartition
-from kclient.broker import EmbeddedKafka
 from kclient.errors import (
     ClientClosedError,
     InvalidTopicError,
@@ -24,12 +22,6 @@ from kclient.errors import (
 from kclient.producer import RecordRange
 
 pa = pytest.importorskip("pyarrow", reason="pip install '.[arrow]'")
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def read(servers: str, *topics: str) -> dict[tuple[str, int, int], ConsumerRecord[bytes, bytes]]:

@@ -6,14 +6,12 @@ import functools
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from harness.topics import new_topic, produce
 from harness.waiting import wait_until
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
 from kclient.errors import (
     ClientClosedError,
@@ -21,12 +19,6 @@ from kclient.errors import (
     KafkaError,
 )
 from kclient.producer import KafkaProducer, RecordMetadata
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def test_a_callback_that_raises_is_logged_and_the_others_run(

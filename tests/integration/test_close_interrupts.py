@@ -21,17 +21,10 @@ from harness.producer.cluster import ProxiedCluster
 from harness.topics import new_topic, produce, read_all
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 @pytest.fixture(autouse=True)

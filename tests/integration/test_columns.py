@@ -5,25 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from harness.interrupts import interrupted_at
 from harness.topics import end_offsets, new_topic, produce, read_all
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer, RecordColumns
 from kclient.producer import KafkaProducer
 
 Row = tuple[Any, ...]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def reader(servers: str, topic: str, partitions: int, **settings: object) -> KafkaConsumer[bytes, bytes]:

@@ -18,12 +18,6 @@ from kclient.consumer import KafkaConsumer
 from kclient.protocol.api_keys import ApiKeys
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
-
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
 @pytest.mark.parametrize("way", ["subscribed", "static", "assigned"])
 def test_what_commit_async_was_asked_for_is_committed_and_told_before_the_end(

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from harness.scenarios.reading import read_beside_a_record_that_is_too_large
 from harness.topics import new_topic, read_all
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.producer import KafkaProducer
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 @pytest.mark.parametrize("fetch_max_bytes", [1, 2500, 10_000])

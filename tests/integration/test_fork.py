@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from harness.programs import run_script
 from harness.topics import new_topic
-from kclient.broker.embedded import EmbeddedKafka
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
 
 _FORK = """
     import gc, os, sys, warnings

@@ -6,7 +6,6 @@ import itertools
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from harness.consumer.reader import reader
 from harness.interrupts import Storm, interrupted_at
 from harness.topics import end_offsets, new_topic, produce, read_all
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.consumer.internals.consumer_core import ConsumerCore
@@ -22,12 +20,6 @@ from kclient.errors import (
     IllegalStateError,
 )
 from kclient.producer import KafkaProducer
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def offsets_by_partition(records: list[Any]) -> dict[int, list[int]]:

@@ -6,7 +6,7 @@ import os
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,10 @@ from harness.programs import run_script, start_script
 from harness.topics import end_offsets, new_topic, read_all
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BootstrapError, ClientClosedError, KafkaError, KafkaTimeoutError
 from kclient.producer import KafkaProducer
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
 
 # The end of the interpreter.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def client_records(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

@@ -19,7 +19,6 @@ from harness.network.scripted_broker import Reply, ScriptedBroker
 from harness.producer.cluster import ProxiedCluster
 from harness.topics import new_topic, read_all
 from harness.waiting import wait_until
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.errors import ErrorCode, KafkaTimeoutError
 from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.protocol.api_keys import ApiKeys
@@ -30,12 +29,6 @@ from kclient.record import iter_batches
 def cluster() -> Iterator[ProxiedCluster]:
     with ScriptedBroker(topics={"t": 1}) as broker, FaultProxy(broker.address) as proxy:
         yield ProxiedCluster(broker, proxy)
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def test_each_is_a_request_that_is_counted_and_its_memory_given_back(servers: str) -> None:

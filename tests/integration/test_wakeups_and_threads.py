@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ import pytest
 from harness.consumer.reader import reader
 from harness.topics import new_topic, produce, read_all
 from harness.waiting import wait_until
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import (
@@ -22,13 +21,6 @@ from kclient.errors import (
     WakeupError,
 )
 from kclient.producer import KafkaProducer
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
 
 # wakeup().
 
