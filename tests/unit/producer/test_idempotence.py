@@ -221,6 +221,42 @@ def test_a_lost_producer_state_starts_a_new_epoch_and_sends_again() -> None:
     assert m.core.idempotence.identity.epoch == 1
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_batches_whose_answers_were_lost_behind_a_refused_one_are_written_in_a_new_epoch(lost: int) -> None:
+    m = model()
+    futures = in_flight(m, 2 + lost)
+    m.broker.fail("t", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, times=2)
+    m.answer()
+    m.answer()
+    m.client.disconnect(0)
+    m.run()
+    m.settle()
+    # Whatever the leader misses, it has none of these: it knows the producer, and would know the youngest of them.
+    assert [future.exception(0) for future in futures] == [None] * (2 + lost)
+    assert m.broker.log("t").values == [b"%d" % i for i in range(2 + lost)]
+    assert m.core.idempotence.identity.epoch == 1
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_batch_that_the_leader_took_past_a_refused_one_is_not_written_again(restarted: bool) -> None:
+    m = model()
+    futures = in_flight(m, 4)
+    m.broker.fail("t", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    m.answer()
+    m.broker.log("t").forget_producers()
+    m.broker.produce(m.waiting[0].message)
+    m.broker.produce(m.waiting[1].message)
+    if restarted:
+        m.broker.log("t").restart()
+    m.client.disconnect(0)
+    m.run()
+    m.settle()
+    assert m.broker.log("t").values == [b"1", b"2", b"3"]
+    assert isinstance(futures[0].exception(0), OutOfOrderSequenceError)
+    told = [future.exception(0) for future in futures[1:]]
+    assert [error is None or "may have been written" in str(error) for error in told] == [True] * 3
+
+
 def test_a_fenced_epoch_is_raised_for_a_batch_that_is_certainly_not_written() -> None:
     m = model()
     (future,) = in_flight(m, 1)

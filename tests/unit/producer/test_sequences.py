@@ -198,6 +198,39 @@ def test_a_forgotten_batch_is_hopeless_once_nothing_behind_it_may_prove_it() -> 
     assert sequences.hopeless(0) == [first]
 
 
+def test_a_refusal_disproves_a_batch_between_refused_ones() -> None:
+    sequences, (first, second, third, fourth) = established(1, 1, 1, 1)
+    second.fate = third.fate = Fate.UNKNOWN
+    assert sequences.is_disproved_by_refusal(third)
+    assert not sequences.is_disproved_by_refusal(second)  # the leader may have the third
+    third.fate = Fate.NOT_WRITTEN
+    assert sequences.is_disproved_by_refusal(second)
+    fourth.transition_to(BatchState.IN_FLIGHT)
+    assert not sequences.is_disproved_by_refusal(second)  # the answer is still to come
+    fourth.transition_to(BatchState.QUEUED)
+    first.fate = Fate.UNKNOWN
+    assert not sequences.is_disproved_by_refusal(second)  # former attempts of both may still arrive in order
+
+
+def test_a_refusal_disproves_nothing_where_a_younger_batch_was_given_up() -> None:
+    sequences, (_, second, third) = established(1, 1, 1)
+    second.fate = Fate.UNKNOWN
+    assert sequences.is_disproved_by_refusal(second)
+    sequences.forget(third)
+    assert not sequences.is_disproved_by_refusal(second)
+
+
+def test_a_forgotten_batch_is_asked_about_again_once_what_is_behind_it_was_refused() -> None:
+    sequences, (_, second, third) = established(1, 1, 1)
+    sequences.broken = second.forgotten = third.forgotten = True
+    second.fate = third.fate = Fate.UNKNOWN
+    assert sequences.next_repetition(0) is third
+    assert sequences.hopeless(0) == []
+    third.fate, third.forgotten = Fate.NOT_WRITTEN, False
+    assert sequences.next_repetition(0) is second
+    assert sequences.hopeless(SILENCE_MS + 1) == [second]
+
+
 def test_a_refused_batch_that_a_younger_one_overtook_is_hopeless() -> None:
     sequences, (first, second) = established(1, 1)
     sequences.acked(second, 51, 0)

@@ -226,10 +226,12 @@ class IdempotenceManager:
         if code == ErrorCode.UNKNOWN_PRODUCER_ID and log_start_offset == -1:
             return True  # the partition moved while the broker answered; a later answer will tell
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and batch.fate is Fate.UNKNOWN:
-            # A broker that restarted says so of a batch that it has, if it is not the last one. Younger ones tell.
-            batch.forgotten = True
             self._unsettled[batch.tp] = entry
-            return True
+            # A broker that restarted says so of a batch that it has, if it is not the last one. Younger ones tell.
+            batch.forgotten = not entry.is_disproved_by_refusal(batch)
+            if batch.forgotten:
+                return True
+            batch.fate = Fate.NOT_WRITTEN
         if code in _WANTS_EPOCH and batch.fate is Fate.NOT_WRITTEN:
             if entry.is_overtaken(batch):
                 return False

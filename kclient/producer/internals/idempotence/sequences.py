@@ -29,6 +29,10 @@ def sequence_precedes(first: int, second: int) -> bool:
     return first != second and (second - first) % _SEQUENCES < _SEQUENCES // 2
 
 
+def _is_certainly_refused(batch: ProducerBatch) -> bool:
+    return batch.state is BatchState.QUEUED and batch.fate is Fate.NOT_WRITTEN
+
+
 @attrs.frozen
 class ProducerIdAndEpoch:
     """The name under which a producer's batches are counted."""
@@ -96,9 +100,7 @@ class PartitionSequences:
     @property
     def can_restart(self) -> bool:
         """True if all batches in flight may be numbered anew: none may be written, and no request carries one."""
-        return not self.on_wire and all(
-            batch.state is BatchState.QUEUED and batch.fate is Fate.NOT_WRITTEN for batch in self.in_flight
-        )
+        return not self.on_wire and all(map(_is_certainly_refused, self.in_flight))
 
     def is_overtaken(self, batch: ProducerBatch) -> bool:
         """Return True if a younger batch than `batch` was acknowledged."""
@@ -109,7 +111,8 @@ class PartitionSequences:
 
         It is the oldest, with two exceptions. A broker that restarted remembers only the last batch of a producer:
         it refuses those before it, although it has them. Such a batch that may be written is passed over for the next
-        that may be, whose answer tells of both. And what has to be numbered anew waits until nothing else is left.
+        that may be, whose answer tells of both, and is asked about again once what is behind it is certainly not
+        written. And what has to be numbered anew waits until nothing else is left.
         """
         if not self.in_flight:
             return None
@@ -124,7 +127,26 @@ class PartitionSequences:
                 only_unknown = True
             elif not only_unknown or batch.fate is Fate.UNKNOWN or batch.state is BatchState.IN_FLIGHT:
                 return batch
-        return None
+        last = self._last_unknown()
+        return last if last is not None and self.is_disproved_by_refusal(last) else None
+
+    def _last_unknown(self) -> ProducerBatch | None:
+        return next((batch for batch in reversed(self.in_flight) if batch.fate is Fate.UNKNOWN), None)
+
+    def is_disproved_by_refusal(self, batch: ProducerBatch) -> bool:
+        """Return True if a leader that refuses `batch` as out of order cannot have it, nor ever take it in this epoch.
+
+        A leader refuses what it has only if it has something younger; so everything younger that was ever sent must
+        be certainly not written. And one that is older and certainly refused leaves a gap, over which no former
+        attempt that may still lie in a receive buffer fits in.
+        """
+        at = self.in_flight.index(batch)
+        following = increment_sequence(batch.last_sequence, 1)
+        for younger in self.in_flight[at + 1 :]:
+            if younger.base_sequence != following or not _is_certainly_refused(younger):
+                return False
+            following = increment_sequence(younger.last_sequence, 1)
+        return following == self.next_sequence and any(map(_is_certainly_refused, self.in_flight[:at]))
 
     def hopeless(self, now_ms: int) -> list[ProducerBatch]:
         """Return the queued batches that can neither be sent again nor be proven to be written."""
@@ -135,6 +157,8 @@ class PartitionSequences:
             if batch.state is BatchState.IN_FLIGHT:
                 may_prove = True
             elif batch.forgotten:
+                # One that is asked about again may prove those before it as well.
+                may_prove = may_prove or self.is_disproved_by_refusal(batch)
                 if not (may_prove and established):
                     found.append(batch)
             elif batch.fate is Fate.UNKNOWN:
@@ -190,11 +214,7 @@ class PartitionSequences:
         if not self.is_established(now_ms):
             return False
         for other in self.in_flight:
-            if (
-                other.fate is Fate.NOT_WRITTEN
-                and other.state is BatchState.QUEUED
-                and sequence_precedes(other.base_sequence, batch.base_sequence)
-            ):
+            if _is_certainly_refused(other) and sequence_precedes(other.base_sequence, batch.base_sequence):
                 return False
         known = _NO_OFFSET not in {base_offset, self._acked_end_offset}
         return not known or base_offset - self._acked_end_offset >= missing
