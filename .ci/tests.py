@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -26,11 +27,15 @@ _MINUTE_S = 60.0
 
 
 class Step(NamedTuple):
-    """A command with its name; `impl` is the body of kclient that it runs with, None for the one that there is."""
+    """A command with its name; `impl` is the body of kclient that it runs with, None for the one that there is.
+
+    One that is `early` begins beside the first steps, as it waits for the network more than for a processor.
+    """
 
     name: str
     command: list[str]
     impl: str | None = None
+    early: bool = False
 
 
 CHECKS = [
@@ -86,6 +91,31 @@ def run(step: Step) -> list[str]:
     return [f"{step.name}: {each}" for each in failures or [f"ended with {code}"]]
 
 
+def run_early(step: Step) -> tuple[int, str]:
+    """Run a step without a word; the code that it ended with and what it has to say."""
+    started = time.monotonic()
+    done = subprocess.run(
+        step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    verdict = f"    {'FAILED' if done.returncode else 'passed'} in {time.monotonic() - started:.0f} s"
+    return done.returncode, f"{done.stdout}{verdict}"
+
+
+def run_all(steps: list[Step]) -> Iterator[str]:
+    """Run all steps, in order but for the early ones; a line for each thing that failed."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        early = {step.name: beside.submit(run_early, step) for step in steps if step.early}
+        for step in steps:
+            if not step.early:
+                yield from run(step)
+                continue
+            print(f"==> {step.name}, begun beside the steps before", flush=True)
+            code, said = early[step.name].result()
+            print(said, flush=True)
+            if code:
+                yield f"{step.name}: ended with {code}"
+
+
 def failed_tests(report: Path) -> Iterator[str]:
     """Tests that failed or could not run, by a report of pytest's, each with the first line of why."""
     for case in ET.parse(report).iter("testcase"):
@@ -95,30 +125,28 @@ def failed_tests(report: Path) -> Iterator[str]:
                 yield f"{case.get('file') or case.get('classname')}::{case.get('name')}: {why}"
 
 
-def spark_steps(jobs: int, environment: str) -> list[Step]:
-    """Tests of kclient.spark, in an environment that has kclient as users have it."""
+def spark_steps(jobs: int, environment: str) -> tuple[list[Step], list[Step]]:
+    """Environments that have kclient as users have it, and the tests of kclient.spark in them."""
     if shutil.which("java") is None:
         print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
-        return []
+        return [], []
     make = ["make", "--no-print-directory", "spark-env"]
-    steps = [
-        Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"]),
-        Step("pytest: Spark", pytest_command(jobs, "tests/spark", python=_python(environment))),
-    ]
+    made = [Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"], early=True)]
+    tests = [Step("pytest: Spark", pytest_command(jobs, "tests/spark", python=_python(environment)))]
     if shutil.which("mvn") is None:
         print(
             "note: no mvn on this machine, so Spark's own connector is not there to compare with", flush=True
         )
-        return steps
+        return made, tests
     # Spark's own connector comes from Maven, complete up to this version.
     older = f"{environment}-{CONNECTOR}"
     wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}"]
-    beside = ["-m", "old_spark", "-W", "ignore::ResourceWarning", *BESIDE]
-    return [
-        *steps,
-        Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted]),
-        Step("pytest: beside Spark's own connector", pytest_command(jobs, *beside, python=_python(older))),
-    ]
+    beside = pytest_command(
+        jobs, "-m", "old_spark", "-W", "ignore::ResourceWarning", *BESIDE, python=_python(older)
+    )
+    made.append(Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted], early=True))
+    tests.append(Step("pytest: beside Spark's own connector", beside))
+    return made, tests
 
 
 def _python(environment: str) -> str:
@@ -158,10 +186,11 @@ def main() -> int:
             steps.append(Step("pytest: pure body", command, "python"))
         name = "native body, and all that runs once" if native else "all, pure body"
         command = pytest_command(arguments.jobs, "-m", "not soak and not spark")
-        steps.append(Step(f"pytest: {name}", command, "c" if native else "python"))
-        steps += spark_steps(arguments.jobs, arguments.spark_environment)
+        environments, spark = spark_steps(arguments.jobs, arguments.spark_environment)
+        # The tests of packaging need the work tree for themselves, in which the environments build their wheel.
+        steps += [*environments, Step(f"pytest: {name}", command, "c" if native else "python"), *spark]
 
-    failed = [each for step in steps for each in run(step)]
+    failed = list(run_all(steps))
     verdict = f"failed: {len(failed)}" if failed else "all of it passed"
     print(f"==> {verdict}", *failed, sep="\n    ", flush=True)
     return 1 if failed else 0
