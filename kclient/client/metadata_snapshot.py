@@ -61,7 +61,7 @@ class MetadataSnapshot:
             PartitionInfo(
                 tp.topic,
                 tp.partition,
-                nodes.get(p.leader_id),
+                self._broker(p.leader_id),
                 known(p.replica_ids),
                 known(p.in_sync_replica_ids),
                 known(p.offline_replica_ids),
@@ -73,8 +73,7 @@ class MetadataSnapshot:
             self.cluster_id,
             nodes.values(),
             infos,
-            # Bootstrap servers have negative ids, as has an unknown controller, and are not known to be it.
-            controller=nodes.get(self.controller_id) if self.controller_id >= 0 else None,
+            controller=self._broker(self.controller_id),
             internal_topics=self.internal_topics,
             invalid_topics=self.invalid_topics,
             unauthorized_topics=self.unauthorized_topics,
@@ -121,4 +120,8 @@ class MetadataSnapshot:
         partition = self.partitions.get(tp)
         if partition is None:
             return NO_LEADER
-        return LeaderAndEpoch(self.nodes.get(partition.leader_id), partition.leader_epoch)
+        return LeaderAndEpoch(self._broker(partition.leader_id), partition.leader_epoch)
+
+    def _broker(self, broker_id: int) -> Node | None:
+        # "None" is -1 to a broker, and the first bootstrap server to a client that begins again.
+        return self.nodes.get(broker_id) if broker_id >= 0 else None

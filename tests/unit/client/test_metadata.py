@@ -12,7 +12,7 @@ from harness.waiting import wait_until
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_response import EpochMemory, read_response
 from kclient.client.metadata_schedule import MetadataSchedule
-from kclient.client.metadata_snapshot import MetadataSnapshot
+from kclient.client.metadata_snapshot import LeaderAndEpoch, MetadataSnapshot
 from kclient.common.cluster import Cluster
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -343,6 +343,14 @@ def test_rebootstrapping_forgets_brokers_and_keeps_topics(metadata: Chosen) -> N
     assert metadata.topic_id("t") == ID_1
     assert metadata.time_to_next_update_ms(0) == 0
     assert metadata.is_bootstrapping
+
+
+def test_a_bootstrap_server_is_never_the_leader_of_a_partition_without_one(metadata: Chosen) -> None:
+    metadata.update(answer(topic(leader=-1)), 0)
+    metadata.rebootstrap([("new", 1)])
+    assert metadata.fetch().nodes == (Node(-1, "new", 1),)
+    assert leader(metadata) is None
+    assert metadata.leader_and_epoch(TP) == LeaderAndEpoch(None, 1)
 
 
 def test_a_changed_cluster_id_is_warned_of(metadata: Chosen, caplog: pytest.LogCaptureFixture) -> None:
