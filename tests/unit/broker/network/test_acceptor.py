@@ -1,0 +1,206 @@
+"""Connections that come: the processor that each is dealt to, those that are refused, and faults in between."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, cast
+
+import pytest
+
+from harness.broker.servers import ended
+from harness.leaks import nothing_left_behind
+from harness.mock_time import MockTime
+from harness.waiting import wait_until
+from kclient.broker.config import BrokerConfig
+from kclient.broker.network.acceptor import Acceptor
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.processor import Processor
+from kclient.utils.log_context import LogContext
+
+HOST = "127.0.0.1"
+
+
+class Taker:
+    """The end of a processor that the acceptor knows."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[socket.socket, str, int]] = []
+
+    def accept(self, sock: socket.socket, host: str, listener: int) -> None:
+        self.taken.append((sock, host, listener))
+
+
+class Unsettable(socket.socket):
+    """A connection whose options cannot be set any more."""
+
+    def setsockopt(self, *_: Any) -> None:
+        raise OSError(errno.EINVAL, "gone")
+
+
+class FaultyListener(socket.socket):
+    """A listener at which `faults` come first, and whose connections are `made` of a class."""
+
+    faults: list[int]
+    made: type[socket.socket] = socket.socket
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.faults:
+            raise OSError(self.faults.pop(0), "a fault")
+        sock, address = super().accept()
+        return self.made(fileno=sock.detach()), address
+
+
+class Accepting:
+    """An acceptor, and takers in the place of its processors."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        *,
+        takers: int = 1,
+        listeners: int = 1,
+        most: int = 100,
+        time: MockTime | None = None,
+        **settings: int,
+    ) -> None:
+        changes = {name.replace("_", "."): value for name, value in settings.items()}
+        self.takers = [Taker() for _ in range(takers)]
+        self.quotas = ConnectionQuotas(most, most)
+        self.listeners = [stack.enter_context(FaultyListener()) for _ in range(listeners)]
+        for listener in self.listeners:
+            listener.faults = []
+            listener.bind((HOST, 0))
+            listener.listen()
+        self.acceptor = Acceptor(
+            self.listeners,
+            BrokerConfig.parse({"log.dirs": "/nowhere", **changes}),
+            cast("list[Processor]", self.takers),
+            self.quotas,
+            MockTime() if time is None else time,
+            LogContext(),
+        )
+        stack.callback(self._close)
+        stack.callback(self.acceptor.shutdown)
+        self._stack = stack
+
+    def connect(self, listener: int = 0) -> socket.socket:
+        address = self.listeners[listener].getsockname()
+        return self._stack.enter_context(socket.create_connection(address, 10))
+
+    def wait_for(self, count: int) -> None:
+        wait_until(lambda: sum(len(taker.taken) for taker in self.takers) == count)
+
+    def _close(self) -> None:
+        for taker in self.takers:
+            for sock, _, _ in taker.taken:
+                sock.close()
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., Accepting]]:
+    with ExitStack() as stack:
+        yield lambda **settings: Accepting(stack, **settings)
+
+
+def test_processors_get_connections_in_turn(make: Callable[..., Accepting]) -> None:
+    made = make(takers=3)
+    made.acceptor.start()
+    for number in range(7):
+        made.connect()
+        made.wait_for(number + 1)
+    assert [len(taker.taken) for taker in made.takers] == [3, 2, 2]
+    assert made.quotas.total == 7
+
+
+def test_a_connection_comes_with_its_address_and_the_number_of_its_listener(
+    make: Callable[..., Accepting],
+) -> None:
+    made = make(listeners=3)
+    made.acceptor.start()
+    for listener in (2, 0, 1):
+        made.connect(listener)
+        wait_until(lambda wanted=listener: made.takers[0].taken and made.takers[0].taken[-1][2] == wanted)
+    assert [host for _, host, _ in made.takers[0].taken] == [HOST] * 3
+
+
+def test_connections_that_wait_before_the_start_are_taken_with_it(make: Callable[..., Accepting]) -> None:
+    made = make()
+    for _ in range(70):  # more than are taken from a listener in one go
+        made.connect()
+    made.acceptor.start()
+    made.wait_for(70)
+
+
+def test_a_refused_connection_is_closed_and_warned_of_once(
+    make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = make(most=1)
+    made.acceptor.start()
+    made.connect()
+    made.wait_for(1)
+    assert all(ended(made.connect()) for _ in range(3))
+    assert made.quotas.total == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Refused a connection from {HOST}: max.connections is reached"
+    ]
+
+
+def test_without_descriptors_a_connection_waits_until_there_are_some(
+    make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = make(time=MockTime(auto_tick_ms=60_000))  # so that the second warning is no repetition
+    made.listeners[0].faults = [errno.EMFILE, errno.ENFILE]
+    made.connect()
+    made.acceptor.start()
+    made.wait_for(1)
+    assert caplog.text.count("Connections cannot be accepted") == 2
+
+
+def test_a_peer_that_gave_up_before_its_turn_keeps_no_other_waiting(
+    make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = make()
+    made.listeners[0].faults = [errno.ECONNABORTED, errno.ECONNABORTED]
+    made.connect()
+    made.acceptor.start()
+    made.wait_for(1)
+    assert caplog.text == ""
+
+
+def test_a_connection_that_breaks_while_it_is_set_up_gives_its_place_back(
+    make: Callable[..., Accepting],
+) -> None:
+    made = make(socket_send_buffer_bytes=20_000)
+    made.listeners[0].made = Unsettable
+    made.acceptor.start()
+    assert ended(made.connect())
+    assert made.quotas.total == 0
+    assert made.takers[0].taken == []
+
+
+def test_buffers_have_the_sizes_of_the_settings(make: Callable[..., Accepting]) -> None:
+    made = make(socket_send_buffer_bytes=20_000, socket_receive_buffer_bytes=30_000)
+    made.acceptor.start()
+    made.connect()
+    made.wait_for(1)
+    sock = made.takers[0].taken[0][0]
+    # Linux counts its own bookkeeping and doubles what it is asked for.
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in {20_000, 40_000}
+    assert made.listeners[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in {30_000, 60_000}
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_after_a_shutdown_nobody_listens_and_nothing_is_left(started: bool) -> None:
+    with nothing_left_behind(), ExitStack() as stack:
+        made = Accepting(stack, listeners=2)
+        addresses = [listener.getsockname() for listener in made.listeners]
+        if started:
+            made.acceptor.start()
+        made.acceptor.shutdown()
+        for address in addresses:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(address, 10)
+        made.acceptor.shutdown()
