@@ -24,7 +24,9 @@ class Topics:
 
     def __init__(self, root: Path, stack: ExitStack, **settings: Any) -> None:
         changes = {name.replace("_", "."): value for name, value in settings.items()}
-        config = BrokerConfig.parse({"log.dirs": str(root), "node.id": NODE, "num.partitions": 3, **changes})
+        self.config = BrokerConfig.parse(
+            {"log.dirs": str(root), "node.id": NODE, "num.partitions": 3, **changes}
+        )
         self.root = root
         self.logs = LogManager([root])
         self.logs.startup()
@@ -35,7 +37,7 @@ class Topics:
         self.store.start([], {})
         stack.callback(self.store.close)
         self.cache = MetadataCache()
-        self.controller = Controller(self.store, self.cache, self.replicas, config, LogContext())
+        self.controller = Controller(self.store, self.cache, self.replicas, self.config, LogContext())
 
     def create(self, name: str = "t", count: int = 2, **fields: Any) -> TopicImage:
         return self.controller.create_topic(NewTopic(name, count, **fields))

@@ -1,0 +1,119 @@
+"""API handlers over the parts of a broker that they reach, in a directory: no sockets, and a clock set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+from harness.broker.topics import NODE, Topics
+from harness.mock_time import MockTime
+from kclient.broker.apis.call import ApiCall
+from kclient.broker.broker_context import BrokerContext
+from kclient.broker.group.coordinator import GroupCoordinator
+from kclient.broker.group.group_store import GroupStore
+from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.network.socket_server import Endpoint
+from kclient.broker.replica.fetch_sessions import FetchSessionCache
+from kclient.broker.transaction.producer_ids import ProducerIds
+from kclient.network.transport import Buffer
+from kclient.protocol.header import parse_request, parse_response, request_buffers
+from kclient.protocol.schema import Message
+from kclient.utils.log_context import LogContext
+
+CORRELATION_ID = 77
+CLIENT_ID = "client"
+CLIENT_HOST = "10.0.0.9"
+
+
+class Exchange:
+    """One request and the answers to it."""
+
+    def __init__(self, request: Message, version: int) -> None:
+        self._request = request
+        self._version = version
+        self.responses: list[Response] = []
+
+    @property
+    def waiting(self) -> bool:
+        """True while there is no answer."""
+        return not self.responses
+
+    @property
+    def action(self) -> ResponseAction:
+        """The next step of the processor, who is told it once."""
+        assert len(self.responses) == 1, f"answered {len(self.responses)} times"
+        return self.responses[0].action
+
+    @property
+    def message(self) -> Any:
+        """The answer as a client reads it."""
+        assert self.action is ResponseAction.SEND
+        # Answers of tests are small enough to be read at once: there are no regions of files among the buffers.
+        frame = b"".join(cast("Sequence[Buffer]", self.responses[0].buffers))
+        api = self._request.API_KEY
+        assert api is not None
+        correlation_id, message = parse_response(api, self._version, frame[4:])
+        assert correlation_id == CORRELATION_ID
+        return message
+
+
+class Handlers:
+    """Calls handlers with requests that went over the wire, as far as the codec is concerned."""
+
+    def __init__(self, root: Path, stack: ExitStack, **settings: Any) -> None:
+        self.time = MockTime()
+        self.topics = Topics(root, stack, **{"offsets_topic_num_partitions": 1, **settings})
+        config, controller, replicas = self.topics.config, self.topics.controller, self.topics.replicas
+        context = LogContext()
+        self.groups = GroupCoordinator(
+            GroupStore(controller, replicas, self.time, context),
+            config,
+            self.time,
+            context,
+            reaper_enabled=False,
+        )
+        stack.callback(self.groups.shutdown)
+        self.broker = BrokerContext(
+            config=config,
+            time=self.time,
+            node_id=NODE,
+            cluster_id="cluster",
+            advertised=(Endpoint("inside", 9092), Endpoint("outside", 19092)),
+            controller=controller,
+            replicas=replicas,
+            fetch_sessions=FetchSessionCache(10, 120_000, self.time),
+            groups=self.groups,
+            producer_ids=ProducerIds(root),
+        )
+
+    def call(self, request: Message, version: int, *, listener: int = 0) -> tuple[ApiCall, Exchange]:
+        """The call of a request, and its answers."""
+        exchange = Exchange(request, version)
+        frame = memoryview(b"".join(request_buffers(request, version, CORRELATION_ID, CLIENT_ID))[4:])
+        api = request.API_KEY
+        assert api is not None
+        came = Request("0-0", CLIENT_HOST, listener, frame, exchange.responses.append)
+        return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID), exchange
+
+    def send(
+        self, handler: Callable[..., Any], request: Message, version: int, *, listener: int = 0
+    ) -> Exchange:
+        """Let `handler` do what the dispatcher lets it do."""
+        call, exchange = self.call(request, version, listener=listener)
+        _, message = parse_request(call.request.frame)
+        response = handler(call, message)
+        if response is not None:
+            call.respond(response)
+        return exchange
+
+    def ask(self, handler: Callable[..., Any], request: Message, version: int, *, listener: int = 0) -> Any:
+        """The answer to a request that does not wait."""
+        return self.send(handler, request, version, listener=listener).message
+
+    def run_due(self, after_ms: int = 0) -> None:
+        """Move the clock and let groups do what is due by then."""
+        self.time.advance(after_ms)
+        while self.groups.rebalancer.timer.advance_clock(0):
+            pass
