@@ -13,12 +13,23 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
+from kclient.broker.group.member import JoinRequest
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import Endpoint
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
+from kclient.broker.replica.partition import Partition
 from kclient.broker.transaction.producer_ids import ProducerIds
+from kclient.common.topic_partition import TopicPartition
 from kclient.network.transport import Buffer
+from kclient.protocol.codec import append
 from kclient.protocol.header import parse_request, parse_response, request_buffers
+from kclient.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from kclient.protocol.messages.join_group import JoinGroupResponse
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from kclient.protocol.schema import Message
 from kclient.utils.log_context import LogContext
 
@@ -64,7 +75,8 @@ class Handlers:
 
     def __init__(self, root: Path, stack: ExitStack, **settings: Any) -> None:
         self.time = MockTime()
-        self.topics = Topics(root, stack, **{"offsets_topic_num_partitions": 1, **settings})
+        usual = {"offsets_topic_num_partitions": 1, "group_initial_rebalance_delay_ms": 0}
+        self.topics = Topics(root, stack, **{**usual, **settings})
         config, controller, replicas = self.topics.config, self.topics.controller, self.topics.replicas
         context = LogContext()
         self.groups = GroupCoordinator(
@@ -111,6 +123,49 @@ class Handlers:
     def ask(self, handler: Callable[..., Any], request: Message, version: int, *, listener: int = 0) -> Any:
         """The answer to a request that does not wait."""
         return self.send(handler, request, version, listener=listener).message
+
+    def member(
+        self,
+        group_id: str = "g",
+        topics: Sequence[str] = ("t",),
+        *,
+        protocol_type: str = "consumer",
+        instance_id: str | None = None,
+    ) -> JoinGroupResponse:
+        """Make a group stable with one member, which reads `topics`; the generation as it is told."""
+        subscription = bytearray(2)
+        append(ConsumerProtocolSubscription(topics=list(topics)), 0, subscription)
+        joins: list[JoinGroupResponse] = []
+        join = JoinRequest(
+            group_id, "", instance_id, CLIENT_ID, f"/{CLIENT_HOST}", 30_000, 10_000, protocol_type,
+            [("range", bytes(subscription))],
+        )  # fmt: skip
+        self.groups.join(join, joins.append)
+        self.run_due()
+        (joined,) = joins
+        assigned = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"its part")
+        sync = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            group_instance_id=instance_id,
+            assignments=[assigned],
+        )
+        syncs: list[SyncGroupResponse] = []
+        self.groups.sync(sync, syncs.append)
+        assert [synced.error_code for synced in (joined, *syncs)] == [0, 0]
+        return joined
+
+    def lose_groups(self) -> None:
+        """Be a broker that has found, at its start, the directory with all groups missing."""
+        tp = self.groups.coordinator_partition("g")
+        self.topics.replicas.delete_partition(tp)
+        self.topics.replicas.set_offline(tp, "its directory is missing")
+        self.groups.load()
+
+    def led(self, topic: str = "t", number: int = 0) -> Partition:
+        """A partition that the broker leads."""
+        return self.topics.replicas.partition(TopicPartition(topic, number))
 
     def run_due(self, after_ms: int = 0) -> None:
         """Move the clock and let groups do what is due by then."""
