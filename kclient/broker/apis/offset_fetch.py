@@ -34,7 +34,7 @@ def offset_fetch(call: ApiCall, request: OffsetFetchRequest) -> OffsetFetchRespo
         return OffsetFetchResponse(groups=[_group(call, group) for group in request.groups])
     response = OffsetFetchResponse()
     _look_up(call, request, response, OffsetFetchResponseTopic, OffsetFetchResponsePartition)
-    if response.error_code and request.group_id:
+    if response.error_code:
         # Version 1 has a code for each partition only.
         response.topics = [
             OffsetFetchResponseTopic(

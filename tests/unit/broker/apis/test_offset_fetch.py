@@ -119,3 +119,12 @@ def test_offsets_that_could_not_be_read_are_an_error_and_not_uncommitted(committ
     assert (everything.error_code, everything.topics) == (NOT_COORDINATOR, [])
     (group,) = fetch_groups(committed, ("other", None))
     assert (group.error_code, group.topics) == (NOT_COORDINATOR, [])
+
+
+def test_an_empty_group_id_is_told_of_in_every_version(committed: Handlers) -> None:
+    for version in (2, 7):
+        assert fetch(committed, {"t": [0]}, "", version).error_code == INVALID_GROUP_ID
+    assert told(fetch(committed, {"t": [0], "u": [1]}, "", 1)) == {
+        "t": [(0, -1, INVALID_GROUP_ID)],
+        "u": [(1, -1, INVALID_GROUP_ID)],
+    }
