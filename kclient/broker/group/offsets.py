@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _S = GroupState
 _NO_TIME = -1
+_LAST_MS = (1 << 63) - 1  # that a commit's record can hold
 NO_GENERATION = -1
 
 
@@ -104,7 +105,10 @@ class GroupOffsets:
                     codes[tp] = int(Errors.OFFSET_METADATA_TOO_LARGE)
                     continue
                 codes[tp] = 0
-                expires_ms = _NO_TIME if given.retention_ms == -1 else now_ms + given.retention_ms
+                # Clients say "for ever" by the longest time there is.
+                expires_ms = (
+                    _NO_TIME if given.retention_ms == -1 else min(now_ms + given.retention_ms, _LAST_MS)
+                )
                 accepted[tp] = CommittedOffset(
                     given.offset, given.leader_epoch, given.metadata, now_ms, expires_ms
                 )

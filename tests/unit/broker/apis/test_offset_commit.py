@@ -18,6 +18,7 @@ from kclient.protocol.messages.offset_commit import (
 
 UNKNOWN_TOPIC, METADATA_TOO_LARGE, ILLEGAL_GENERATION, INVALID_GROUP_ID, UNKNOWN_MEMBER = 3, 12, 22, 24, 25
 NOT_COORDINATOR = 16
+MAX_INT64 = 2**63 - 1
 T0 = TopicPartition("t", 0)
 
 
@@ -93,6 +94,11 @@ def test_only_old_versions_say_how_long_an_offset_is_kept(
     commit(topic, version=version, retention_time_ms=60_000)
     expires_ms = -1 if expires_in_ms is None else topic.time.wall_ms() + expires_in_ms
     assert committed(topic).expire_timestamp_ms == expires_ms
+
+
+def test_an_offset_that_is_to_be_kept_for_ever_is_kept_as_long_as_can_be_told(topic: Handlers) -> None:
+    assert commit(topic, version=4, retention_time_ms=MAX_INT64) == [("t", 0, 0)]
+    assert (committed(topic).offset, committed(topic).expire_timestamp_ms) == (5, MAX_INT64)
 
 
 def test_a_group_that_is_not_there_is_told_as_a_generation_that_is_over(topic: Handlers) -> None:
