@@ -61,7 +61,6 @@ def test_a_request_that_its_handler_parks_is_not_answered_now(dispatching: Dispa
     )  # fmt: skip
     exchange = dispatching.ask(request, 12)
     assert exchange.waiting
-    dispatching.handlers.topics.replicas.shutdown()
 
 
 @pytest.mark.parametrize(
