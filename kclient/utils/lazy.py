@@ -27,7 +27,8 @@ def names(
             setattr(sys.modules[package], name, value)
             return value
         submodule = f"{package}.{name}"
-        if name.startswith("__") or importlib.util.find_spec(submodule) is None:
+        # Of a name with dots find_spec would import the first part, and fail in its own way.
+        if name.startswith("__") or "." in name or importlib.util.find_spec(submodule) is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return importlib.import_module(submodule)
 

@@ -74,3 +74,8 @@ def test_a_name_that_its_home_does_not_have_is_missed_there(package: ModuleType)
 def test_an_unknown_name_is_an_attribute_error(package: ModuleType, name: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{PACKAGE}' has no attribute '{name}'"):
         getattr(package, name)
+
+
+@pytest.mark.parametrize("name", ["no.such", "home.Thing", "home.", ".home"])
+def test_a_name_with_dots_is_no_attribute(package: ModuleType, name: str) -> None:
+    assert not hasattr(package, name)
