@@ -29,6 +29,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     (root / "home.py").write_text("class Thing: pass\nother = []\n")
     (root / "broken.py").write_text("import no_such_module_anywhere\n")
     (root / "empty.py").write_text("")
+    (root / "__main__.py").write_text("raise AssertionError('this is a program')")
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module(PACKAGE)
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
@@ -70,7 +71,7 @@ def test_a_name_that_its_home_does_not_have_is_missed_there(package: ModuleType)
         _ = package.absent
 
 
-@pytest.mark.parametrize("name", ["unknown", "__path_of_nothing__", "__wrapped__", ""])
+@pytest.mark.parametrize("name", ["unknown", "__main__", "__wrapped__", ""])
 def test_an_unknown_name_is_an_attribute_error(package: ModuleType, name: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{PACKAGE}' has no attribute '{name}'"):
         getattr(package, name)
