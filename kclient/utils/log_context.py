@@ -72,7 +72,7 @@ Logger = _PrefixAdapter
 
 
 class RepeatedWarning:
-    """Warns once for a cause that repeats, then again with a count at growing intervals. Used by one thread.
+    """Warns once for a cause that repeats, then again with a count, once in an interval at most. Used by one thread.
 
     A broker that is down for hours makes a client fail thousands of times; the log should hold the first time, a
     few reminders, and the number of repeats.
