@@ -19,7 +19,7 @@ from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, GroupIdNotFoundError, KafkaError, SchemaError
+from kclient.errors import Errors, GroupIdNotFoundError, KafkaError, SchemaError, UnsupportedVersionError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_versioned
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -89,9 +89,13 @@ def describe_groups(
             for group_id in others
         ]
         for group_id, answer in zip(others, answers, strict=True):
-            if _failure(answer) is None:
+            failed = _failure(answer)
+            if failed is None:
                 del errors[group_id]
                 found[group_id] = partial(_consumer, answer.groups[0])
+            elif not isinstance(failed, UnsupportedVersionError):
+                # A broker that has no such request has no such group; any other failure leaves open if there is one.
+                errors[group_id] = failed
     places = yield [context.coordinator(group_id) for group_id in found]
     results = {
         group_id: describe(Node(-1, "", -1) if isinstance(place, KafkaError) else place)
