@@ -11,8 +11,9 @@ from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
 from kclient.config.client_configs import ClientConfig
-from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
+from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder, TlsChannelBuilder
 from kclient.network.selector import Selector
+from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
 
@@ -59,7 +60,7 @@ def build_network_client(
     selector = Selector(
         max_receive_bytes=config.kclient_receive_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
-        channel_builder=channel_builder or PlaintextChannelBuilder(),
+        channel_builder=channel_builder or _channel_builder(config),
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
         time=time,
@@ -73,3 +74,9 @@ def build_network_client(
         selector, states, pipeline, new_request, updater.handle_connection_failure, time, log_context
     )
     return NetworkClient(selector, updater, states, pipeline, connections, new_request, time)
+
+
+def _channel_builder(config: ClientConfig) -> ChannelBuilder:
+    if config.security_protocol == "PLAINTEXT":
+        return PlaintextChannelBuilder()
+    return TlsChannelBuilder(TlsContexts(config, config.log_context()))

@@ -141,7 +141,7 @@ class ClientConfig(SaslConfig):
         "Whether connections use TLS, SASL or both.",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
         support=LATER,
-        off=("PLAINTEXT",),
+        off=("PLAINTEXT", "SSL"),
     )
     security_providers: str | None = string(
         None, LOW, "Classes that make Java's security providers.", support=JVM

@@ -175,6 +175,8 @@ class KafkaChannel:
 
     def write(self) -> NetworkSend | None:
         """Write what the transport takes; returns the send if that completed it."""
+        if self.transport.wants_write:
+            self.transport.flush()
         send = self._send
         if send is None:
             return None

@@ -48,6 +48,9 @@ class Transport(Protocol):
     def send(self, buffers: Sequence[Buffer]) -> int:
         """Write as much of `buffers` as possible now and return how many bytes that was."""
 
+    def flush(self) -> bool:
+        """Write as much as possible now of what `wants_write` tells of; True if nothing is left of it."""
+
     def send_file(self, fd: int, position: int, size: int) -> int:
         """Write as much as possible now of `size` bytes of a file from `position` on; returns how many that was.
 
@@ -94,6 +97,9 @@ class PlaintextTransport:
 
     def send(self, buffers: Sequence[Buffer]) -> int:
         return Poller.send(self.sock, buffers)
+
+    def flush(self) -> bool:
+        return True
 
     def send_file(self, fd: int, position: int, size: int) -> int:
         try:

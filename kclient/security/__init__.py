@@ -1,0 +1,1 @@
+"""Keys, certificates and what is agreed on before the first frame: TLS."""
