@@ -100,7 +100,7 @@ class ConfigKey:
                 _warn_jvm_only(self.name)
         elif self.support is Support.LATER and parsed != self.default and parsed not in self.off:
             # Not the default: that of sasl.mechanism is as little implemented as the others.
-            hint = " or set it to ".join(["leave it out", *map(str, self.off)])
+            hint = "leave it out" + (f" or set it to {' or '.join(map(str, self.off))}" if self.off else "")
             shown = f"={parsed}" if isinstance(parsed, str | bool) else ""
             raise ConfigError(f"{self.name}{shown} is not implemented yet; {hint}.", name=self.name)
 

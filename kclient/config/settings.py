@@ -25,6 +25,12 @@ class ClientSettings(TypedDict, total=False):
     """Default: []. Where ${...} in values is looked up. Not implemented yet."""
     kclient_receive_max_bytes: int
     """Default: 104857600. The largest answer the client takes from a broker; a larger one closes the connection."""
+    kclient_ssl_crl_location: str | None
+    """Optional. A file with certificate revocation lists, in PEM; a broker's certificate must not be in them."""
+    kclient_ssl_keylog_location: str | None
+    """Optional. A file to which the secrets of connections are added, with which Wireshark reads what was captured of
+    them. Whoever has it can read everything.
+    """
     metadata_cluster_check_enable: bool
     """Default: True. Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.
     Not implemented yet.
@@ -170,32 +176,37 @@ class ClientSettings(TypedDict, total=False):
     socket_connection_setup_timeout_ms: int
     """Default: 10000. How long setting up a connection may take at first; it doubles with every failure."""
     ssl_cipher_suites: str | Sequence[str]
-    """Default: []. The cipher suites that connections may use; empty leaves the choice to OpenSSL. Not implemented yet.
+    """Default: []. The cipher suites of TLS 1.2 that connections may use, by the names of IANA or OpenSSL; empty leaves
+    the choice to OpenSSL, as it always has it for TLS 1.3.
     """
     ssl_enabled_protocols: str | Sequence[str]
-    """Default: ['TLSv1.2', 'TLSv1.3']. The TLS versions that connections may use. Not implemented yet."""
+    """Default: ['TLSv1.2', 'TLSv1.3']. The TLS versions that connections may use: TLSv1.2, TLSv1.3 or both."""
     ssl_endpoint_identification_algorithm: str
-    """Default: 'https'. How the host name is checked against the broker's certificate; empty turns the check off. Not
-    implemented yet.
+    """Default: 'https'. How the host name is checked against the broker's certificate: https; empty turns the check
+    off.
     """
     ssl_engine_factory_class: object
     """Optional. An object that makes the TLS contexts instead of the settings here. Not implemented yet."""
     ssl_key_password: str | Password | None
-    """Optional. The password of the client's own private key. Not implemented yet."""
+    """Optional. The password of the client's own private key."""
     ssl_keymanager_algorithm: str
     """Default: 'SunX509'. The algorithm of Java's key manager factory. For the JVM only."""
     ssl_keystore_certificate_chain: str | Password | None
-    """Optional. The client's own certificate and those of its issuers, as PEM text. Not implemented yet."""
+    """Optional. The client's own certificate and those of its issuers, as PEM text."""
     ssl_keystore_key: str | Password | None
-    """Optional. The client's own private key itself, as PEM text. Not implemented yet."""
+    """Optional. The client's own private key itself, as PEM text."""
     ssl_keystore_location: str | None
-    """Optional. The file with the client's own key and certificates. Not implemented yet."""
+    """Optional. The file with the client's own key and certificates. Read again for new connections when it changes."""
     ssl_keystore_password: str | Password | None
-    """Optional. The password of the file with the client's own key. Not implemented yet."""
+    """Optional. The password of the file with the client's own key."""
     ssl_keystore_type: str
-    """Default: 'JKS'. The format of the client's own key and certificates: PEM, PKCS12 or JKS. Not implemented yet."""
+    """Default: 'JKS'. The format of the client's own key and certificates: PEM, PKCS12 or JKS. What a file holds
+    decides, whatever is said here.
+    """
     ssl_protocol: str
-    """Default: 'TLSv1.3'. The TLS version to prefer. Not implemented yet."""
+    """Default: 'TLSv1.3'. The newest TLS version that connections may use: TLSv1.2, TLSv1.3, or TLS for the newest
+    there is.
+    """
     ssl_provider: str | None
     """Optional. The name of Java's security provider for TLS. For the JVM only."""
     ssl_secure_random_implementation: str | None
@@ -203,10 +214,14 @@ class ClientSettings(TypedDict, total=False):
     ssl_trustmanager_algorithm: str
     """Default: 'PKIX'. The algorithm of Java's trust manager factory. For the JVM only."""
     ssl_truststore_certificates: str | Password | None
-    """Optional. The trusted certificates themselves, as PEM text. Not implemented yet."""
+    """Optional. The trusted certificates themselves, as PEM text."""
     ssl_truststore_location: str | None
-    """Optional. The file with the certificates of the authorities to trust. Not implemented yet."""
+    """Optional. The file with the certificates of the authorities to trust; without it those of the system are trusted.
+    Read again for new connections when it changes.
+    """
     ssl_truststore_password: str | Password | None
-    """Optional. The password of the file with the trusted certificates. Not implemented yet."""
+    """Optional. The password of the file with the trusted certificates."""
     ssl_truststore_type: str
-    """Default: 'JKS'. The format of the trusted certificates: PEM, PKCS12 or JKS. Not implemented yet."""
+    """Default: 'JKS'. The format of the trusted certificates: PEM, PKCS12 or JKS. What a file holds decides, whatever
+    is said here.
+    """

@@ -6,7 +6,7 @@ import attrs
 
 from kclient.config.config_def import HIGH, JVM, LATER, LOW, MEDIUM
 from kclient.config.declare import Config, class_, list_, password, string
-from kclient.config.validators import NoDuplicates, one_of
+from kclient.config.validators import NoDuplicates
 from kclient.config.values import Password
 
 
@@ -17,8 +17,7 @@ class SslConfig(Config):
     ssl_protocol: str = string(
         "TLSv1.3",
         MEDIUM,
-        "The newest TLS version that connections may use.",
-        one_of("TLSv1.2", "TLSv1.3", "TLS"),
+        "The newest TLS version that connections may use: TLSv1.2, TLSv1.3, or TLS for the newest there is.",
     )
     ssl_enabled_protocols: list[str] = list_(
         ["TLSv1.2", "TLSv1.3"],
@@ -36,14 +35,12 @@ class SslConfig(Config):
     ssl_endpoint_identification_algorithm: str = string(
         "https",
         LOW,
-        "How the host name is checked against the broker's certificate; empty turns the check off.",
-        one_of("https", "", ignore_case=True),
+        "How the host name is checked against the broker's certificate: https; empty turns the check off.",
     )
     ssl_truststore_type: str = string(
         "JKS",
         MEDIUM,
         "The format of the trusted certificates: PEM, PKCS12 or JKS. What a file holds decides, whatever is said here.",
-        one_of("PEM", "PKCS12", "JKS", ignore_case=True),
     )
     ssl_truststore_location: str | None = string(
         None,
@@ -62,7 +59,6 @@ class SslConfig(Config):
         MEDIUM,
         "The format of the client's own key and certificates: PEM, PKCS12 or JKS. What a file holds decides, whatever "
         "is said here.",
-        one_of("PEM", "PKCS12", "JKS", ignore_case=True),
     )
     ssl_keystore_location: str | None = string(
         None,

@@ -21,12 +21,6 @@ from kclient.security.key_stores import KeyPair, own_key_pair, trusted_certifica
 from kclient.utils.log_context import LogContext, Logger
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_FILES = (
-    "ssl.truststore.location",
-    "ssl.keystore.location",
-    "kclient.ssl.crl.location",
-)
-
 _Stamp = tuple[object, ...]
 
 
@@ -71,8 +65,12 @@ class TlsContexts:
 
     def _files(self) -> _Stamp:
         found: list[object] = []
-        for setting in _FILES:
-            location = getattr(self._config, setting.replace(".", "_"))
+        config = self._config
+        for location in (
+            config.ssl_truststore_location,
+            config.ssl_keystore_location,
+            config.kclient_ssl_crl_location,
+        ):
             if location is not None:
                 try:
                     status = os.stat(location)
@@ -86,6 +84,7 @@ class TlsContexts:
 
 def client_context(config: SslConfig) -> ssl.SSLContext:
     """Return a context of a client. Raises ConfigError that names the setting that is wrong."""
+    _check(config)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(config.ssl_endpoint_identification_algorithm)
     _set_versions(context, config)
@@ -100,8 +99,27 @@ def client_context(config: SslConfig) -> ssl.SSLContext:
     return context
 
 
+def _check(config: SslConfig) -> None:
+    """Refuse values that Java leaves to its security providers, and that mean nothing here."""
+    stores = ("jks", "pem", "pkcs12")
+    for name, value, known in (
+        ("ssl.protocol", config.ssl_protocol, ("tls", "tlsv1.2", "tlsv1.3")),
+        (
+            "ssl.endpoint.identification.algorithm",
+            config.ssl_endpoint_identification_algorithm,
+            ("", "https"),
+        ),
+        ("ssl.truststore.type", config.ssl_truststore_type, stores),
+        ("ssl.keystore.type", config.ssl_keystore_type, stores),
+    ):
+        if value.lower() not in known:
+            shown = ", ".join(map(repr, known))
+            raise ConfigError(f"{name}: {value!r} cannot be used; known are {shown}, in any case.", name=name)
+
+
 def _set_versions(context: ssl.SSLContext, config: SslConfig) -> None:
-    newest = _VERSIONS.get(config.ssl_protocol, ssl.TLSVersion.TLSv1_3)
+    limited = config.ssl_protocol.lower() == "tlsv1.2"
+    newest = ssl.TLSVersion.TLSv1_2 if limited else ssl.TLSVersion.TLSv1_3
     for name in config.ssl_enabled_protocols:
         if name not in _VERSIONS:
             raise ConfigError(

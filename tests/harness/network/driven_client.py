@@ -33,6 +33,7 @@ class Settings:
     reconnect_backoff_max_ms: int = 50
     reconnect_backoff_ms: int = 5
     request_timeout_ms: int = 20_000
+    security_protocol: str = "PLAINTEXT"
     send_buffer_bytes: int = 131_072
     socket_connection_setup_timeout_max_ms: int = 20_000
     socket_connection_setup_timeout_ms: int = 10_000

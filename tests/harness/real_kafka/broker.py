@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -20,25 +21,37 @@ class RealKafka(KafkaNode):
     """One broker with its own directory, port and log file.
 
     A second listener, on `behind_proxy_port`, tells clients that the broker is at `proxy_port`: a `FaultProxy` that
-    listens there has all of their connections. `settings` overrides lines of server.properties. Use as a context
-    manager, or call start() and close().
+    listens there has all of their connections. `listeners` are further ones, by name with their protocols; `ports` has
+    theirs. `settings` overrides lines of server.properties. Use as a context manager, or call start() and close().
     """
 
-    def __init__(self, *, heap: str = "512m", settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        heap: str = "512m",
+        listeners: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
         port, controller = free_port(), free_port()
         self.proxy_port = free_port()
         self.behind_proxy_port = free_port()
+        protocols = listeners or {}
+        self.ports = {name: free_port() for name in protocols}
+        more = "".join(f",{name}://127.0.0.1:{port}" for name, port in self.ports.items())
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.behind_proxy_port},"
-            f"CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.proxy_port}",
+            f"CONTROLLER://127.0.0.1:{controller}{more}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.proxy_port}{more}",
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(
+                ["CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"]
+                + [f"{name}:{protocol}" for name, protocol in protocols.items()]
+            ),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "5",
             "transaction.state.log.replication.factor": "1",

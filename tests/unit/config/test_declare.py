@@ -177,8 +177,8 @@ def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("security.protocol", "ssl"),
-        ("ssl.truststore.location", "/etc/trust.pem"),
+        ("security.protocol", "sasl_ssl"),
+        ("ssl.engine.factory.class", object()),
         ("sasl.mechanism", "PLAIN"),
         ("sasl.jaas.config", "x"),
         ("transactional.id", "t"),
@@ -199,9 +199,9 @@ def test_what_is_not_implemented_yet_says_so(name: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "hint"),
     [
-        ("security.protocol", "SASL_SSL", "leave it out or set it to PLAINTEXT."),
+        ("security.protocol", "SASL_SSL", "leave it out or set it to PLAINTEXT or SSL."),
         ("sasl.mechanism", "PLAIN", "leave it out."),
-        ("ssl.keystore.type", "PEM", "leave it out."),
+        ("sasl.oauthbearer.token.endpoint.url", "http://x", "leave it out."),
     ],
 )
 def test_nothing_is_advised_that_is_not_implemented_either(name: str, value: str, hint: str) -> None:
@@ -233,7 +233,7 @@ def test_the_admin_client_refuses_to_push_metrics() -> None:
 
 def test_a_secret_is_in_no_error_and_no_repr() -> None:
     with pytest.raises(ConfigError) as caught:
-        producer(ssl_key_password="hunter2")
+        producer(sasl_jaas_config="hunter2")
     assert "hunter2" not in str(caught.value)
 
 

@@ -270,6 +270,23 @@ def test_a_file_is_sent_encrypted(authority: Authority, pair: Path) -> None:
             transport.send_file(file.fileno(), 700_000, 1)
 
 
+def test_a_trust_store_that_changes_holds_for_the_next_connection(
+    authority: Authority, pair: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "trust.pem"
+    file.write_text(authority.pem)
+    with ends(authority.server_context(pair), SslConfig(ssl_truststore_location=str(file))) as both:
+        both.connect()
+        file.write_text(Authority(tmp_path).pem * 2)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            both.client.connect("again", "127.0.0.1", listening.getsockname()[1], host="localhost")
+            both.server.register("s2", listening.accept()[0])
+        both.until(lambda: "again" in both.disconnected)
+        assert isinstance(both.disconnected["again"], SslAuthenticationError)
+        both.client.send("c", frame(b"goes on"))
+        both.until(lambda: both.received["s"])
+
+
 # Refusals.
 
 

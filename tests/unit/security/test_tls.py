@@ -72,6 +72,13 @@ def test_ciphers_are_those_named() -> None:
             "ssl.protocol",
             "allows none of ssl.enabled.protocols",
         ),
+        ({"ssl_protocol": "SSL"}, "ssl.protocol", "'SSL' cannot be used"),
+        ({"ssl_keystore_type": "BCFKS"}, "ssl.keystore.type", "known are 'jks', 'pem', 'pkcs12'"),
+        (
+            {"ssl_endpoint_identification_algorithm": "ldaps"},
+            "ssl.endpoint.identification.algorithm",
+            "'ldaps'",
+        ),
         ({"ssl_cipher_suites": ["NONE"]}, "ssl.cipher.suites", "No cipher can be selected"),
         ({"kclient_ssl_crl_location": "/nowhere"}, "kclient.ssl.crl.location", "/nowhere"),
         ({"kclient_ssl_keylog_location": "/nowhere/log"}, "kclient.ssl.keylog.location", "No such file"),
