@@ -44,6 +44,18 @@ def test_one_thread_is_given_way_at_once_and_the_next_one_only_after_an_interval
     assert content.asked == 1
 
 
+def test_who_wants_nothing_is_asked_again_only_after_an_interval() -> None:
+    content = Waiting(False)
+    gil.enter(content)
+    before_ns = time.monotonic_ns()
+    gil.yield_gil()
+    assert content.asked == 1
+    assert gil._next_ns > before_ns
+    gil._next_ns = time.monotonic_ns()
+    gil.yield_gil()
+    assert content.asked == 2
+
+
 def test_who_left_or_was_collected_is_not_asked() -> None:
     left, gone, stays = Waiting(False), Waiting(False), Waiting(False)
     for each in (left, gone, stays):

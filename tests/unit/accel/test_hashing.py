@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient._accel import crc32c, murmur2
+from kclient._accel.reference import hashing
 from kclient._accel.reference.hashing import hardware_crc32c, portable_crc32c
 
 hardware, portable = hardware_crc32c(), portable_crc32c()
@@ -39,3 +40,22 @@ def test_without_the_hardware_package_an_import_error_leads_to_the_portable_one(
 )
 def test_murmur2_is_that_of_the_default_partitioner(key: bytes, hashed: int) -> None:
     assert murmur2(key) == hashed
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"abc", 479470107),
+        (b"", 275646681),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+    ],
+)
+def test_the_reference_bodys_murmur2_is_javas_whatever_body_runs(key: bytes, hashed: int) -> None:
+    assert hashing.murmur2(key) == hashed
+
+
+def test_the_reference_bodys_checksum_goes_on_from_that_of_the_bytes_before() -> None:
+    assert hashing.crc32c(b"") == 0
+    assert hashing.crc32c(b"6789", hashing.crc32c(b"12345")) == 0xE3069283
