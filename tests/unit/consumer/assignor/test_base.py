@@ -1,0 +1,42 @@
+"""What assignors share: the order of members, and who is subscribed to which topic."""
+
+from __future__ import annotations
+
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.assignor.base import MemberInfo, Subscription, members_by_topic, partitions_of
+
+
+def test_static_members_come_first_by_their_instance_and_dynamic_ones_by_their_id() -> None:
+    members = [MemberInfo("a", None), MemberInfo("z", "2"), MemberInfo("b", None), MemberInfo("y", "10")]
+    ordered = sorted(members, key=lambda member: member.sort_key)
+    assert [member.member_id for member in ordered] == ["y", "z", "a", "b"]
+
+
+def test_an_empty_instance_id_is_one() -> None:
+    assert MemberInfo("z", "").sort_key < MemberInfo("a", None).sort_key
+
+
+def test_a_static_member_keeps_its_place_when_its_member_id_changes() -> None:
+    assert MemberInfo("first", "i").sort_key == MemberInfo("second", "i").sort_key
+
+
+def test_a_member_that_names_a_topic_twice_is_subscribed_once() -> None:
+    found = members_by_topic({"m": Subscription(("t", "u", "t")), "n": Subscription(("t",))})
+    assert {topic: [member.member_id for member in members] for topic, members in found.items()} == {
+        "t": ["m", "n"],
+        "u": ["m"],
+    }
+
+
+def test_an_empty_rack_is_none() -> None:
+    found = members_by_topic({"m": Subscription(("t",), rack_id=""), "n": Subscription(("t",), rack_id="r")})
+    assert [member.rack_id for member in found["t"]] == [None, "r"]
+
+
+def test_members_without_topics_are_in_no_topic() -> None:
+    assert members_by_topic({"m": Subscription(())}) == {}
+
+
+def test_partitions_are_counted_from_0() -> None:
+    assert partitions_of("t", 2) == [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert partitions_of("t", 0) == []
