@@ -54,10 +54,12 @@ def test_more_records_than_are_sorted_at_once_keep_their_order() -> None:
 def test_records_without_a_key_among_others_stay_together() -> None:
     m = model(partitions=50)
     future = send(m, [b"a", b"b", b"c"], [None, b"k", None])
+    sticky = m.accumulator.topic("t").sticky_queue
+    assert sticky is not None
     m.run()
     m.settle()
     found = {index: part.partition for part in future.result(0) for index in part.indexes}
-    assert found[0] == found[2]
+    assert found[0] == found[2] == sticky.tp.partition
     assert found[1] == partition_for_key(b"k", 50)
 
 

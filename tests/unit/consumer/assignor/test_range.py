@@ -64,6 +64,8 @@ def test_a_near_member_gets_no_more_than_its_even_share() -> None:
 def test_racks_mean_nothing_where_every_replica_set_is_in_all_of_them() -> None:
     found = shares(cluster(t=["xy", "yx"]), a=on("t", rack="y"), b=on("t", rack="x"))
     assert found == {"a": ["t-0"], "b": ["t-1"]}
+    far = shares(cluster(t=["x", "x"]), a=on("t", rack="z"), b=on("t", rack="x"))
+    assert far == {"a": ["t-0"], "b": ["t-1"]}
 
 
 def test_racks_of_which_no_broker_is_mean_nothing() -> None:

@@ -30,6 +30,11 @@ def test_members_that_are_not_subscribed_are_passed_over() -> None:
         "b": ["t-1", "u-0"],
         "c": ["u-1"],
     }
+    assert shares({"t": 1, "u": 2}, a=("t",), b=("t",), c=("u",)) == {
+        "a": ["t-0"],
+        "b": [],
+        "c": ["u-0", "u-1"],
+    }
 
 
 def test_every_member_has_a_share_though_it_may_be_empty() -> None:
