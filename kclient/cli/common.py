@@ -106,15 +106,13 @@ def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str
     settings.update(given_settings(options))
     if options.bootstrap_server:
         settings["bootstrap.servers"] = options.bootstrap_server
-    return {name: value for name, value in settings.items() if name.replace("_", ".") not in _SERIALIZERS}
+    return {name: value for name, value in settings.items() if name not in _SERIALIZERS}
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, object]:
-    """The settings of the file, over which those of -X win."""
-    return {
-        **(load_properties(options.command_config) if options.command_config else {}),
-        **dict(options.settings),
-    }
+    """The settings of the file, over which those of -X win; a name with underscores is that with dots."""
+    of_file = load_properties(options.command_config) if options.command_config else {}
+    return {name.replace("_", "."): value for name, value in [*of_file.items(), *options.settings]}
 
 
 def key_value(text: str) -> tuple[str, str]:
