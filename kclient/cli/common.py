@@ -150,8 +150,11 @@ def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: 
 
 
 def unescape(text: str) -> str:
-    """Backslash escapes such as \\t and \\n, so that separators can be typed in a shell."""
-    return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    """Backslash escapes such as \\t and \\n, so that separators can be typed in a shell. Raises ConfigError."""
+    try:
+        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{text}: {error.reason} is no escape; a backslash itself is \\\\") from None
 
 
 def json_bytes(data: bytes | None, name: str) -> dict[str, str | None]:

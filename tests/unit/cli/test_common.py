@@ -95,6 +95,12 @@ def test_escapes_are_understood_in_any_text(text: str, meant: str) -> None:
     assert common.unescape(text) == meant
 
 
+@pytest.mark.parametrize("text", ["\\", "a\\", r"\x1", r"\u12", r"\N{no such name}"])
+def test_an_escape_that_is_none_is_refused_as_a_setting_is(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no escape"):
+        common.unescape(text)
+
+
 @pytest.mark.parametrize(
     ("data", "shown"),
     [(None, {"k": None}), (b"", {"k": ""}), ("é".encode(), {"k": "é"}), (b"\xff\0", {"k_base64": "/wA="})],
