@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -137,6 +138,14 @@ def natural(text: str, least: int = 0) -> int:
 def positive(text: str) -> int:
     """An argparse type for a whole number >= 1."""
     return natural(text, 1)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """An argparse type for a regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: str) -> dict[str, str]:

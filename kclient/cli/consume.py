@@ -18,6 +18,7 @@ from kclient.cli.common import (
     error_console,
     json_bytes,
     natural,
+    pattern,
     properties,
     unescape,
 )
@@ -54,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--topic", action="append", help="a topic; may be repeated")
-    what.add_argument("--include", metavar="REGEX", help="every topic that matches; needs --group")
+    what.add_argument(
+        "--include", type=pattern, metavar="REGEX", help="every topic that matches; needs --group"
+    )
     parser.add_argument("--partition", type=natural, help="only this partition of --topic; excludes --group")
     parser.add_argument("--offset", help="with --partition: earliest, latest, or an offset to start from")
     parser.add_argument(
@@ -174,7 +177,7 @@ def _start(consumer: KafkaConsumer[bytes, bytes], options: argparse.Namespace, i
     if options.include:
         if not in_group:
             raise ConfigError("--include needs --group", name="group.id")
-        consumer.subscribe(re.compile(options.include))
+        consumer.subscribe(options.include)
         return
     if options.partition is None and in_group:
         consumer.subscribe(options.topic)

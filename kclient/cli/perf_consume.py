@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 import uuid
 from collections.abc import Collection
@@ -11,7 +10,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from kclient.cli.common import add_client_arguments, client_settings, closing, complain, positive
+from kclient.cli.common import add_client_arguments, client_settings, closing, complain, pattern, positive
 from kclient.cli.perf_common import (
     MIB,
     PROGRESS_EVERY_S,
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--topic", help="the topic to read")
-    what.add_argument("--include", metavar="REGEX", help="read every topic that matches")
+    what.add_argument("--include", type=pattern, metavar="REGEX", help="read every topic that matches")
     parser.add_argument("--num-records", "--messages", type=positive, required=True, help="how many to read")
     parser.add_argument("--group", help="read as a member of this group (default: a new one)")
     parser.add_argument(
@@ -102,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         task = progress.add_task("reading", total=options.num_records)
         take = _take_columns if options.columns else _take_records
         reading = Reading()
-        consumer.subscribe(re.compile(options.include) if options.include else [options.topic], reading)
+        consumer.subscribe(options.include or [options.topic], reading)
         report_s = reading.last_s + options.reporting_interval / 1000
         progress_s = reading.last_s + PROGRESS_EVERY_S
         while reading.records < options.num_records:

@@ -101,6 +101,12 @@ def test_an_escape_that_is_none_is_refused_as_a_setting_is(text: str) -> None:
         common.unescape(text)
 
 
+def test_a_regular_expression_that_is_none_is_refused() -> None:
+    assert common.pattern("t.*").match("topic")
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'\(' is not a regular expression: missing \)"):
+        common.pattern("(")
+
+
 @pytest.mark.parametrize(
     ("data", "shown"),
     [(None, {"k": None}), (b"", {"k": ""}), ("é".encode(), {"k": "é"}), (b"\xff\0", {"k_base64": "/wA="})],
