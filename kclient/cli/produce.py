@@ -162,7 +162,7 @@ def parse_line(
     rest = line
     if _true(reader["parse.headers"]):
         found, rest = _split(rest, reader["headers.delimiter"], "headers.delimiter", reader)
-        if found:
+        if found and _unless_null(found, reader) is not None:
             headers = list(_headers(found, reader))
     key: bytes | None = None
     if _true(reader["parse.key"]):
@@ -182,7 +182,7 @@ def _split(data: bytes, separator: str, name: str, reader: dict[str, str]) -> tu
     if _true(reader["ignore.error"]):
         return None, data
     raise ValueError(
-        f"no {name} ({separator!r}) in the line; ignore.error=true sends such lines as a value alone"
+        f"no {name} ({separator!r}) in the line; ignore.error=true sends it as far as it can be understood"
     )
 
 
@@ -192,6 +192,14 @@ def _unless_null(data: bytes | None, reader: dict[str, str]) -> bytes | None:
 
 
 def _headers(data: bytes, reader: dict[str, str]) -> Iterator[tuple[str, bytes | None]]:
-    for header in data.split(reader["headers.separator"].encode()):
-        name, _, value = header.partition(reader["headers.key.separator"].encode())
+    parts = data.split(reader["headers.separator"].encode())
+    while parts and not parts[-1]:
+        parts.pop()
+    for part in parts:
+        name, value = _split(part, reader["headers.key.separator"], "headers.key.separator", reader)
+        if name is None:
+            yield value.decode(), None
+            continue
+        if _unless_null(name, reader) is None:
+            raise ValueError("the name of a header cannot be null, which null.marker stands for")
         yield name.decode(), _unless_null(value, reader)
