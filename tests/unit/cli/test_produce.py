@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kclient.cli import produce
+from kclient.errors import NetworkError
+from kclient.producer import RecordMetadata
 
 Parsed = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
@@ -77,3 +79,43 @@ def test_the_name_of_a_header_is_never_null_and_always_text() -> None:
         with_headers("NULL:1\tv", null_marker="NULL")
     with pytest.raises(ValueError, match="utf-8"):
         parsed(b"\xff:1\tv", parse_headers="true")
+
+
+def tally(taken: int, delivered: int, *errors: str) -> produce._Tally:
+    made = produce._Tally()
+    made.taken = taken
+    for _ in range(delivered):
+        made.delivered_or_failed(RecordMetadata("t", 0, 0, 0, -1, 1), None)
+    for error in errors:
+        made.delivered_or_failed(RecordMetadata("t", 0, -1, -1, -1, 1), NetworkError(error))
+    return made
+
+
+def test_all_delivered_is_a_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert produce._report(tally(2, 2)) == 0
+    assert capsys.readouterr().err == "2 delivered, 0 failed\n"
+
+
+def test_records_that_nobody_heard_of_are_given_up_and_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert produce._report(tally(5, 2, "lost")) == 1
+    assert capsys.readouterr().err == "failed: lost\n2 delivered, 1 failed, 2 given up\n"
+
+
+def test_of_many_errors_the_most_frequent_are_told_once_each(capsys: pytest.CaptureFixture[str]) -> None:
+    errors = [f"error {number}" for number in range(9)] + ["error 7", "error 7", "error 3"]
+    assert produce._report(tally(12, 0, *errors)) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["failed: error 7 (3 records)", "failed: error 3 (2 records)"]
+    assert len(lines) == 6
+    assert lines[-1] == "0 delivered, 12 failed"
+
+
+def test_who_types_is_asked_before_each_line_and_not_after_the_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = produce._prompted([b"one\n", b"two\n"])
+    assert capsys.readouterr().err == ""
+    assert next(lines) == b"one\n"
+    assert capsys.readouterr().err == ">"
+    assert list(lines) == [b"two\n"]
+    assert capsys.readouterr().err == ">>\n"
