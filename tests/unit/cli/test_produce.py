@@ -101,6 +101,10 @@ def test_records_that_nobody_heard_of_are_given_up_and_a_failure(capsys: pytest.
     assert capsys.readouterr().err == "failed: lost\n2 delivered, 1 failed, 2 given up\n"
 
 
+def test_one_that_nobody_heard_of_is_enough_for_a_failure() -> None:
+    assert produce._report(tally(3, 2)) == 1
+
+
 def test_of_many_errors_the_most_frequent_are_told_once_each(capsys: pytest.CaptureFixture[str]) -> None:
     errors = [f"error {number}" for number in range(9)] + ["error 7", "error 7", "error 3"]
     assert produce._report(tally(12, 0, *errors)) == 1
