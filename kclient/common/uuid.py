@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import re
 import uuid as _uuid
 from typing import ClassVar
 
 import attrs
+
+# base64.urlsafe_b64decode takes the two characters of plain base64 too, and passes over what is in neither.
+_TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 @attrs.frozen(order=True, cache_hash=True, repr=False)
@@ -32,7 +36,7 @@ class Uuid:
     @classmethod
     def from_base64(cls, text: str) -> Uuid:
         """Parse the 22-character form; raises ValueError for anything else."""
-        if len(text) != 22:
+        if _TEXT.fullmatch(text) is None:
             raise ValueError(f"{text!r} is not a Uuid: it should have 22 characters of URL-safe base64")
         return cls(base64.urlsafe_b64decode(text + "=="))
 
