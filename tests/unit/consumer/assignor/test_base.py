@@ -1,4 +1,4 @@
-"""What assignors share: the order of members, and who is subscribed to which topic."""
+"""Parts that assignors share: the order of members, and who is subscribed to which topic."""
 
 from __future__ import annotations
 
