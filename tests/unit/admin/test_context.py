@@ -1,4 +1,4 @@
-"""Parts that operations share: errors of one key or of many, codes that are tried again, and calls that are abandoned."""
+"""Parts that operations share: errors of one key or of many, codes that are tried again, calls that are abandoned."""
 
 from __future__ import annotations
 
