@@ -11,8 +11,9 @@ from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
 from kclient.config.client_configs import ClientConfig
-from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder, TlsChannelBuilder
+from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
+from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -77,6 +78,11 @@ def build_network_client(
 
 
 def _channel_builder(config: ClientConfig) -> ChannelBuilder:
-    if config.security_protocol == "PLAINTEXT":
+    protocol = config.security_protocol
+    if protocol == "PLAINTEXT":
         return PlaintextChannelBuilder()
-    return TlsChannelBuilder(TlsContexts(config, config.log_context()))
+    return ClientChannelBuilder(
+        tls=TlsContexts(config, config.log_context()) if protocol.endswith("SSL") else None,
+        sasl=SaslCredentials.from_config(config) if protocol.startswith("SASL") else None,
+        client_id=config.client_id,
+    )

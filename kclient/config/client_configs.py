@@ -140,8 +140,6 @@ class ClientConfig(SaslConfig):
         MEDIUM,
         "Whether connections use TLS, SASL or both.",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
-        support=LATER,
-        off=("PLAINTEXT", "SSL"),
     )
     security_providers: str | None = string(
         None, LOW, "Classes that make Java's security providers.", support=JVM

@@ -18,11 +18,15 @@ class SaslConfig(OauthConfig):
     sasl_mechanism: str = string(
         "GSSAPI",
         MEDIUM,
-        "The SASL mechanism: GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+        "The SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; GSSAPI and OAUTHBEARER are not implemented yet.",
         support=LATER,
+        off=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     )
     sasl_jaas_config: Password | None = password(
-        None, MEDIUM, "The login module with its options, in Java's JAAS notation.", support=LATER
+        None,
+        MEDIUM,
+        "The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with "
+        "username and password.",
     )
     sasl_client_callback_handler_class: object | None = class_(
         None, MEDIUM, "An object that answers the SASL client's questions for credentials.", support=LATER

@@ -64,7 +64,9 @@ class ClientSettings(TypedDict, total=False):
     sasl_client_callback_handler_class: object
     """Optional. An object that answers the SASL client's questions for credentials. Not implemented yet."""
     sasl_jaas_config: str | Password | None
-    """Optional. The login module with its options, in Java's JAAS notation. Not implemented yet."""
+    """Optional. The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with
+    username and password.
+    """
     sasl_kerberos_kinit_cmd: str
     """Default: '/usr/bin/kinit'. The path of Kerberos' kinit command. Not implemented yet."""
     sasl_kerberos_min_time_before_relogin: int
@@ -100,8 +102,8 @@ class ClientSettings(TypedDict, total=False):
     sasl_login_retry_backoff_ms: int
     """Default: 100. The wait before the first new try with the identity provider. Not implemented yet."""
     sasl_mechanism: str
-    """Default: 'GSSAPI'. The SASL mechanism: GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Not
-    implemented yet.
+    """Default: 'GSSAPI'. The SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; GSSAPI and OAUTHBEARER are not
+    implemented yet. Not implemented yet.
     """
     sasl_oauthbearer_allow_unverified_audience: bool
     """Default: False. Whether tokens are accepted without a check of their audience. Not implemented yet."""
@@ -166,7 +168,7 @@ class ClientSettings(TypedDict, total=False):
     sasl_oauthbearer_token_endpoint_url: str | None
     """Optional. The address that tokens are requested from. Not implemented yet."""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    """Default: 'PLAINTEXT'. Whether connections use TLS, SASL or both. Not implemented yet."""
+    """Default: 'PLAINTEXT'. Whether connections use TLS, SASL or both."""
     security_providers: str | None
     """Optional. Classes that make Java's security providers. For the JVM only."""
     send_buffer_bytes: int

@@ -1,4 +1,4 @@
-"""Builders of channels: one per security protocol."""
+"""Builders of channels, by the security protocol."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Protocol
 import attrs
 
 from kclient.network.channel import KafkaChannel
+from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
-from kclient.network.transport import PlaintextTransport
+from kclient.network.transport import PlaintextTransport, Transport
+from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 
 
@@ -40,19 +42,30 @@ class PlaintextChannelBuilder:
         pass
 
 
-@attrs.define(eq=False, repr=False)
-class TlsChannelBuilder:
-    """Channels of a client over TLS. Belongs to one thread."""
+@attrs.define(eq=False, repr=False, kw_only=True)
+class ClientChannelBuilder:
+    """Channels of a client with TLS, SASL or both, whichever of the two there is. Belongs to one thread."""
 
-    _contexts: TlsContexts
+    _tls: TlsContexts | None = None
+    _sasl: SaslCredentials | None = None
+    _client_id: str | None = None
     _scratch: memoryview = attrs.field(factory=lambda: memoryview(bytearray(SCRATCH_BYTES)), init=False)
 
     def build(
         self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
     ) -> KafkaChannel:
-        return KafkaChannel(
-            channel_id, TlsTransport(sock, self._contexts.current(), self._scratch, host), max_receive_bytes
-        )
+        transport: Transport
+        if self._tls is None:
+            transport = PlaintextTransport(sock)
+        else:
+            transport = TlsTransport(sock, self._tls.current(), self._scratch, host)
+        authenticator = None
+        if self._sasl is not None:
+            mechanism = self._sasl.new_mechanism()
+            authenticator = SaslClientAuthenticator(
+                transport, self._sasl.mechanism, mechanism, self._client_id
+            )
+        return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator)
 
     def close(self) -> None:
         pass

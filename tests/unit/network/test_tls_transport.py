@@ -16,7 +16,7 @@ from harness.network.certificates import Authority
 from kclient.config.ssl_configs import SslConfig
 from kclient.errors import AuthenticationError, DisconnectError, KafkaError, SslAuthenticationError
 from kclient.network.channel import KafkaChannel
-from kclient.network.channel_builder import TlsChannelBuilder
+from kclient.network.channel_builder import ClientChannelBuilder
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend, send_of
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
@@ -65,7 +65,7 @@ class Ends:
     """A client and a server, polled in turns on one thread."""
 
     def __init__(self, context: ssl.SSLContext, config: SslConfig, host: str = "localhost") -> None:
-        self.client = selector_of(TlsChannelBuilder(TlsContexts(config, LogContext("[test] "))))
+        self.client = selector_of(ClientChannelBuilder(tls=TlsContexts(config, LogContext("[test] "))))
         self.server = selector_of(ServerBuilder(context))
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.client.connect("c", "127.0.0.1", listening.getsockname()[1], host=host)
@@ -372,7 +372,7 @@ def test_versions_that_do_not_fit_are_refused_with_the_setting(authority: Author
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x04abcd", b""])
 def test_a_peer_that_does_not_speak_tls_is_told_with_the_setting(authority: Authority, answer: bytes) -> None:
-    client = selector_of(TlsChannelBuilder(TlsContexts(trusting(authority), LogContext("[test] "))))
+    client = selector_of(ClientChannelBuilder(tls=TlsContexts(trusting(authority), LogContext("[test] "))))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client.connect("c", "127.0.0.1", listening.getsockname()[1], host="localhost")
         with listening.accept()[0] as peer:

@@ -1,0 +1,144 @@
+"""SASL with a real broker: PLAIN and SCRAM, with and without TLS, and what is refused at once with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.network.certificates import Authority
+from harness.real_kafka.broker import RealKafka, missing
+from harness.requirements import skip_if
+from harness.topics import new_topic
+from kclient import KafkaConsumer, KafkaProducer
+from kclient.admin import KafkaAdminClient
+from kclient.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    SaslAuthenticationError,
+    UnsupportedSaslMechanismError,
+)
+
+MODULES = "org.apache.kafka.common.security"
+PASSWORD = 'a "secret"; and more'
+QUOTED = PASSWORD.replace('"', '\\"')
+
+
+def jaas(mechanism: str, username: str = "alice", password: str = QUOTED) -> str:
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    return f'{MODULES}.{module} required username="{username}" password="{password}";'
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority: Authority) -> Iterator[RealKafka]:
+    """A broker whose user alice has the same password for every mechanism; TLS has SCRAM-SHA-512 alone."""
+    skip_if(missing())
+    # server.properties takes away one backslash.
+    plain = f'{MODULES}.plain.PlainLoginModule required user_alice="{QUOTED}";'.replace("\\", "\\\\")
+    settings = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("127.0.0.1")),
+        "listener.name.open.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.open.plain.sasl.jaas.config": plain,
+        "listener.name.secure.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.secure.scram-sha-512.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
+    }
+    for name in ("256", "512"):
+        settings[f"listener.name.open.scram-sha-{name}.sasl.jaas.config"] = (
+            f"{MODULES}.scram.ScramLoginModule required;"
+        )
+    listeners = {"OPEN": "SASL_PLAINTEXT", "SECURE": "SASL_SSL"}
+    with RealKafka(listeners=listeners, settings=settings) as running:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            RealKafka.tool(
+                "kafka.admin.ConfigCommand",
+                *("--bootstrap-server", running.bootstrap_servers, "--alter", "--entity-type", "users"),
+                *(
+                    "--entity-name",
+                    "alice",
+                    "--add-config",
+                    f"{mechanism}=[iterations=8192,password={PASSWORD}]",
+                ),
+            )
+        yield running
+
+
+def settings_for(broker: RealKafka, authority: Authority, listener: str, mechanism: str) -> dict[str, object]:
+    made: dict[str, object] = {
+        "bootstrap.servers": f"127.0.0.1:{broker.ports[listener]}",
+        "security.protocol": "SASL_SSL" if listener == "SECURE" else "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": jaas(mechanism),
+    }
+    if listener == "SECURE":
+        made["ssl.truststore.location"] = str(authority.file)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("listener", "mechanism"),
+    [
+        ("OPEN", "PLAIN"),
+        ("OPEN", "SCRAM-SHA-256"),
+        ("OPEN", "SCRAM-SHA-512"),
+        ("SECURE", "SCRAM-SHA-512"),
+    ],
+)
+def test_records_go_there_and_back(
+    broker: RealKafka, authority: Authority, listener: str, mechanism: str
+) -> None:
+    topic = new_topic(broker.bootstrap_servers, 1)
+    settings = settings_for(broker, authority, listener, mechanism)
+    with KafkaProducer(settings) as producer:
+        for i in range(1000):
+            producer.send(topic, b"%d" % i)
+    with KafkaConsumer(settings, group_id=f"g-{topic}", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        values = [next(iter(consumer)).value for _ in range(1000)]
+    assert values == [b"%d" % i for i in range(1000)]
+
+
+def refused(settings: dict[str, object], **changes: object) -> KafkaError:
+    with (
+        KafkaAdminClient({**settings, **changes}) as admin,
+        pytest.raises(KafkaError) as caught,
+    ):
+        admin.list_topics(timeout_ms=60_000)
+    assert not isinstance(caught.value, KafkaTimeoutError)
+    assert PASSWORD not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("wrong", [{"username": "mallory"}, {"password": "guessed"}])
+def test_wrong_credentials_are_refused_at_once(
+    broker: RealKafka, authority: Authority, mechanism: str, wrong: dict[str, str]
+) -> None:
+    settings = settings_for(broker, authority, "OPEN", mechanism)
+    error = refused(settings, **{"sasl.jaas.config": jaas(mechanism, **wrong)})
+    assert isinstance(error, SaslAuthenticationError)
+    assert "guessed" not in str(error)
+
+
+def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are(
+    broker: RealKafka, authority: Authority
+) -> None:
+    settings = settings_for(broker, authority, "SECURE", "SCRAM-SHA-512")
+    error = refused(settings, **{"sasl.mechanism": "SCRAM-SHA-256"})
+    assert isinstance(error, UnsupportedSaslMechanismError)
+    assert "offered are: SCRAM-SHA-512" in str(error)
+
+
+def test_a_listener_without_sasl_is_told(broker: RealKafka, authority: Authority) -> None:
+    settings = settings_for(broker, authority, "OPEN", "PLAIN")
+    settings["bootstrap.servers"] = broker.bootstrap_servers
+    with (
+        KafkaAdminClient(settings) as admin,
+        pytest.raises(KafkaError, match=r"SASL|security\.protocol"),
+    ):
+        admin.list_topics(timeout_ms=2000)
