@@ -105,7 +105,7 @@ def test_limits_are_read() -> None:
         ({"kafka__interceptor__classes": "x"}, "kafka.interceptor.classes cannot be set"),
         ({"kafka__fetch__min__bites": "1"}, "Did you mean 'fetch.min.bytes'"),
         ({"kafka__fetch__min__bytes": "x"}, "fetch.min.bytes"),
-        ({"kafka__security__protocol": "SSL"}, "security.protocol"),
+        ({"kafka__security__protocol": "TLS"}, "security.protocol"),
         ({"startingofset": "x"}, "Did you mean 'startingOffsets'"),
         ({"path": "/tmp"}, "path means nothing"),
         ({"startingOffsets": "start"}, "none of earliest, latest, group:ID"),
