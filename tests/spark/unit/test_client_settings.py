@@ -1,0 +1,122 @@
+"""Settings of the clients that the data source makes: what options give them, what is fixed, and what each is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.admin.config import AdminConfig
+from kclient.consumer import ConsumerConfig
+from kclient.errors import ConfigError
+from kclient.producer import ProducerConfig
+from kclient.spark.client_settings import (
+    admin_settings,
+    checked_settings,
+    committer_settings,
+    probe_settings,
+    reader_settings,
+    sample_settings,
+)
+from kclient.spark.option_names import Use
+
+SERVERS = {"bootstrap.servers": "b:1"}
+
+
+def checked(use: Use | None = Use.BATCH_READ, **more: str) -> dict[str, str]:
+    given = {"kafka.bootstrap.servers": "b:1", "subscribe": "t"}
+    return checked_settings({**given, **{name.replace("__", "."): text for name, text in more.items()}}, use)
+
+
+def test_only_what_has_the_prefix_is_a_setting_in_whatever_case_it_is_written() -> None:
+    found = checked(KAFKA__Client__ID="me", kafkaClientId="x")
+    assert found == {**SERVERS, "client.id": "me"}
+
+
+@pytest.mark.parametrize("servers", ["", "  "])
+def test_servers_are_needed_before_anything_else_is_looked_at(servers: str) -> None:
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is not set") as caught:
+        checked_settings({"kafka.bootstrap.servers": servers, "kafka.acks": "nonsense"}, Use.BATCH_WRITE)
+    assert caught.value.name == "kafka.bootstrap.servers"
+
+
+def test_a_broker_inside_one_process_is_refused_also_among_others() -> None:
+    with pytest.raises(ConfigError, match="Spark's executors are others"):
+        checked_settings({"kafka.bootstrap.servers": "b:1,embedded://x"}, None)
+
+
+def test_before_the_use_is_known_settings_are_not_judged() -> None:
+    assert checked(None, kafka__no__such="1") == {**SERVERS, "no.such": "1"}
+
+
+@pytest.mark.parametrize("use", Use)
+def test_a_setting_that_neither_side_knows_is_refused_by_its_name(use: Use) -> None:
+    with pytest.raises(ConfigError, match=r"^Options kafka\.\*: .*no\.such") as caught:
+        checked(use, kafka__no__such="1")
+    assert caught.value.name == "no.such"
+
+
+def test_what_only_the_other_side_knows_is_left_out_whatever_its_value() -> None:
+    mixed = {"kafka__acks": "nonsense", "kafka__fetch__min__bytes": "3", "kafka__client__id": "me"}
+    assert checked(Use.STREAM_READ, **mixed) == {**SERVERS, "fetch.min.bytes": "3", "client.id": "me"}
+    with pytest.raises(ConfigError, match="acks"):
+        checked(Use.STREAM_WRITE, **mixed)
+
+
+@pytest.mark.parametrize("use", [Use.BATCH_READ, Use.STREAM_READ])
+def test_what_the_source_decides_itself_is_refused_with_the_option_to_use(use: Use) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^kafka\.max\.poll\.records cannot be set: .*maxRecordsPerPartition"
+    ) as e:
+        checked(use, kafka__max__poll__records="5")
+    assert e.value.name == "kafka.max.poll.records"
+
+
+def test_a_group_is_warned_of_in_a_read_alone(caplog: pytest.LogCaptureFixture) -> None:
+    assert checked(Use.BATCH_WRITE, kafka__group__id="g") == SERVERS
+    assert caplog.text == ""
+    checked(Use.STREAM_READ, kafka__group__id="g")
+    assert "commitGroupId" in caplog.text
+
+
+def test_readers_have_larger_fetches_and_short_waits_unless_the_user_wants_others() -> None:
+    found = reader_settings({**SERVERS, "fetch.max.wait.ms": "77"})
+    assert (found["max.partition.fetch.bytes"], found["fetch.max.wait.ms"]) == ("4194304", "77")
+
+
+@pytest.mark.parametrize(
+    "make", [reader_settings, probe_settings, sample_settings, lambda s: committer_settings(s, "g")]
+)
+def test_every_consumer_stays_where_it_is_put_whatever_the_user_wants(make: object) -> None:
+    assert callable(make)
+    user = {"auto.offset.reset": "latest", "enable.auto.commit": "true", "allow.auto.create.topics": "true"}
+    config = ConsumerConfig.parse(make({**SERVERS, **user, "client.id": "me"}))
+    found = (
+        config.auto_offset_reset,
+        config.enable_auto_commit,
+        config.allow_auto_create_topics,
+        config.client_id,
+    )
+    assert found == ("none", False, False, "me")
+
+
+def test_a_probe_asks_for_as_little_as_there_is_and_a_sample_for_a_little_more() -> None:
+    user = {**SERVERS, "max.partition.fetch.bytes": "9999999", "fetch.max.bytes": "9999999"}
+    probe, sample = ConsumerConfig.parse(probe_settings(user)), ConsumerConfig.parse(sample_settings(user))
+    assert (probe.max_partition_fetch_bytes, probe.fetch_max_bytes, probe.fetch_max_wait_ms) == (1, 1, 250)
+    assert sample.max_partition_fetch_bytes == 65536
+
+
+def test_a_committer_has_the_group_that_commits_and_not_the_consumers() -> None:
+    assert committer_settings({**SERVERS, "group.id": "theirs"}, "ours")["group.id"] == "ours"
+
+
+def test_an_admin_client_takes_what_it_knows_of_a_consumers_or_a_producers_settings() -> None:
+    settings = {
+        **SERVERS,
+        "client.id": "me",
+        "request.timeout.ms": "5000",
+        "isolation.level": "read_committed",
+    }
+    found = admin_settings({**settings, "linger.ms": "5"})
+    assert found == {**SERVERS, "client.id": "me", "request.timeout.ms": "5000"}
+    assert AdminConfig.parse(found).request_timeout_ms == 5000
+    assert ProducerConfig.parse(found).client_id == "me"
