@@ -75,6 +75,12 @@ def test_no_limit_leaves_the_others_limit_also_if_that_is_nothing_or_zero() -> N
         assert Condition().also(other) == other.also(Condition()) == other
 
 
+def test_a_limit_that_lets_nothing_through_still_does_so_beside_another() -> None:
+    nothing = Condition(topics=frozenset(), offset_limit=0)
+    some = Condition(topics=frozenset({"t"}), offset_limit=5)
+    assert nothing.also(some) == some.also(nothing) == nothing
+
+
 def test_what_matches_both_matches_both_at_once() -> None:
     conditions = [
         Condition(),
