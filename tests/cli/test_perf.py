@@ -9,8 +9,6 @@ import pytest
 
 from harness.topics import end_offsets, new_topic, read_all
 from kclient.cli.main import main
-from kclient.cli.perf_common import Latencies
-from kclient.cli.perf_produce import Throttle, sample_every
 
 NUMBER = r"([0-9.]+)"
 SENT = re.compile(
@@ -282,41 +280,6 @@ def test_an_embedded_broker_is_started_by_name_and_said_to_take_its_share(capsys
     captured = capsys.readouterr()
     assert "10 records sent" in captured.out
     assert "in this process" in captured.err
-
-
-def test_percentiles_are_counted_as_kafkas_tools_count_them() -> None:
-    latencies = Latencies.of_seconds([number / 1000 for number in range(1000, 0, -1)])
-    assert [latencies.percentile(part) for part in (0.5, 0.99, 0.999, 1.0)] == [501, 991, 1000, 1000]
-    assert (latencies.average, latencies.highest) == (500.5, 1000)
-    nothing = Latencies.of_seconds([])
-    assert (nothing.average, nothing.highest, nothing.percentile(0.5)) == (0, 0, 0)
-
-
-def test_a_throttle_sleeps_for_what_it_is_ahead_and_leaves_short_pauses_for_later() -> None:
-    now_s = [10.0]
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now_s[0] += seconds
-
-    throttle = Throttle(10_000, lambda: now_s[0], sleep)
-    for sent in range(1, 26):
-        throttle.wait(sent)
-    assert slept == pytest.approx([0.001, 0.001])
-    now_s[0] += 5
-    throttle.wait(26)
-    assert len(slept) == 2
-
-
-@pytest.mark.parametrize(
-    ("records", "throughput", "every"),
-    [(100, -1, 1), (100_000, -1, 10), (1_000_000, -1, 50), (50_000_000, -1, 100), (100_000, 1000, 1)],
-)
-def test_latency_is_measured_on_every_record_where_that_costs_nothing(
-    records: int, throughput: int, every: int
-) -> None:
-    assert sample_every(records, throughput) == every
 
 
 def test_a_part_that_does_not_exist_is_refused() -> None:
