@@ -81,11 +81,6 @@ class TlsTransport:
         """True if a read may give something without a look at the socket."""
         return not self._dry and (self._incoming.pending > 0 or self._tls.pending() > 0)
 
-    @property
-    def version(self) -> str | None:
-        """The version of TLS that was agreed on, as "TLSv1.3"; None before."""
-        return self._tls.version()
-
     def finish_connect(self) -> None:
         self._tcp.finish_connect()
 

@@ -116,9 +116,10 @@ def _key_pair_of_jks(data: bytes, password: str, key_password: str | None, where
 
 
 def _key_pair_of_pkcs12(data: bytes, password: str, where: str) -> KeyPair:
+    found = _pkcs12(data, password, where, "ssl.keystore.password")
+    # Here at the latest it is known to be installed.
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    found = _pkcs12(data, password, where, "ssl.keystore.password")
     if found.key is None or found.cert is None:
         raise ConfigError(f"{where} holds no private key with its certificate.", name="ssl.keystore.location")
     private_key = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")

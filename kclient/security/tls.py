@@ -43,11 +43,6 @@ class TlsContexts:
         self._stamp = self._files()
         self._context = client_context(self._config)
 
-    @property
-    def checks_host_names(self) -> bool:
-        """True if a broker has to prove the name by which it is reached."""
-        return self._context.check_hostname
-
     def current(self) -> ssl.SSLContext:
         """Return the context for a new connection."""
         stamp = self._files()

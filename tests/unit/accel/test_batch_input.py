@@ -181,7 +181,7 @@ def test_rows_have_their_own_timestamps_or_all_the_same() -> None:
     [
         ((), True),
         ([("a", b""), ("ключ", None)], True),
-        (iter(()), False),
+        pytest.param(iter(()), False, id="an iterator"),
         (None, False),
         ([["a", b""]], False),
         ([Pair(("a", b""))], False),

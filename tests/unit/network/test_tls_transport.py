@@ -123,7 +123,7 @@ def test_frames_of_all_sizes_go_both_ways(authority: Authority, pair: Path, vers
         both.connect()
         transport = both.client.channels()[0].transport
         assert isinstance(transport, TlsTransport)
-        assert transport.version == version
+        assert transport._tls.version() == version
         for count, size in enumerate(sizes, 1):
             payload = bytes([count]) * size
             both.client.send("c", frame(payload))

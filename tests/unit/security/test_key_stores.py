@@ -170,8 +170,12 @@ def test_pkcs12_without_the_package_for_it_says_what_to_install(monkeypatch: pyt
         return real(name, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", without)
-    config = SslConfig(
+    trusted = SslConfig(
         ssl_truststore_location=str(DATA / "trust.p12"), ssl_truststore_password=STORE_PASSWORD
     )
-    with pytest.raises(ConfigError, match=r"pip install 'kclient-kafka\[tls\]'"):
-        trusted_certificates(config)
+    own = SslConfig(ssl_keystore_location=str(DATA / "key.p12"), ssl_keystore_password=STORE_PASSWORD)
+    what_to_do = r"pip install 'kclient-kafka\[tls\]'"
+    with pytest.raises(ConfigError, match=what_to_do):
+        trusted_certificates(trusted)
+    with pytest.raises(ConfigError, match=what_to_do):
+        own_key_pair(own)
