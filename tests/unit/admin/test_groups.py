@@ -22,6 +22,7 @@ from kclient.errors import (
     KafkaTimeoutError,
     NotCoordinatorError,
     TopicAuthorizationError,
+    UnknownServerError,
     UnsupportedVersionError,
 )
 from kclient.protocol.api_keys import ApiKeys
@@ -215,6 +216,16 @@ def test_a_group_that_neither_request_finds_does_not_exist(second: Any) -> None:
 def test_a_group_that_may_exist_is_not_said_to_be_missing(second: Any, told: type[KafkaError]) -> None:
     with pytest.raises(told):
         describe("g", old=not_found, consumer=second)
+
+
+def test_an_answer_without_the_group_is_an_error_of_that_group() -> None:
+    with pytest.raises(UnknownServerError, match="failed for g: The coordinator's answer says nothing"):
+        describe("g", old=DescribeGroupsResponse(groups=[]))
+    with pytest.raises(UnknownServerError, match="failed for g: The coordinator's answer says nothing"):
+        describe("g", old=not_found, consumer=new.ConsumerGroupDescribeResponse(groups=[]))
+    empty = DeleteGroupsResponse(results=[])
+    with pytest.raises(UnknownServerError, match="failed for g: The coordinator's answer says nothing"):
+        drive(cast(Any, delete_groups(CONTEXT, ["g"])), lambda _: empty)
 
 
 def test_one_group_that_fails_hides_no_other() -> None:

@@ -19,7 +19,14 @@ from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, GroupIdNotFoundError, KafkaError, SchemaError, UnsupportedVersionError
+from kclient.errors import (
+    Errors,
+    GroupIdNotFoundError,
+    KafkaError,
+    SchemaError,
+    UnknownServerError,
+    UnsupportedVersionError,
+)
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_versioned
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -28,6 +35,8 @@ from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.list_groups import ListGroupsRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.utils.futures import KafkaFuture
+
+_SAYS_NOTHING = UnknownServerError("The coordinator's answer says nothing of the group")
 
 
 def list_groups(
@@ -112,6 +121,8 @@ def _describe(context: OperationContext, request: Any, group_id: str) -> KafkaFu
 def _failure(answer: Any) -> KafkaError | None:
     if isinstance(answer, KafkaError):
         return answer
+    if not answer.groups:
+        return _SAYS_NOTHING
     group = answer.groups[0]
     return Errors.for_code(group.error_code, group.error_message)
 
@@ -183,8 +194,11 @@ def delete_groups(context: OperationContext, group_ids: Sequence[str]) -> Operat
         )
         for group_id in group_ids
     ]
-    outcomes = {
-        group_id: answer if isinstance(answer, KafkaError) else Errors.for_code(answer.results[0].error_code)
-        for group_id, answer in zip(group_ids, answers, strict=True)
-    }
+    outcomes: dict[str, Any] = {}
+    for group_id, answer in zip(group_ids, answers, strict=True):
+        if isinstance(answer, KafkaError):
+            outcomes[group_id] = answer
+        else:
+            found = answer.results
+            outcomes[group_id] = Errors.for_code(found[0].error_code) if found else _SAYS_NOTHING
     return settle_each(group_ids, outcomes, "Deleting groups")
