@@ -48,9 +48,9 @@ class LeaderEpochCache:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` began at `start_offset`, unless that is known already. Raises OSError."""
-        if self._written and self._epochs and epoch == self._epochs[-1]:
-            return
-        if self._put(epoch, start_offset) or not self._written:
+        # A known epoch keeps its start also when what failed to be written before has to be written now.
+        known = bool(self._epochs) and epoch == self._epochs[-1]
+        if (not known and self._put(epoch, start_offset)) or not self._written:
             self._write()
 
     def rebuild(self, batches: list[tuple[int, int]]) -> None:
