@@ -1,0 +1,124 @@
+"""Aborted transactions of a segment: their file, what is refused of it, and which of them a read touches."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.log.abstract_index import CorruptIndexError
+from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
+from kclient.errors import IllegalStateError
+
+FIRST, SECOND = AbortedTxn(1, 0, 10, 11), AbortedTxn(2, 5, 20, 21)
+
+
+def packed(pid: int, first: int, last: int, stable: int, version: int = 0) -> bytes:
+    return struct.pack(">hqqqq", version, pid, first, last, stable)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "0.txnindex"
+
+
+def test_a_segment_without_aborts_has_no_file(path: Path) -> None:
+    index = TransactionIndex(path)
+    assert (index.entries, index.collect(0, 100)) == ([], ([], False))
+    index.flush()
+    index.reset()
+    index.delete()
+    index.rename(path.with_suffix(".deleted"))
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(packed(1, 0, 10, 11)[:-1], id="cut off"),
+        pytest.param(packed(1, 0, 10, 11) + b"\0", id="something behind"),
+        pytest.param(packed(1, 0, 10, 11, version=1), id="unknown version"),
+        pytest.param(packed(1, 11, 10, 11), id="ends before it begins"),
+        pytest.param(packed(1, 0, 10, 11) + packed(2, 5, 10, 11), id="two with one marker"),
+        pytest.param(packed(2, 5, 20, 21) + packed(1, 0, 10, 11), id="out of order"),
+    ],
+)
+def test_a_file_that_cannot_be_right_is_recognised_and_left_until_it_is_reset(
+    path: Path, data: bytes
+) -> None:
+    path.write_bytes(data)
+    index = TransactionIndex(path)
+    for _ in range(2):
+        with pytest.raises(CorruptIndexError):
+            index.collect(0, 100)
+    with pytest.raises(CorruptIndexError):
+        index.append(AbortedTxn(3, 30, 40, 41))
+    assert path.read_bytes() == data
+    index.reset()
+    assert (index.entries, path.exists()) == ([], False)
+
+
+def test_a_transaction_of_its_marker_alone_is_sound(path: Path) -> None:
+    path.write_bytes(packed(1, 10, 10, 11))
+    assert TransactionIndex(path).entries == [AbortedTxn(1, 10, 10, 11)]
+
+
+def test_entries_are_added_behind_those_of_the_file(path: Path) -> None:
+    TransactionIndex(path).append(FIRST)
+    TransactionIndex(path).append(SECOND)
+    assert path.read_bytes() == packed(1, 0, 10, 11) + packed(2, 5, 20, 21)
+
+
+def test_an_entry_that_is_not_behind_the_last_one_changes_nothing(path: Path) -> None:
+    index = TransactionIndex(path)
+    index.append(SECOND)
+    for last in (20, 19):
+        with pytest.raises(IllegalStateError, match="ending at"):
+            index.append(AbortedTxn(3, 0, last, 30))
+    assert (index.entries, path.read_bytes()) == ([SECOND], packed(2, 5, 20, 21))
+
+
+def test_an_entry_that_could_not_be_written_is_not_there(path: Path) -> None:
+    index = TransactionIndex(path)
+    assert index.entries == []
+    path.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        index.append(FIRST)
+    path.rmdir()
+    assert index.entries == []
+    index.append(FIRST)
+    assert TransactionIndex(path).entries == [FIRST]
+
+
+def test_a_reader_goes_on_with_the_entries_that_it_had(path: Path) -> None:
+    index = TransactionIndex(path)
+    index.append(FIRST)
+    seen = index.entries
+    index.append(SECOND)
+    assert (seen, index.entries) == ([FIRST], [FIRST, SECOND])
+
+
+def test_a_range_includes_its_first_offset_and_not_its_last(path: Path) -> None:
+    index = TransactionIndex(path)
+    index.append(AbortedTxn(1, 5, 10, 0))
+    found = [bool(index.collect(*bounds)[0]) for bounds in ((10, 20), (11, 20), (0, 5), (0, 6))]
+    assert found == [True, False, False, True]
+
+
+def test_no_later_segment_is_asked_once_all_of_the_range_was_stable(path: Path) -> None:
+    index = TransactionIndex(path)
+    index.append(AbortedTxn(1, 0, 40, 30))
+    assert [index.collect(0, upper)[1] for upper in (29, 30, 31)] == [True, True, False]
+
+
+def test_a_renamed_file_is_still_read_and_written(path: Path) -> None:
+    TransactionIndex(path).append(FIRST)
+    index = TransactionIndex(path)
+    index.rename(path.with_suffix(".swap"))
+    assert index.entries == [FIRST]
+    index.append(SECOND)
+    assert not path.exists()
+    assert TransactionIndex(path.with_suffix(".swap")).entries == [FIRST, SECOND]
+    index.delete()
+    assert list(path.parent.iterdir()) == []
