@@ -223,9 +223,24 @@ class _LogLoader:
         self.recovery_point = self.local.log_end_offset
         return True
 
+    def _load_transactions(self) -> None:
+        """Load the transaction indexes before the recovery point, and move that to the first that is damaged.
+
+        A reader finds each of them in memory from then on, also after retention has removed the file.
+        """
+        for segment in self.local.segments:
+            if segment.base_offset >= self.recovery_point:
+                return
+            try:
+                segment.txn_index.load()
+            except CorruptIndexError as error:
+                log.warning("%s: recovering more than was not flushed: %s", self._topic_partition, error)
+                self.recovery_point = segment.base_offset
+
     def _recover(self) -> None:
         """Check everything from the recovery point on, and end the log where it is not whole."""
         segments = self.local.segments
+        self._load_transactions()
         unflushed = segments.from_offset(self.recovery_point)
         self._rebuild_producers(unflushed[0].base_offset)
         for index, segment in enumerate(unflushed):

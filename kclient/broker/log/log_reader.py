@@ -11,6 +11,20 @@ from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
 
 
+@attrs.frozen(eq=False)
+class PinnedSegment:
+    """A segment to read from, as it was at one moment."""
+
+    segment: LogSegment
+    size: int
+    """Bytes that may be read."""
+    markers: list[LogSegment] | None
+    """The segments that may have the markers of what is read, in order; None unless aborted transactions are wanted.
+
+    Found when the segment is: retention may take it, and those behind it, out of the log while it is read.
+    """
+
+
 @attrs.define(eq=False)
 class LogReader:
     """Reads without the log's lock, which it takes only to find and pin segments. Thread-safe.
@@ -22,20 +36,22 @@ class LogReader:
     _local: LocalLog
     _guard: LogGuard
 
-    def pin(self, offset: int, limit: int) -> tuple[LogSegment, int] | None:
-        """Return the segment to `read` from on, and its size now; None if nothing is there below `limit`.
+    def pin(self, offset: int, limit: int, *, committed: bool = False) -> PinnedSegment | None:
+        """Return the segment to `read` from on; None if nothing is there below `limit`.
 
-        Called with the lock held, so that both offsets are those of the same moment.
+        With `committed`, `read` tells the aborted transactions. Called with the lock held, so that both offsets are
+        those of the same moment.
         """
         segment = self._local.segments.floor(offset) if offset < limit else None
         if segment is None:
             return None
         segment.pin()
-        return segment, segment.size
+        markers = self._local.segments.from_offset(offset) if committed else None
+        return PinnedSegment(segment, segment.size, markers)
 
     def read(
         self,
-        pinned: tuple[LogSegment, int],
+        pinned: PinnedSegment,
         start_offset: int,
         limit: int,
         max_bytes: int,
@@ -43,14 +59,15 @@ class LogReader:
         log_end: int,
         min_one_batch: bool,
         inline_bytes: int | None,
-    ) -> tuple[LogSegment, int, memoryview | RecordSlice] | None:
-        """Return the batches from `start_offset` on, below `limit`, and where they are; None if there are none.
+    ) -> tuple[memoryview | RecordSlice, list[tuple[int, int]] | None] | None:
+        """Return the batches from `start_offset` on, below `limit`, and the transactions aborted in them.
 
+        None if there are no batches. The transactions are (producer, first offset), None unless they were asked for.
         `log_end` is where the log ended when the first segment was pinned.
         """
-        following: tuple[LogSegment, int] | None = pinned
+        following: PinnedSegment | None = pinned
         while following is not None:
-            segment, max_position = following
+            segment, max_position = following.segment, following.size
             with self._guard.disk("reading", (segment,)):
                 if limit < log_end:
                     end = segment.position_of(limit)
@@ -62,33 +79,18 @@ class LogReader:
                     min_one_batch=min_one_batch,
                     inline_bytes=inline_bytes,
                 )
-            if found is not None:
-                return segment, *found
+                if found is not None:
+                    position, data = found
+                    aborted = None
+                    if pinned.markers is not None:
+                        end_position = position + len(data)
+                        aborted = _aborted(pinned.markers, start_offset, segment, end_position, log_end)
+                    return data, aborted
             # Compaction may have removed the segment's last offsets: the next batch is the next segment's first.
             with self._guard.lock:
                 higher = self._local.segments.higher(segment.base_offset)
                 following = None if higher is None else self.pin(higher.base_offset, limit)
         return None
-
-    def aborted(self, start_offset: int, segment: LogSegment, end_position: int) -> list[tuple[int, int]]:
-        """Return producer and first offset of the aborted transactions among batches that were read.
-
-        They begin at `start_offset`, and end in `segment` at `end_position`. A transaction is in the index of the
-        segment of its marker, which may come long after its records.
-        """
-        with self._guard.lock:
-            segments = self._local.segments.from_offset(segment.base_offset)
-            upper = segment.offset_index.upper_bound(end_position)
-            if upper is None:
-                upper = segments[1].base_offset if len(segments) > 1 else self._local.log_end_offset
-        aborted: list[tuple[int, int]] = []
-        with self._guard.disk("reading aborted transactions"):
-            for one in segments:
-                found, complete = one.txn_index.collect(start_offset, upper)
-                aborted += [(txn.producer_id, txn.first_offset) for txn in found]
-                if complete:
-                    break
-        return aborted
 
     def offset_for_timestamp(
         self, timestamp_ms: int, start_offset: int
@@ -112,3 +114,24 @@ class LogReader:
                         timestamp, offset, epoch = found
                         return timestamp, offset, None if epoch < 0 else epoch
         return None
+
+
+def _aborted(
+    segments: list[LogSegment], start_offset: int, segment: LogSegment, end_position: int, log_end: int
+) -> list[tuple[int, int]]:
+    """Return producer and first offset of the aborted transactions among batches that were read.
+
+    They begin at `start_offset`, and end in `segment` at `end_position`. A transaction is in the index of the segment
+    of its marker, which may come long after its records.
+    """
+    later = [one for one in segments if one.base_offset >= segment.base_offset]
+    upper = segment.offset_index.upper_bound(end_position)
+    if upper is None:
+        upper = later[1].base_offset if len(later) > 1 else log_end
+    aborted: list[tuple[int, int]] = []
+    for one in later:
+        found, complete = one.txn_index.collect(start_offset, upper)
+        aborted += [(txn.producer_id, txn.first_offset) for txn in found]
+        if complete:
+            break
+    return aborted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 from pathlib import Path
 
 import attrs
@@ -28,16 +29,19 @@ class AbortedTxn:
 
 
 class TransactionIndex:
-    """Entries in order of their markers. Changed by one thread at a time; made only when the first is added.
+    """Entries in order of their markers. Changed by one thread at a time, read by any.
 
-    Kept in memory too: aborts are rare, and a read of committed records asks every segment it touches.
+    The file is made when the first is added. Kept in memory too: aborts are rare, and a read of committed records asks
+    every segment it touches.
     """
 
-    __slots__ = ("_entries", "path")
+    __slots__ = ("_entries", "_loading", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._entries: list[AbortedTxn] | None = None
+        # A reader's first look must not put what it found in the file over what was added meanwhile.
+        self._loading = threading.Lock()
 
     @property
     def entries(self) -> list[AbortedTxn]:
@@ -47,7 +51,13 @@ class TransactionIndex:
         return self.load() if self._entries is None else self._entries
 
     def load(self) -> list[AbortedTxn]:
-        """Read the entries from the file. Raises as `entries` does."""
+        """Read the entries from the file if they are not known. Raises as `entries` does."""
+        with self._loading:
+            if self._entries is None:
+                self._entries = self._read()
+            return self._entries
+
+    def _read(self) -> list[AbortedTxn]:
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -59,7 +69,6 @@ class TransactionIndex:
             if version != 0 or first > last or (entries and last <= entries[-1].last_offset):
                 raise CorruptIndexError(f"{self.path.name} has a bad entry for producer {producer_id}")
             entries.append(AbortedTxn(producer_id, first, last, stable))
-        self._entries = entries
         return entries
 
     def append(self, txn: AbortedTxn) -> None:

@@ -24,7 +24,6 @@ from kclient.broker.log.log_types import (
 )
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.retention import LogRetention
 from kclient.broker.log.time_index import NO_TIMESTAMP
 from kclient.broker.log.validator import validate_records
@@ -232,7 +231,8 @@ class UnifiedLog:
                 )
             high_watermark, stable = self.high_watermark, self.last_stable_offset
             limit = self.readable_end(isolation)
-            pinned = self._reader.pin(start_offset, limit)
+            committed = isolation is FetchIsolation.TXN_COMMITTED
+            pinned = self._reader.pin(start_offset, limit, committed=committed)
         found = None
         if pinned is not None:
             found = self._reader.read(
@@ -244,12 +244,7 @@ class UnifiedLog:
                 min_one_batch=min_one_batch,
                 inline_bytes=inline_bytes,
             )
-        data: memoryview | RecordSlice = memoryview(b"")
-        aborted: list[tuple[int, int]] | None = [] if isolation is FetchIsolation.TXN_COMMITTED else None
-        if found is not None:
-            segment, position, data = found
-            if aborted is not None and data:
-                aborted = self._reader.aborted(start_offset, segment, position + len(data))
+        data, aborted = (memoryview(b""), [] if committed else None) if found is None else found
         return FetchDataInfo(start_offset, data, high_watermark, stable, log_start, aborted)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int | None] | None:

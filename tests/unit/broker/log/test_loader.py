@@ -388,6 +388,23 @@ def test_a_damaged_transaction_index_is_built_anew(harness: LogHarness, damage: 
     assert values(log)[-2:] == [b"b", b"c"]
 
 
+def test_a_damaged_transaction_index_before_the_recovery_point_is_built_anew_too(harness: LogHarness) -> None:
+    log = harness.open()
+    log.append_as_leader(harness.batch([b"a"], pid=1, transactional=True), 0)
+    abort = EndTransactionMarker(ControlRecordType.ABORT, 0).batch(0, harness.time.wall_ms(), 0, 1, 0)
+    log.append_as_leader(abort, 0, origin=AppendOrigin.COORDINATOR)
+    log.roll()
+    written = fill(harness, log, 2, 2)
+    harness.crash(log)
+    path = segment_file(harness, 0, ".txnindex")
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-1])
+    log = harness.open(recovery_point=2)
+    assert log.read(0, 1000, isolation=FetchIsolation.TXN_COMMITTED).aborted == [(1, 0)]
+    assert path.read_bytes() == sound
+    assert values(log)[-2:] == written
+
+
 def test_a_damaged_end_of_the_active_segment_is_cut_even_after_a_clean_shutdown(harness: LogHarness) -> None:
     log = harness.open()
     written = fill(harness, log, 3)

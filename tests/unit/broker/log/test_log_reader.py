@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.broker.logs import TP, LogHarness
@@ -9,8 +11,11 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_guard import LogGuard
 from kclient.broker.log.log_reader import LogReader
+from kclient.broker.log.log_types import FetchIsolation
+from kclient.broker.log.producer_state import AppendOrigin
+from kclient.broker.log.segment import LogSegment
 from kclient.errors import InvalidRequestError
-from kclient.record import MemoryRecordsBuilder, iter_batches
+from kclient.record import ControlRecordType, EndTransactionMarker, MemoryRecordsBuilder, iter_batches
 from kclient.record.open_files import OpenFiles
 
 
@@ -42,7 +47,7 @@ class ThreeSegments:
         found = self.reader.read(
             pinned, offset, limit, max_bytes, log_end=9, min_one_batch=True, inline_bytes=None
         )
-        return [] if found is None else [batch.base_offset for batch in iter_batches(found[2])]
+        return [] if found is None else [batch.base_offset for batch in iter_batches(found[0])]
 
 
 def test_a_read_ends_with_its_segment_and_with_its_limit(harness: LogHarness) -> None:
@@ -60,10 +65,43 @@ def test_a_pin_lasts_as_long_as_the_read(harness: LogHarness) -> None:
     segment = three.local.segments.first
     with three.guard.lock:
         pinned = three.reader.pin(0, 9)
-    assert pinned == (segment, 3 * three.batch_bytes)
+    assert pinned is not None
+    assert (pinned.segment, pinned.size) == (segment, 3 * three.batch_bytes)
     assert segment._pins == 1
     three.reader.read(pinned, 0, 9, 100, log_end=9, min_one_batch=True, inline_bytes=None)
     assert segment._pins == 0
+
+
+@pytest.mark.parametrize("marker_in_segment", [0, 1])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_read_names_aborted_transactions_of_segments_that_retention_takes_meanwhile(
+    harness: LogHarness, monkeypatch: pytest.MonkeyPatch, marker_in_segment: int, reopened: bool
+) -> None:
+    log = harness.open(LogConfig(retention_ms=1000))
+    log.append_as_leader(harness.batch([b"a"], pid=1, transactional=True), 0)
+    if marker_in_segment:
+        log.roll()
+    abort = EndTransactionMarker(ControlRecordType.ABORT, 0).batch(0, harness.time.wall_ms(), 0, 1, 0)
+    log.append_as_leader(abort, 0, origin=AppendOrigin.COORDINATOR)
+    log.roll()
+    harness.time.advance(5000)
+    log.append_as_leader(harness.batch([b"b"]), 0)
+    if reopened:
+        harness.crash(log)
+        log = harness.open(LogConfig(retention_ms=1000), recovery_point=2)
+    read = LogSegment.read
+
+    def read_slowly(self: LogSegment, *args: Any, **kwargs: Any) -> Any:
+        found = read(self, *args, **kwargs)
+        assert log.delete_old_segments() == 1 + marker_in_segment
+        harness.run_due(60_000)
+        assert not self.path.exists()
+        return found
+
+    monkeypatch.setattr(LogSegment, "read", read_slowly)
+    info = log.read(0, 1000, isolation=FetchIsolation.TXN_COMMITTED)
+    assert [batch.base_offset for batch in iter_batches(info.records)][:1] == [0]
+    assert info.aborted == [(1, 0)]
 
 
 def test_a_time_is_looked_for_from_an_offset_on(harness: LogHarness) -> None:

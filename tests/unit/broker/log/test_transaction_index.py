@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,31 @@ def test_a_reader_goes_on_with_the_entries_that_it_had(path: Path) -> None:
     seen = index.entries
     index.append(SECOND)
     assert (seen, index.entries) == ([FIRST], [FIRST, SECOND])
+
+
+def test_a_first_look_at_the_file_does_not_undo_what_was_added_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = TransactionIndex(path)
+    reading, added = threading.Event(), threading.Event()
+    read_bytes = Path.read_bytes
+
+    def read_slowly(self: Path) -> bytes:
+        try:
+            return read_bytes(self)
+        finally:
+            if threading.current_thread() is reader:
+                reading.set()
+                added.wait(0.2)  # the other thread may not get there before this one is done
+
+    monkeypatch.setattr(Path, "read_bytes", read_slowly)
+    reader = threading.Thread(target=lambda: index.entries)
+    reader.start()
+    assert reading.wait(10)
+    index.append(FIRST)
+    added.set()
+    reader.join()
+    assert index.entries == [FIRST]
 
 
 def test_a_range_includes_its_first_offset_and_not_its_last(path: Path) -> None:

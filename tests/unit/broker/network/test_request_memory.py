@@ -199,6 +199,7 @@ def test_a_request_that_does_not_grow_for_half_a_minute_ends_its_connection(
     time = MockTime()
     server = harness.serve(time=time)
     other, growing, stalled = (harness.connect(server) for _ in range(3))
+    wait_until(lambda: server.quotas.total == 3)  # a connection is there before the server has accepted it
     growing.sendall(struct.pack(">i", 1000))
     stalled.sendall(part)
     for seconds in range(0, 70, 9):
