@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.mock_time import MockTime
-from kclient.metrics import Avg, Max, MetricName, Metrics, Rate, Total
+from kclient.metrics import Avg, Max, Metrics, Rate, Total
 
 
 def measured(metrics: Metrics) -> dict[str, float]:
@@ -44,8 +44,3 @@ def test_a_gauge_is_asked_when_read() -> None:
     metrics.gauge("level", "How full", lambda: level[0])
     level[0] = 7.0
     assert measured(metrics) == {"level": 7.0}
-
-
-def test_the_description_is_not_part_of_a_metrics_identity() -> None:
-    assert MetricName("n", "g", (), "one") == MetricName("n", "g", (), "two")
-    assert str(MetricName("n", "g", (("client-id", "c"),))) == "g:n[client-id=c]"

@@ -2,31 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.errors import InvalidTopicError
 from kclient.producer.internals.arguments import (
     check_partition,
     check_timeout,
     check_timestamp,
-    check_topic,
     checked_headers,
 )
-
-
-@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "é", "x" * 250, "a\n"])
-def test_a_name_that_no_broker_takes_is_refused(topic: str) -> None:
-    with pytest.raises(InvalidTopicError):
-        check_topic(topic)
-
-
-@pytest.mark.parametrize("topic", ["a", "A.b_c-9", "x" * 249, "..."])
-def test_a_legal_name_is_taken(topic: str) -> None:
-    check_topic(topic)
-
-
-@pytest.mark.parametrize("value", [None, b"t", 1])
-def test_a_topic_must_be_a_str(value: object) -> None:
-    with pytest.raises(TypeError, match="topic"):
-        check_topic(value)
 
 
 @pytest.mark.parametrize(

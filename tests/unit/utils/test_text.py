@@ -1,0 +1,20 @@
+"""Numbers with what they count, as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.utils.text import counted
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0 records"), (1, "1 record"), (2, "2 records"), (-1, "-1 records"), (11, "11 records")],
+)
+def test_only_one_thing_is_singular(number: int, said: str) -> None:
+    assert counted(number, "record") == said
+
+
+def test_thousands_are_set_apart() -> None:
+    assert counted(999, "record") == "999 records"
+    assert counted(1_234_567, "record") == "1,234,567 records"
