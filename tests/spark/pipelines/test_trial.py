@@ -8,7 +8,6 @@ from decimal import Decimal
 import attrs
 import pytest
 
-from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders
 from kclient.spark.pipelines.options import EventsOptions
 from kclient.spark.pipelines.orders import Order, Window
@@ -31,36 +30,6 @@ def options() -> EventsOptions:
 
 def order(number: int, minute: int, amount: str = "1.50") -> Order:
     return Order(f"o-{number}", "bread", 1, Decimal(amount), START_MS + minute * MINUTE_MS)
-
-
-def test_the_same_arguments_make_the_same_orders_and_all_kinds_of_bad_ones() -> None:
-    made = list(orders.generate(400, START_MS, options()))
-    assert made == list(orders.generate(400, START_MS, options()))
-    assert made != list(orders.generate(400, START_MS, options(), seed=2))
-    errors = Counter(each.error for each in made if each.error is not None)
-    assert len(errors) == 9
-    assert sum(errors.values()) == 400 // 13
-    assert all((each.order is None) == (each.error is not None) for each in made)
-
-
-def test_late_orders_need_to_know_what_late_is() -> None:
-    with pytest.raises(ConfigError, match="max_lateness"):
-        list(orders.generate(20, START_MS, attrs.evolve(options(), max_lateness=None)))
-
-
-def test_windows_that_end_by_the_watermark_are_closed_and_the_others_open() -> None:
-    # The newest is of minute 20, so the watermark is at minute 10.
-    closed, still_open = orders.windows(
-        [order(1, 0), order(2, 4, "2.25"), order(3, 5), order(4, 11), order(5, 20)], options()
-    )
-    assert closed == {
-        Window(START_MS, "bread", 2, Decimal("3.75")),
-        Window(START_MS + 5 * MINUTE_MS, "bread", 1, Decimal("1.50")),
-    }
-    assert {window.start_ms for window in still_open} == {
-        START_MS + 10 * MINUTE_MS,
-        START_MS + 20 * MINUTE_MS,
-    }
 
 
 WINDOW = Window(START_MS, "bread", 1, Decimal("1.50"))
