@@ -64,9 +64,11 @@ class KafkaLagListener(StreamingQueryListener):
         known = [(latest, end) for latest, end in sources if latest is not None and end is not None]
         if not known:
             return
-        behind = {
-            tp: max(offset - end.get(tp, 0), 0) for latest, end in known for tp, offset in latest.items()
-        }
+        behind: dict[TopicPartition, int] = {}
+        for latest, end in known:
+            for tp, offset in latest.items():
+                # Several sources may read one partition: the one that is furthest behind counts.
+                behind[tp] = max(offset - end.get(tp, 0), behind.get(tp, 0))
         query = progress.name or str(progress.id)
         with self._lock:
             self._behind[query] = behind

@@ -52,6 +52,14 @@ def test_a_query_without_a_name_goes_by_its_id() -> None:
     assert listener.queries() == [str(uuid.UUID(int=7))]
 
 
+def test_two_sources_of_one_topic_are_as_far_behind_as_the_slower_one() -> None:
+    ends = ('{"t": {"0": 2}}', '{"t": {"0": 10}}'), ('{"t": {"0": 10}}', '{"t": {"0": 10}}')
+    for sources in (ends, ends[::-1]):
+        listener = KafkaLagListener()
+        listener.onQueryProgress(progress("q", *sources))
+        assert listener.behind("q") == {T0: 8}
+
+
 def test_nothing_is_less_than_not_behind() -> None:
     # A topic that was deleted and created again ends before what was read of the old one.
     listener = KafkaLagListener()
