@@ -23,6 +23,7 @@ PACKAGES = [
     "kclient.consumer",
     "kclient.errors",
     "kclient.producer",
+    "kclient.security",
     "kclient.serialization",
 ]
 LAZY = ["kclient", "kclient.admin", "kclient.consumer", "kclient.producer"]

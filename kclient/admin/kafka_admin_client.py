@@ -165,6 +165,17 @@ class KafkaAdminClient:
         operation = operations.offsets.list_consumer_group_offsets
         return self._run(what, timeout_ms, operation, group_id, wanted)
 
+    def update_credentials(self, username: str, password: str) -> None:
+        """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.
+
+        Connections that there are stay as they are until they are made anew, or their broker wants them to authenticate
+        again (`connections.max.reauth.ms`). May be called from any thread.
+
+        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
+        """
+        self._fork_guard.check()
+        self._driver.update_credentials(username, password)
+
     def close(self, timeout_ms: int | None = None) -> None:
         """Wait at most `timeout_ms` (by default default.api.timeout.ms) for calls under way, then close.
 

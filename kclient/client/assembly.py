@@ -10,10 +10,11 @@ from kclient.client.network_client import NetworkClient
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
+from kclient.client.sessions import Sessions
 from kclient.config.client_configs import ClientConfig
 from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
-from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import SaslCredentials, sasl_credentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -58,10 +59,15 @@ def build_network_client(
         setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
         resolve=resolve_host,
     )
+    sasl = None
+    if channel_builder is None:
+        if config.security_protocol.startswith("SASL"):
+            sasl = sasl_credentials(config, log_context)
+        channel_builder = _channel_builder(config, sasl)
     selector = Selector(
         max_receive_bytes=config.kclient_receive_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
-        channel_builder=channel_builder or _channel_builder(config),
+        channel_builder=channel_builder,
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
         time=time,
@@ -71,18 +77,26 @@ def build_network_client(
         selector, states, max_in_flight=max_in_flight, client_id=config.client_id, log_context=log_context
     )
     new_request = RequestFactory(config.request_timeout_ms)
+    sessions = Sessions(selector, states, pipeline.in_flight, config.request_timeout_ms)
     connections = NodeConnections(
-        selector, states, pipeline, new_request, updater.handle_connection_failure, time, log_context
+        selector,
+        states,
+        pipeline,
+        sessions,
+        new_request,
+        updater.handle_connection_failure,
+        time,
+        log_context,
     )
-    return NetworkClient(selector, updater, states, pipeline, connections, new_request, time)
+    return NetworkClient(selector, updater, states, pipeline, connections, new_request, time, sasl)
 
 
-def _channel_builder(config: ClientConfig) -> ChannelBuilder:
+def _channel_builder(config: ClientConfig, sasl: SaslCredentials | None) -> ChannelBuilder:
     protocol = config.security_protocol
     if protocol == "PLAINTEXT":
         return PlaintextChannelBuilder()
     return ClientChannelBuilder(
         tls=TlsContexts(config, config.log_context()) if protocol.endswith("SSL") else None,
-        sasl=SaslCredentials.from_config(config) if protocol.startswith("SASL") else None,
+        sasl=sasl,
         client_id=config.client_id,
     )

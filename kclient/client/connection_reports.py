@@ -34,7 +34,8 @@ class ConnectionReports:
         if state is ConnectionState.READY:
             self._log.info("Disconnected from %s: %s", node, error)
             return error
-        message = f"Cannot connect to {node}: {error}"
+        failed = "authenticate again with" if state is ConnectionState.RENEWING_SESSION else "connect to"
+        message = f"Cannot {failed} {node}: {error}"
         self._warnings.warn(_cause(node), f"{message}; it will be tried again", now_ms)
         if not error.retriable:
             return error

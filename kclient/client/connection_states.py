@@ -26,16 +26,21 @@ class ConnectionState(enum.Enum):
     CONNECTING = enum.auto()
     CHECKING_API_VERSIONS = enum.auto()
     READY = enum.auto()
+    RENEWING_SESSION = enum.auto()
     AUTHENTICATION_FAILED = enum.auto()
 
 
 _OVER = frozenset({ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED})
+_PREPARING = frozenset(
+    {ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS, ConnectionState.RENEWING_SESSION}
+)
 VALID_TRANSITIONS: dict[ConnectionState, frozenset[ConnectionState]] = {
     ConnectionState.DISCONNECTED: frozenset({ConnectionState.CONNECTING}),
     ConnectionState.AUTHENTICATION_FAILED: frozenset({ConnectionState.CONNECTING}),
     ConnectionState.CONNECTING: _OVER | {ConnectionState.CHECKING_API_VERSIONS},
     ConnectionState.CHECKING_API_VERSIONS: _OVER | {ConnectionState.READY},
-    ConnectionState.READY: _OVER,
+    ConnectionState.READY: _OVER | {ConnectionState.RENEWING_SESSION},
+    ConnectionState.RENEWING_SESSION: _OVER | {ConnectionState.READY},
 }
 
 
@@ -140,6 +145,10 @@ class ConnectionStates:
         node.failed_attempts = 0
         node.reconnect_delay_ms = 0
 
+    def renewing_session(self, node_id: int) -> None:
+        """The session ends soon (KIP-368): no requests until the client has authenticated again, and is `ready`."""
+        self._known(node_id).transition_to(ConnectionState.RENEWING_SESSION)
+
     def disconnected(self, node_id: int, now_ms: int, error: AuthenticationError | None = None) -> None:
         """The connection is gone, or could not be made; with `error` because the peer refused who we are."""
         node = self._known(node_id)
@@ -159,7 +168,7 @@ class ConnectionStates:
             node.setup_timeout_ms = self._setup.backoff_ms(node.failed_setups)
         else:
             self._reset_setup(node_id)
-        if was is ConnectionState.READY:
+        if was is ConnectionState.READY or was is ConnectionState.RENEWING_SESSION:
             node.addresses = []
 
     def forget(self, node_id: int) -> None:
@@ -173,9 +182,8 @@ class ConnectionStates:
         return node.state is ConnectionState.READY and node.throttled_until_ms <= now_ms
 
     def is_preparing(self, node_id: int) -> bool:
-        """True while a connection is being set up, up to its versions being known."""
-        state = self.state(node_id)
-        return state is ConnectionState.CONNECTING or state is ConnectionState.CHECKING_API_VERSIONS
+        """True while there will be a connection to send over soon: it is set up, or its session is renewed."""
+        return self.state(node_id) in _PREPARING
 
     def is_connected_or_connecting(self, node_id: int) -> bool:
         """True while there is a connection, or one is being made."""
@@ -189,6 +197,11 @@ class ConnectionStates:
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         """The reason why the peer refused the last connection; None if it did not."""
         return self._nodes.get(node_id, _UNTRIED).authentication_error
+
+    def any_authentication_error(self) -> AuthenticationError | None:
+        """Return the reason of a peer that refused the last connection to it, None if there is no such peer."""
+        errors = (node.authentication_error for node in self._nodes.values())
+        return next((error for error in errors if error is not None), None)
 
     def last_attempt_ms(self, node_id: int) -> int:
         """The time when the last attempt began, or its connection ended; very long ago if there was none."""

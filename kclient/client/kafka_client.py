@@ -22,10 +22,14 @@ class Connections(Protocol):
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         """The reason why the peer refused the last connection; None if it did not."""
 
+    def any_authentication_error(self) -> AuthenticationError | None:
+        """Return the reason of a peer that refused the last connection to it, None if there is no such peer."""
+
 
 class KafkaClient(Protocol):
-    """Sends requests to brokers and completes them. Belongs to one thread; only `wakeup` may be called from
-    any.
+    """Sends requests to brokers and completes them.
+
+    Belongs to one thread; only `wakeup` and `update_credentials` may be called from any.
 
     Times are milliseconds of the monotonic clock.
     """
@@ -78,6 +82,12 @@ class KafkaClient(Protocol):
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         """The versions that the broker said it supports on its present connection, None before that."""
+
+    def update_credentials(self, username: str, password: str) -> None:
+        """Use them for every connection that authenticates from now on, for the first time or again. From any thread.
+
+        Raises IllegalStateError if the client does not authenticate with a password.
+        """
 
     def wakeup(self) -> None:
         """End a poll that waits, or make the next one return at once. From any thread."""

@@ -15,12 +15,15 @@ from kclient.common.node import Node
 from kclient.errors import DisconnectError, IllegalStateError, SchemaError, UnsupportedVersionError
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
+from kclient.security.sasl_credentials import SaslCredentials
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import Time
 
 
 class NetworkClient:
-    """The `KafkaClient` over sockets. Belongs to one thread; only `wakeup` may be called from any.
+    """The `KafkaClient` over sockets. Belongs to one thread.
+
+    Only `wakeup` and `update_credentials` may be called from any.
 
     In a forked child every call raises ForkedClientError, except `wakeup` and `close`, which do nothing.
     """
@@ -34,12 +37,14 @@ class NetworkClient:
         connections: NodeConnections,
         new_request: RequestFactory,
         time: Time,
+        credentials: SaslCredentials | None = None,
     ) -> None:
         self._selector = selector
         self._updater = updater
         self._pipeline = pipeline
         self._connections = connections
         self._time = time
+        self._credentials = credentials
         self.connections = states
         self.new_request = new_request
         self.choice = NodeChoice(updater.metadata, states, pipeline)
@@ -126,7 +131,9 @@ class NetworkClient:
         if connections.to_ask:
             connections.ask_versions(now_ms)
         if now_ms >= connections.next_check_ms:
-            connections.give_up_late(now_ms)
+            connections.check(now_ms)
+        if connections.ending_sessions:
+            connections.renew_sessions(now_ms)
         if now_ms >= pipeline.next_check_ms:
             for node_id in pipeline.late_nodes(now_ms):
                 late = DisconnectError("it did not answer within request.timeout.ms")
@@ -140,6 +147,11 @@ class NetworkClient:
     def close_connection(self, node_id: int) -> None:
         self._check_usable()
         self._connections.forget(node_id, self._time.monotonic_ms())
+
+    def update_credentials(self, username: str, password: str) -> None:
+        if self._credentials is None:
+            raise IllegalStateError("The client does not authenticate with SASL (security.protocol)")
+        self._credentials.update(username, password)
 
     def wakeup(self) -> None:
         self._selector.wakeup()

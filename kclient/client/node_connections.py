@@ -9,6 +9,7 @@ from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState,
 from kclient.client.negotiations import Negotiations
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
+from kclient.client.sessions import Sessions
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, DisconnectError, KafkaError
 from kclient.network.selector import Selector
@@ -29,6 +30,7 @@ class NodeConnections:
         selector: Selector,
         states: ConnectionStates,
         pipeline: RequestPipeline,
+        sessions: Sessions,
         new_request: RequestFactory,
         on_failure: Callable[[KafkaError], None],
         time: Time,
@@ -37,6 +39,7 @@ class NodeConnections:
         self._selector = selector
         self._states = states
         self._pipeline = pipeline
+        self._sessions = sessions
         self._new_request = new_request
         self._on_failure = on_failure
         self._time = time
@@ -47,8 +50,10 @@ class NodeConnections:
         """The versions agreed on, by the ids of the nodes that are ready."""
         self.to_ask = self._negotiations.due
         """The nodes to be asked for their versions."""
+        self.ending_sessions = sessions.ending
+        """The nodes for which `renew_sessions` waits."""
         self.next_check_ms = WAIT_FOR_EVENT_MS
-        """Before this `give_up_late` has nothing to do."""
+        """Before this `check` has nothing to do."""
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
@@ -69,7 +74,11 @@ class NodeConnections:
         return True
 
     def established(self, node_id: int) -> None:
-        """TCP, handshake and authentication are through: next come the versions."""
+        """TCP, handshake and authentication are through: next come the versions, unless they are known."""
+        if self._states.state(node_id) is ConnectionState.RENEWING_SESSION:
+            self._log.debug("Authenticated again with %s", self._reports.describe(node_id))
+            self._ready(node_id)
+            return
         self._states.checking_api_versions(node_id)
         self._negotiations.begin(node_id)
 
@@ -86,14 +95,25 @@ class NodeConnections:
             request = self._new_request(node_id, message, on_complete=self._versions_answered)
             self._pipeline.transmit(request, message, negotiation.version, now_ms, internal=True)
 
-    def give_up_late(self, now_ms: int) -> None:
-        """Close the connections that take longer to set up than they may."""
+    def renew_sessions(self, now_ms: int) -> None:
+        """Authenticate again over the connections whose sessions end soon, and that have nothing in flight."""
+        self._sessions.renew(now_ms)
+        self.next_check_ms = min(self.next_check_ms, self._sessions.next_check_ms)
+
+    def check(self, now_ms: int) -> None:
+        """Close the connections that take longer to set up than they may, and see to sessions that end soon."""
         for node_id in self._states.nodes_with_setup_timeout(now_ms):
             timeout_ms = self._states.setup_timeout_ms(node_id)
             error = DisconnectError(f"not set up in {timeout_ms} ms (socket.connection.setup.timeout.ms)")
             self.close(node_id, now_ms, error)
+        for node_id in self._sessions.late_nodes(now_ms):
+            error = DisconnectError("it did not let the client authenticate again within request.timeout.ms")
+            self.close(node_id, now_ms, error)
+        self._sessions.end_soon(now_ms)
         next_ms = self._states.next_setup_deadline_ms()
-        self.next_check_ms = WAIT_FOR_EVENT_MS if next_ms is None else next_ms
+        self.next_check_ms = min(
+            WAIT_FOR_EVENT_MS if next_ms is None else next_ms, self._sessions.next_check_ms
+        )
 
     def disconnect(self, node_id: int, now_ms: int) -> None:
         """Close the connection, if there is one, because somebody wishes so."""
@@ -118,6 +138,7 @@ class NodeConnections:
         refused = error if isinstance(error, AuthenticationError) else None
         self._states.disconnected(node_id, now_ms, refused)
         self._negotiations.end(node_id)
+        self._sessions.end(node_id)
         if error is not None:
             self._on_failure(self._reports.ended(node_id, state, error, now_ms))
         self._pipeline.connection_ended(node_id, now_ms, error, timed_out)
@@ -127,6 +148,7 @@ class NodeConnections:
         self._selector.close_channel(str(node_id))
         self._pipeline.forget(node_id, now_ms)
         self._states.forget(node_id)
+        self._sessions.end(node_id)
         self._negotiations.forget(node_id)
 
     def _versions_answered(self, response: ClientResponse) -> None:
@@ -137,5 +159,10 @@ class NodeConnections:
         if error is not None:
             self.close(node_id, response.received_ms, error)
         elif node_id in self.versions:
-            self._states.ready(node_id)
+            self._ready(node_id)
             self._reports.connected(node_id)
+
+    def _ready(self, node_id: int) -> None:
+        self._states.ready(node_id)
+        self._sessions.begin(node_id, self._time.monotonic_ms())
+        self.next_check_ms = min(self.next_check_ms, self._sessions.next_check_ms)

@@ -114,7 +114,10 @@ class RequestSender:
         return wait_ms
 
     def _failure(self, waiting: _Unsent, node: Node | None, now_ms: int) -> KafkaError | None:
-        if waiting.node is not None and node is not None:
+        if node is None:
+            # A broker that refuses the client is a reason, as in Java, unless there is another one to ask.
+            return self.client.connections.any_authentication_error() or self._too_late(waiting, now_ms)
+        if waiting.node is not None:
             error = self.client.connections.authentication_error(node.id)
             if error is not None:
                 return error
@@ -122,6 +125,9 @@ class RequestSender:
                 return DisconnectError(
                     f"Broker {node} cannot be reached for a {waiting.api_key.name} request"
                 )
+        return self._too_late(waiting, now_ms)
+
+    def _too_late(self, waiting: _Unsent, now_ms: int) -> KafkaTimeoutError | None:
         if now_ms >= waiting.deadline_ms:
             return KafkaTimeoutError(
                 f"No {waiting.api_key.name} request could be sent within {self._request_timeout_ms} ms "

@@ -16,31 +16,30 @@ class OauthConfig(SslConfig):
     """Settings by which tokens are fetched, made and checked."""
 
     sasl_oauthbearer_token_endpoint_url: str | None = string(
-        None, MEDIUM, "The address that tokens are requested from.", support=LATER
+        None, MEDIUM, "The address that tokens are requested from, or a file: that has one."
     )
-    sasl_oauthbearer_scope: str | None = string(
-        None, MEDIUM, "The scope to ask for with the token.", support=LATER
-    )
+    sasl_oauthbearer_scope: str | None = string(None, MEDIUM, "The scope to ask for with the token.")
     sasl_oauthbearer_client_credentials_client_id: str | None = string(
-        None, MEDIUM, "The client's id at the identity provider.", support=LATER
+        None, MEDIUM, "The client's id at the identity provider."
     )
     sasl_oauthbearer_client_credentials_client_secret: Password | None = password(
-        None, MEDIUM, "The client's secret at the identity provider.", support=LATER
+        None, MEDIUM, "The client's secret at the identity provider."
     )
     sasl_oauthbearer_header_urlencode: bool = boolean(
-        False, LOW, "Whether id and secret are URL-encoded in the request's header.", support=LATER
+        False, LOW, "Whether id and secret are URL-encoded in the request's header."
     )
     sasl_oauthbearer_scope_claim_name: str = string(
         "scope", LOW, "The claim of the token that holds the scope.", support=LATER
     )
     sasl_oauthbearer_sub_claim_name: str = string(
-        "sub", LOW, "The claim of the token that holds the subject.", support=LATER
+        "sub", LOW, "The claim of the token that holds the subject."
     )
     sasl_oauthbearer_jwt_retriever_class: object = class_(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
         MEDIUM,
-        "An object that gets the token.",
-        support=LATER,
+        "The way to get a JWT: a function that returns it, an object with such a function as `retrieve`, or the name "
+        "of Java's DefaultJwtRetriever, ClientCredentialsJwtRetriever, JwtBearerJwtRetriever or FileJwtRetriever. The "
+        "default one reads a file where the token endpoint is one, and asks with client credentials where it is not.",
     )
     sasl_oauthbearer_jwt_validator_class: object = class_(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
@@ -80,39 +79,42 @@ class OauthConfig(SslConfig):
         MEDIUM,
         "The algorithm that assertions are signed with.",
         one_of("RS256", "ES256", ignore_case=True),
-        support=LATER,
     )
     sasl_oauthbearer_assertion_claim_aud: str | None = string(
-        None, MEDIUM, "The audience that assertions name.", support=LATER
+        None, MEDIUM, "The audience that assertions name."
     )
     sasl_oauthbearer_assertion_claim_exp_seconds: int = integer(
-        300, LOW, "How long assertions are valid, in seconds.", between(0, 86400), support=LATER
+        300, LOW, "How long assertions are valid, in seconds.", between(0, 86400)
     )
     sasl_oauthbearer_assertion_claim_iss: str | None = string(
-        None, MEDIUM, "The issuer that assertions name.", support=LATER
+        None, MEDIUM, "The issuer that assertions name."
     )
     sasl_oauthbearer_assertion_claim_jti_include: bool = boolean(
-        False, MEDIUM, "Whether assertions carry an id of their own.", support=LATER
+        False, MEDIUM, "Whether assertions carry an id of their own."
     )
     sasl_oauthbearer_assertion_claim_nbf_seconds: int = integer(
         60,
         LOW,
         "How long before now assertions begin to be valid, in seconds.",
         between(0, 3600),
-        support=LATER,
     )
     sasl_oauthbearer_assertion_claim_sub: str | None = string(
-        None, MEDIUM, "The subject that assertions name.", support=LATER
+        None, MEDIUM, "The subject that assertions name."
     )
-    sasl_oauthbearer_assertion_file: str | None = string(
-        None, MEDIUM, "A file with a ready assertion.", support=LATER
-    )
+    sasl_oauthbearer_assertion_file: str | None = string(None, MEDIUM, "A file with a ready assertion.")
     sasl_oauthbearer_assertion_private_key_file: str | None = string(
-        None, MEDIUM, "The private key that assertions are signed with.", support=LATER
+        None, MEDIUM, "The private key that assertions are signed with."
     )
     sasl_oauthbearer_assertion_private_key_passphrase: Password | None = password(
-        None, MEDIUM, "The passphrase of that private key.", support=LATER
+        None, MEDIUM, "The passphrase of that private key."
     )
     sasl_oauthbearer_assertion_template_file: str | None = string(
-        None, MEDIUM, "A JSON file with further claims for assertions.", support=LATER
+        None, MEDIUM, "A JSON file with further claims for assertions."
+    )
+    kclient_sasl_oauthbearer_allowed_urls: list[str] = list_(
+        [],
+        LOW,
+        "The addresses with http: or file: that sasl.oauthbearer.token.endpoint.url may have. All with https: are "
+        "allowed.",
+        NoDuplicates(),
     )

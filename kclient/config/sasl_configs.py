@@ -18,21 +18,25 @@ class SaslConfig(OauthConfig):
     sasl_mechanism: str = string(
         "GSSAPI",
         MEDIUM,
-        "The SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; GSSAPI and OAUTHBEARER are not implemented yet.",
+        "The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; GSSAPI is not implemented yet.",
         support=LATER,
-        off=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        off=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
     )
     sasl_jaas_config: Password | None = password(
         None,
         MEDIUM,
         "The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with "
-        "username and password.",
+        "username and password, or OAuthBearerLoginModule, which may have clientId, clientSecret and scope.",
     )
     sasl_client_callback_handler_class: object | None = class_(
         None, MEDIUM, "An object that answers the SASL client's questions for credentials.", support=LATER
     )
     sasl_login_callback_handler_class: object | None = class_(
-        None, MEDIUM, "An object that answers the login's questions for credentials.", support=LATER
+        None,
+        MEDIUM,
+        "For OAUTHBEARER, a function that returns a token: an OAuthBearerToken, or a JWT as str. It is called for the "
+        "first time when the client is made, and later by a thread of its own. The name of Java's "
+        "OAuthBearerLoginCallbackHandler is accepted as well.",
     )
     sasl_login_class: object | None = class_(None, MEDIUM, "An object that does the login.", support=LATER)
     sasl_kerberos_service_name: str | None = string(
@@ -55,38 +59,34 @@ class SaslConfig(OauthConfig):
         LOW,
         "The part of a credential's lifetime after which it is refreshed.",
         between(0.5, 1.0),
-        support=LATER,
     )
     sasl_login_refresh_window_jitter: float = double(
         0.05,
         LOW,
         "The random part, of the credential's lifetime, added to the time of a refresh.",
         between(0.0, 0.25),
-        support=LATER,
     )
     sasl_login_refresh_min_period_seconds: int = short(
         60,
         LOW,
         "How long to wait at least before a credential is refreshed, in seconds.",
         between(0, 900),
-        support=LATER,
     )
     sasl_login_refresh_buffer_seconds: int = short(
         300,
         LOW,
         "How long before its expiry a credential is refreshed at the latest, in seconds.",
         between(0, 3600),
-        support=LATER,
     )
     sasl_login_connect_timeout_ms: int | None = integer(
-        None, LOW, "How long a connection to the identity provider may take.", support=LATER
+        None, LOW, "How long a connection to the identity provider may take."
     )
     sasl_login_read_timeout_ms: int | None = integer(
-        None, LOW, "How long an answer of the identity provider may take.", support=LATER
+        None, LOW, "How long an answer of the identity provider may take."
     )
     sasl_login_retry_backoff_ms: int = long(
-        100, LOW, "The wait before the first new try with the identity provider.", support=LATER
+        100, LOW, "The wait before the first new try with the identity provider."
     )
     sasl_login_retry_backoff_max_ms: int = long(
-        10000, LOW, "The longest wait between tries with the identity provider.", support=LATER
+        10000, LOW, "The longest wait between tries with the identity provider."
     )

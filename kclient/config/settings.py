@@ -25,6 +25,10 @@ class ClientSettings(TypedDict, total=False):
     """Default: []. Where ${...} in values is looked up. Not implemented yet."""
     kclient_receive_max_bytes: int
     """Default: 104857600. The largest answer the client takes from a broker; a larger one closes the connection."""
+    kclient_sasl_oauthbearer_allowed_urls: str | Sequence[str]
+    """Default: []. The addresses with http: or file: that sasl.oauthbearer.token.endpoint.url may have. All with https:
+    are allowed.
+    """
     kclient_ssl_crl_location: str | None
     """Optional. A file with certificate revocation lists, in PEM; a broker's certificate must not be in them."""
     kclient_ssl_keylog_location: str | None
@@ -65,7 +69,7 @@ class ClientSettings(TypedDict, total=False):
     """Optional. An object that answers the SASL client's questions for credentials. Not implemented yet."""
     sasl_jaas_config: str | Password | None
     """Optional. The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with
-    username and password.
+    username and password, or OAuthBearerLoginModule, which may have clientId, clientSecret and scope.
     """
     sasl_kerberos_kinit_cmd: str
     """Default: '/usr/bin/kinit'. The path of Kerberos' kinit command. Not implemented yet."""
@@ -78,31 +82,30 @@ class ClientSettings(TypedDict, total=False):
     sasl_kerberos_ticket_renew_window_factor: float
     """Default: 0.8. The part of a ticket's lifetime after which it is renewed. Not implemented yet."""
     sasl_login_callback_handler_class: object
-    """Optional. An object that answers the login's questions for credentials. Not implemented yet."""
+    """Optional. For OAUTHBEARER, a function that returns a token: an OAuthBearerToken, or a JWT as str. It is called
+    for the first time when the client is made, and later by a thread of its own. The name of Java's
+    OAuthBearerLoginCallbackHandler is accepted as well.
+    """
     sasl_login_class: object
     """Optional. An object that does the login. Not implemented yet."""
     sasl_login_connect_timeout_ms: int | None
-    """Optional. How long a connection to the identity provider may take. Not implemented yet."""
+    """Optional. How long a connection to the identity provider may take."""
     sasl_login_read_timeout_ms: int | None
-    """Optional. How long an answer of the identity provider may take. Not implemented yet."""
+    """Optional. How long an answer of the identity provider may take."""
     sasl_login_refresh_buffer_seconds: int
-    """Default: 300. How long before its expiry a credential is refreshed at the latest, in seconds. Not implemented
-    yet.
-    """
+    """Default: 300. How long before its expiry a credential is refreshed at the latest, in seconds."""
     sasl_login_refresh_min_period_seconds: int
-    """Default: 60. How long to wait at least before a credential is refreshed, in seconds. Not implemented yet."""
+    """Default: 60. How long to wait at least before a credential is refreshed, in seconds."""
     sasl_login_refresh_window_factor: float
-    """Default: 0.8. The part of a credential's lifetime after which it is refreshed. Not implemented yet."""
+    """Default: 0.8. The part of a credential's lifetime after which it is refreshed."""
     sasl_login_refresh_window_jitter: float
-    """Default: 0.05. The random part, of the credential's lifetime, added to the time of a refresh. Not implemented
-    yet.
-    """
+    """Default: 0.05. The random part, of the credential's lifetime, added to the time of a refresh."""
     sasl_login_retry_backoff_max_ms: int
-    """Default: 10000. The longest wait between tries with the identity provider. Not implemented yet."""
+    """Default: 10000. The longest wait between tries with the identity provider."""
     sasl_login_retry_backoff_ms: int
-    """Default: 100. The wait before the first new try with the identity provider. Not implemented yet."""
+    """Default: 100. The wait before the first new try with the identity provider."""
     sasl_mechanism: str
-    """Default: 'GSSAPI'. The SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; GSSAPI and OAUTHBEARER are not
+    """Default: 'GSSAPI'. The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; GSSAPI is not
     implemented yet. Not implemented yet.
     """
     sasl_oauthbearer_allow_unverified_audience: bool
@@ -110,31 +113,31 @@ class ClientSettings(TypedDict, total=False):
     sasl_oauthbearer_allow_unverified_issuer: bool
     """Default: False. Whether tokens are accepted without a check of their issuer. Not implemented yet."""
     sasl_oauthbearer_assertion_algorithm: Literal["RS256", "ES256"]
-    """Default: 'RS256'. The algorithm that assertions are signed with. Not implemented yet."""
+    """Default: 'RS256'. The algorithm that assertions are signed with."""
     sasl_oauthbearer_assertion_claim_aud: str | None
-    """Optional. The audience that assertions name. Not implemented yet."""
+    """Optional. The audience that assertions name."""
     sasl_oauthbearer_assertion_claim_exp_seconds: int
-    """Default: 300. How long assertions are valid, in seconds. Not implemented yet."""
+    """Default: 300. How long assertions are valid, in seconds."""
     sasl_oauthbearer_assertion_claim_iss: str | None
-    """Optional. The issuer that assertions name. Not implemented yet."""
+    """Optional. The issuer that assertions name."""
     sasl_oauthbearer_assertion_claim_jti_include: bool
-    """Default: False. Whether assertions carry an id of their own. Not implemented yet."""
+    """Default: False. Whether assertions carry an id of their own."""
     sasl_oauthbearer_assertion_claim_nbf_seconds: int
-    """Default: 60. How long before now assertions begin to be valid, in seconds. Not implemented yet."""
+    """Default: 60. How long before now assertions begin to be valid, in seconds."""
     sasl_oauthbearer_assertion_claim_sub: str | None
-    """Optional. The subject that assertions name. Not implemented yet."""
+    """Optional. The subject that assertions name."""
     sasl_oauthbearer_assertion_file: str | None
-    """Optional. A file with a ready assertion. Not implemented yet."""
+    """Optional. A file with a ready assertion."""
     sasl_oauthbearer_assertion_private_key_file: str | None
-    """Optional. The private key that assertions are signed with. Not implemented yet."""
+    """Optional. The private key that assertions are signed with."""
     sasl_oauthbearer_assertion_private_key_passphrase: str | Password | None
-    """Optional. The passphrase of that private key. Not implemented yet."""
+    """Optional. The passphrase of that private key."""
     sasl_oauthbearer_assertion_template_file: str | None
-    """Optional. A JSON file with further claims for assertions. Not implemented yet."""
+    """Optional. A JSON file with further claims for assertions."""
     sasl_oauthbearer_client_credentials_client_id: str | None
-    """Optional. The client's id at the identity provider. Not implemented yet."""
+    """Optional. The client's id at the identity provider."""
     sasl_oauthbearer_client_credentials_client_secret: str | Password | None
-    """Optional. The client's secret at the identity provider. Not implemented yet."""
+    """Optional. The client's secret at the identity provider."""
     sasl_oauthbearer_clock_skew_seconds: int
     """Default: 30. How far clocks may be apart when a token's times are checked, in seconds. Not implemented yet."""
     sasl_oauthbearer_expected_audience: str | Sequence[str]
@@ -142,7 +145,7 @@ class ClientSettings(TypedDict, total=False):
     sasl_oauthbearer_expected_issuer: str | None
     """Optional. The issuer that a token must name. Not implemented yet."""
     sasl_oauthbearer_header_urlencode: bool
-    """Default: False. Whether id and secret are URL-encoded in the request's header. Not implemented yet."""
+    """Default: False. Whether id and secret are URL-encoded in the request's header."""
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int
     """Default: 3600000. How long those keys are kept before they are fetched again. Not implemented yet."""
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
@@ -152,21 +155,23 @@ class ClientSettings(TypedDict, total=False):
     sasl_oauthbearer_jwks_endpoint_url: str | None
     """Optional. The address of the keys that tokens are signed with. Not implemented yet."""
     sasl_oauthbearer_jwt_retriever_class: object
-    """Default: 'org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever'. An object that gets the token. Not
-    implemented yet.
+    """Default: 'org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever'. The way to get a JWT: a function
+    that returns it, an object with such a function as `retrieve`, or the name of Java's DefaultJwtRetriever,
+    ClientCredentialsJwtRetriever, JwtBearerJwtRetriever or FileJwtRetriever. The default one reads a file where the
+    token endpoint is one, and asks with client credentials where it is not.
     """
     sasl_oauthbearer_jwt_validator_class: object
     """Default: 'org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator'. An object that checks the token. Not
     implemented yet.
     """
     sasl_oauthbearer_scope: str | None
-    """Optional. The scope to ask for with the token. Not implemented yet."""
+    """Optional. The scope to ask for with the token."""
     sasl_oauthbearer_scope_claim_name: str
     """Default: 'scope'. The claim of the token that holds the scope. Not implemented yet."""
     sasl_oauthbearer_sub_claim_name: str
-    """Default: 'sub'. The claim of the token that holds the subject. Not implemented yet."""
+    """Default: 'sub'. The claim of the token that holds the subject."""
     sasl_oauthbearer_token_endpoint_url: str | None
-    """Optional. The address that tokens are requested from. Not implemented yet."""
+    """Optional. The address that tokens are requested from, or a file: that has one."""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     """Default: 'PLAINTEXT'. Whether connections use TLS, SASL or both."""
     security_providers: str | None

@@ -381,6 +381,17 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             return self._core.metrics.snapshot()
 
+    def update_credentials(self, username: str, password: str) -> None:
+        """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.
+
+        Connections that there are stay as they are until they are made anew, or their broker wants them to authenticate
+        again (`connections.max.reauth.ms`). May be called from any thread.
+
+        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
+        """
+        self._use.guard.check()
+        self._core.network.update_credentials(username, password)
+
     # Ending.
 
     def wakeup(self) -> None:

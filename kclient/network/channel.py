@@ -32,7 +32,8 @@ _ENDS = frozenset({ChannelState.EXPIRED, ChannelState.FAILED, ChannelState.LOCAL
 VALID_TRANSITIONS: dict[ChannelState, frozenset[ChannelState]] = {
     ChannelState.NOT_CONNECTED: _ENDS | {ChannelState.AUTHENTICATE},
     ChannelState.AUTHENTICATE: _ENDS | {ChannelState.READY, ChannelState.AUTHENTICATION_FAILED},
-    ChannelState.READY: _ENDS | {ChannelState.AUTHENTICATION_FAILED},  # re-authentication can fail, too
+    # A session can be renewed (KIP-368), and with TLS 1.3 a client hears of a refusal only after the handshake.
+    ChannelState.READY: _ENDS | {ChannelState.AUTHENTICATE, ChannelState.AUTHENTICATION_FAILED},
     ChannelState.EXPIRED: frozenset(),
     ChannelState.FAILED: frozenset(),
     ChannelState.AUTHENTICATION_FAILED: frozenset(),
@@ -51,8 +52,15 @@ class Authenticator(Protocol):
     def wants_write(self) -> bool:
         """True while a frame of the exchange is only partly written."""
 
+    @property
+    def session_lifetime_ms(self) -> int:
+        """Time that the broker granted with the last exchange, 0 if it set no limit (KIP-368)."""
+
     def authenticate(self) -> None:
         """Go on as far as possible without blocking; raises AuthenticationError when it failed."""
+
+    def restart(self) -> None:
+        """Begin another exchange over the same connection, with the credentials as they are now."""
 
     def close(self) -> None:
         """Forget secrets."""
@@ -109,6 +117,11 @@ class KafkaChannel:
             return True
         return not self.ready and self._authenticator is not None and self._authenticator.wants_write
 
+    @property
+    def session_lifetime_ms(self) -> int:
+        """Time that the peer granted when it was last shown who this is, 0 if it set no limit."""
+        return 0 if self._authenticator is None else self._authenticator.session_lifetime_ms
+
     def wanted_events(self) -> int:
         """The events that it has to hear of now."""
         if self.ready and self._send is None and not self.transport.wants_write:  # as nearly always
@@ -158,6 +171,14 @@ class KafkaChannel:
         if self.transport.ready and (self._authenticator is None or self._authenticator.complete):
             self.transition_to(ChannelState.READY)
         return self.ready
+
+    def authenticate_again(self) -> None:
+        """Have `prepare` authenticate once more; nothing else may be under way. Raises IllegalStateError if it is."""
+        if self._authenticator is None or self._send is not None or self.receiving:
+            raise IllegalStateError(f"Channel {self.id} cannot authenticate again now")
+        self._receive = None  # memory for a frame that nobody has asked for
+        self.transition_to(ChannelState.AUTHENTICATE)
+        self._authenticator.restart()
 
     def mute(self) -> None:
         """Stop reading; the Selector stops watching for input."""

@@ -11,7 +11,7 @@ from kclient.network.channel import KafkaChannel
 from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
 from kclient.network.transport import PlaintextTransport, Transport
-from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import SaslCredentials
 from kclient.security.tls import TlsContexts
 
 
@@ -61,11 +61,9 @@ class ClientChannelBuilder:
             transport = TlsTransport(sock, self._tls.current(), self._scratch, host)
         authenticator = None
         if self._sasl is not None:
-            mechanism = self._sasl.new_mechanism()
-            authenticator = SaslClientAuthenticator(
-                transport, self._sasl.mechanism, mechanism, self._client_id
-            )
+            authenticator = SaslClientAuthenticator(transport, self._sasl, self._client_id)
         return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator)
 
     def close(self) -> None:
-        pass
+        if self._sasl is not None:
+            self._sasl.close()

@@ -22,6 +22,7 @@ from kclient.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kclient.protocol.schema import Message
 from kclient.security.sasl import SaslMechanism
+from kclient.security.sasl_credentials import SaslCredentials
 
 _MOST_BYTES = 512 * 1024
 _NEWEST_AUTHENTICATE = 2
@@ -37,15 +38,19 @@ class SaslClientAuthenticator:
     """
 
     _transport: Transport
-    _name: str
-    _mechanism: SaslMechanism
+    _credentials: SaslCredentials
     _client_id: str | None
     complete: bool = attrs.field(default=False, init=False)
+    session_lifetime_ms: int = attrs.field(default=0, init=False)
+    _mechanism: SaslMechanism = attrs.field(init=False)
     _send: NetworkSend | None = attrs.field(default=None, init=False)
     _receive: NetworkReceive | None = attrs.field(default=None, init=False)
     _asked: tuple[ApiKeys, int] | None = attrs.field(default=None, init=False)
     _correlation_id: int = attrs.field(default=0, init=False)
     _version: int = attrs.field(default=0, init=False)  # of SaslAuthenticate
+
+    def __attrs_post_init__(self) -> None:
+        self._mechanism = self._credentials.new_mechanism()
 
     @property
     def wants_write(self) -> bool:
@@ -63,6 +68,11 @@ class SaslClientAuthenticator:
             if frame is None:
                 return
             self._handle(frame)
+
+    def restart(self) -> None:
+        self.complete = False
+        self._mechanism = self._credentials.new_mechanism()
+        self._shake_hands()  # the versions are known
 
     def close(self) -> None:
         """Forget secrets."""
@@ -83,8 +93,8 @@ class SaslClientAuthenticator:
             self._receive.read_from(self._transport)
         except EOFError:
             raise ConnectionResetError(
-                f"it was closed by the peer during SASL authentication with {self._name}; are the credentials of "
-                "sasl.jaas.config right, and security.protocol that of this listener?"
+                f"it was closed by the peer during SASL authentication with {self._credentials.mechanism}; are the "
+                "credentials of sasl.jaas.config right, and security.protocol that of this listener?"
             ) from None
         if not self._receive.completed:
             return None
@@ -123,14 +133,17 @@ class SaslClientAuthenticator:
         self._version = min(highest, _NEWEST_AUTHENTICATE)
         if self._version < lowest or ranges.get(ApiKeys.SASL_HANDSHAKE, (0, -1))[1] < _HANDSHAKE_VERSION:
             raise UnsupportedVersionError("The broker is too old for SASL as it is since Kafka 1.0 (KIP-152)")
-        self._ask(SaslHandshakeRequest(mechanism=self._name), _HANDSHAKE_VERSION)
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        self._ask(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE_VERSION)
 
     def _on_handshake(self, answer: Any) -> None:
         error = Errors.for_code(answer.error_code)
         if isinstance(error, UnsupportedSaslMechanismError):
             offered = ", ".join(sorted(answer.mechanisms)) or "none"
             raise UnsupportedSaslMechanismError(
-                f"The broker does not offer {self._name}; offered are: {offered} (sasl.mechanism)"
+                f"The broker does not offer {self._credentials.mechanism}; offered are: {offered} (sasl.mechanism)"
             )
         if error is not None:
             raise error
@@ -144,6 +157,7 @@ class SaslClientAuthenticator:
         if token is not None:
             self._send_token(token)
         elif self._mechanism.complete:
+            self.session_lifetime_ms = answer.session_lifetime_ms
             self.complete = True
 
     def _send_token(self, token: bytes) -> None:

@@ -57,7 +57,7 @@ class Selector:
         self._generation = forks.generation
         self._idle = IdleExpiry(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
-        self._connected_at_once: list[KafkaChannel] = []
+        self._prepared_at_once: list[KafkaChannel] = []
         self._to_write: list[KafkaChannel] = []
         self._buffered: dict[str, KafkaChannel] = {}
         self._failed: dict[str, KafkaError] = {}
@@ -79,7 +79,7 @@ class Selector:
         channel = self._build(channel_id, sock, host)
         channel.peer = f"{address}:{port}"
         if at_once:
-            self._connected_at_once.append(channel)
+            self._prepared_at_once.append(channel)
         else:
             self._watch.update(channel)
 
@@ -133,7 +133,7 @@ class Selector:
         self.disconnected.clear()
         self._overlooked = 0
         now_ms = self._time.monotonic_ms()
-        if self._to_write or self._failed or self._connected_at_once:
+        if self._to_write or self._failed or self._prepared_at_once:
             self._handle_immediate(now_ms)
             if not return_after_send:
                 self._overlooked = len(self.completed_sends)
@@ -186,6 +186,28 @@ class Selector:
         """True if the channel can take frames."""
         channel = self._channels.get(channel_id)
         return channel is not None and channel.ready
+
+    def session_lifetime_ms(self, channel_id: str) -> int:
+        """Time that the peer granted the channel when it authenticated last, 0 if it set no limit."""
+        channel = self._channels.get(channel_id)
+        return 0 if channel is None else channel.session_lifetime_ms
+
+    def authenticate_again(self, channel_id: str) -> None:
+        """Have the channel authenticate once more by the next polls, which report it as `connected` again.
+
+        It ends instead if something else is under way. Raises IllegalStateError if it is unknown.
+        """
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            raise IllegalStateError(f"There is no connection {channel_id} to authenticate again")
+        try:
+            if channel.expecting:
+                self._watch.take_received(channel)
+            channel.authenticate_again()
+        except (OSError, KafkaError) as error:
+            self._failed[channel_id] = _reason(channel, error)
+        else:
+            self._prepared_at_once.append(channel)
 
     def mute(self, channel_id: str) -> None:
         """Read no more from the channel until `unmute`; frames stay in the socket and slow the peer down."""
@@ -264,8 +286,8 @@ class Selector:
                 channel = self._channels.get(channel_id)
                 if channel is not None:
                     self._disconnect(channel, error, ChannelState.FAILED)
-        if self._connected_at_once:
-            channels, self._connected_at_once = self._connected_at_once, []
+        if self._prepared_at_once:
+            channels, self._prepared_at_once = self._prepared_at_once, []
             for channel in channels:
                 if self._channels.get(channel.id) is channel:
                     self._handle(channel, EVENT_WRITE, now_ms)

@@ -231,6 +231,17 @@ class KafkaProducer(Generic[K, V]):
         cluster: Cluster = self._core.metadata.fetch()
         return cluster.partitions_for_topic(topic)
 
+    def update_credentials(self, username: str, password: str) -> None:
+        """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.
+
+        Connections that there are stay as they are until they are made anew, or their broker wants them to authenticate
+        again (`connections.max.reauth.ms`). May be called from any thread.
+
+        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
+        """
+        self._guard.check()
+        self._core.client.update_credentials(username, password)
+
     def metrics(self) -> dict[MetricName, float]:
         """Return the metrics of the producer, under Java's names."""
         self._guard.check()

@@ -78,6 +78,10 @@ class MockConnections:
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         return self.node(node_id).authentication_error
 
+    def any_authentication_error(self) -> AuthenticationError | None:
+        errors = (node.authentication_error for node in self._nodes.values())
+        return next((error for error in errors if error is not None), None)
+
 
 class MockClient:
     """Completes requests with prepared answers, in order, or with `respond`. Used by one thread.
@@ -95,6 +99,7 @@ class MockClient:
         self.sent: list[SentRequest] = []
         """Everything that was ever sent."""
         self.wakeups = 0
+        self.credentials: tuple[str, str] | None = None
         self.closed = False
         self.connections = MockConnections()
         self.new_request = RequestFactory(request_timeout_ms)
@@ -270,6 +275,9 @@ class MockClient:
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         return self._versions if self.connections.node(node_id).connected else None
+
+    def update_credentials(self, username: str, password: str) -> None:
+        self.credentials = (username, password)
 
     def wakeup(self) -> None:
         self.wakeups += 1

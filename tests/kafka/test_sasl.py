@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from harness.network.certificates import Authority
 from harness.real_kafka.broker import RealKafka, missing
 from harness.requirements import skip_if
 from harness.topics import new_topic
+from harness.waiting import wait_until
 from kclient import KafkaConsumer, KafkaProducer
 from kclient.admin import KafkaAdminClient
 from kclient.errors import (
@@ -52,6 +54,7 @@ def broker(authority: Authority) -> Iterator[RealKafka]:
         settings[f"listener.name.open.scram-sha-{name}.sasl.jaas.config"] = (
             f"{MODULES}.scram.ScramLoginModule required;"
         )
+    settings["listener.name.secure.scram-sha-512.connections.max.reauth.ms"] = "8000"
     listeners = {"OPEN": "SASL_PLAINTEXT", "SECURE": "SASL_SSL"}
     with RealKafka(listeners=listeners, settings=settings) as running:
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
@@ -101,6 +104,61 @@ def test_records_go_there_and_back(
         consumer.subscribe([topic])
         values = [next(iter(consumer)).value for _ in range(1000)]
     assert values == [b"%d" % i for i in range(1000)]
+
+
+def test_sessions_are_renewed_and_no_connection_is_lost(
+    broker: RealKafka, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic(broker.bootstrap_servers, 3)
+    settings = settings_for(broker, authority, "SECURE", "SCRAM-SHA-512")
+    with (
+        caplog.at_level("DEBUG", "kclient.client"),
+        KafkaProducer(settings) as producer,
+        KafkaConsumer(settings, group_id=f"g-{topic}", auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.subscribe([topic])
+        sent, read = 0, []
+        ends = time.monotonic() + 9
+        while time.monotonic() < ends or len(read) < sent:
+            if time.monotonic() < ends:
+                producer.send(topic, b"%d" % sent)
+                sent += 1
+            read += [record.value for record in consumer.poll(timeout_ms=5)]
+            assert time.monotonic() < ends + 30
+        assert sorted(read) == sorted(b"%d" % i for i in range(sent))
+    said = [record.getMessage() for record in caplog.records]
+    # Two connections of the producer and three of the consumer, and the broker had half a second for each at least.
+    assert sum("Authenticated again" in each for each in said) >= 5
+    assert not [each for each in said if "Disconnected from" in each or "Cannot" in each]
+
+
+@pytest.mark.parametrize("kind", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
+def test_a_password_can_be_replaced_while_a_client_runs(
+    broker: RealKafka, authority: Authority, kind: type[KafkaProducer | KafkaConsumer | KafkaAdminClient]
+) -> None:
+    settings = settings_for(broker, authority, "OPEN", "SCRAM-SHA-256")
+    settings["sasl.jaas.config"] = jaas("SCRAM-SHA-256", password="guessed")
+    topic = new_topic(broker.bootstrap_servers, 1)
+    with kind(settings, reconnect_backoff_ms=10, reconnect_backoff_max_ms=20) as client:
+        with pytest.raises(SaslAuthenticationError):
+            ask(client, topic)
+        client.update_credentials("alice", PASSWORD)
+        wait_until(lambda: answered(client, topic), 30, "the answer")
+
+
+def ask(client: KafkaProducer | KafkaConsumer | KafkaAdminClient, topic: str) -> None:
+    if isinstance(client, KafkaAdminClient):
+        client.list_topics()
+    else:
+        client.partitions_for(topic)
+
+
+def answered(client: KafkaProducer | KafkaConsumer | KafkaAdminClient, topic: str) -> bool:
+    try:
+        ask(client, topic)
+    except SaslAuthenticationError:  # of the try before
+        return False
+    return True
 
 
 def refused(settings: dict[str, object], **changes: object) -> KafkaError:

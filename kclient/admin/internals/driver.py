@@ -142,6 +142,10 @@ class AdminDriver:
             self._abandoned.append(owner)
         self._client.wakeup()
 
+    def update_credentials(self, username: str, password: str) -> None:
+        """Authenticate with these from now on, as `KafkaClient.update_credentials`."""
+        self._client.update_credentials(username, password)
+
     def close(self, timeout_ms: int) -> None:
         """Let calls under way finish for at most `timeout_ms`, fail the rest, end the thread.
 

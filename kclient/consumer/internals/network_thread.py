@@ -62,6 +62,10 @@ class NetworkThread:
         self._log = self._config.log_context().logger(__name__)
         self._thread = KafkaThread(f"kclient-consumer-{self._config.client_id}", self._run, self._died)
 
+    def update_credentials(self, username: str, password: str) -> None:
+        """Authenticate with these from now on, as `KafkaClient.update_credentials`."""
+        self._client.update_credentials(username, password)
+
     def start(self) -> None:
         """Begin."""
         self._thread.start()

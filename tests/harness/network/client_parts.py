@@ -9,6 +9,7 @@ from kclient.client.connection_states import ConnectionStates
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
+from kclient.client.sessions import Sessions
 from kclient.common.node import Node
 from kclient.errors import KafkaError
 from kclient.network.send import NetworkSend
@@ -28,6 +29,8 @@ class NotedSelector:
         self.under_way: dict[str, NetworkSend] = {}
         self.connected: list[tuple[str, str, int]] = []
         self.closed: list[str] = []
+        self.again: list[str] = []
+        self.lifetime_ms = 0
         self.refuses: OSError | None = None
 
     def connect(self, channel_id: str, address: str, port: int, **options: Any) -> None:
@@ -47,6 +50,12 @@ class NotedSelector:
         self.completed_sends, self.under_way = self.under_way, {}
         for send in self.completed_sends.values():
             send.remaining = 0
+
+    def session_lifetime_ms(self, channel_id: str) -> int:
+        return self.lifetime_ms
+
+    def authenticate_again(self, channel_id: str) -> None:
+        self.again.append(channel_id)
 
     def close_channel(self, channel_id: str) -> None:
         self.closed.append(channel_id)
@@ -78,6 +87,7 @@ class ClientParts:
             self.selector,
             self.states,
             self.pipeline,
+            Sessions(self.selector, self.states, self.pipeline.in_flight, 30_000),
             self.new_request,
             self.failures.append,
             self.time,

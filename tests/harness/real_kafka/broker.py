@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,7 +22,8 @@ class RealKafka(KafkaNode):
 
     A second listener, on `behind_proxy_port`, tells clients that the broker is at `proxy_port`: a `FaultProxy` that
     listens there has all of their connections. `listeners` are further ones, by name with their protocols; `ports` has
-    theirs. `settings` overrides lines of server.properties. Use as a context manager, or call start() and close().
+    theirs. `settings` overrides lines of server.properties; `java` are options of its virtual machine. Use as
+    a context manager, or call start() and close().
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class RealKafka(KafkaNode):
         heap: str = "512m",
         listeners: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
+        java: Sequence[str] = (),
     ) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
         port, controller = free_port(), free_port()
@@ -67,7 +69,7 @@ class RealKafka(KafkaNode):
             "num.partitions": "1",
             **(settings or {}),
         }
-        super().__init__(directory, properties, port=port, heap=heap)
+        super().__init__(directory, properties, port=port, heap=heap, java=java)
         self.format(new_id())
 
     tool = staticmethod(tool)

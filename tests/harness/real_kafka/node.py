@@ -14,6 +14,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -80,10 +81,13 @@ def tool(
 class KafkaNode:
     """One process of Kafka: a broker, a controller or both, as the lines of its server.properties say.
 
-    `directory` holds its properties, its log file and its data; `port` is the one that tells that it runs.
+    `directory` holds its properties, its log file and its data; `port` is the one that tells that it runs. `java` are
+    further options of the virtual machine.
     """
 
-    def __init__(self, directory: Path, properties: dict[str, str], *, port: int, heap: str) -> None:
+    def __init__(
+        self, directory: Path, properties: dict[str, str], *, port: int, heap: str, java: Sequence[str] = ()
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port
         self.log_file = directory / "broker.log"
@@ -94,6 +98,7 @@ class KafkaNode:
         self.directory = directory
         self._classpath = classpath()
         self._heap = heap
+        self._java = java
         self._process: subprocess.Popen[bytes] | None = None
 
     def format(self, cluster_id: str) -> None:
@@ -126,6 +131,7 @@ class KafkaNode:
                     f"-Xmx{self._heap}",
                     f"-Xms{self._heap}",
                     "-XX:+UseG1GC",
+                    *self._java,
                     f"-Dorg.slf4j.simpleLogger.logFile={self.log_file}.slf4j",
                     "-cp",
                     self._classpath,

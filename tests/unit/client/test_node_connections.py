@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import pytest
+
 from harness.network.client_parts import NODE, ClientParts
 from kclient.client.connection_states import ConnectionState
-from kclient.errors import BootstrapError, DisconnectError, UnsupportedVersionError
+from kclient.errors import (
+    BootstrapError,
+    DisconnectError,
+    SaslAuthenticationError,
+    UnsupportedVersionError,
+)
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kclient.protocol.messages.heartbeat import HeartbeatResponse
 
 ASKED = ApiKeys.API_VERSIONS
 NEWEST = ASKED.max_version
@@ -78,12 +86,94 @@ def test_a_connection_that_is_not_set_up_in_time_is_given_up(parts: ClientParts)
     parts.connections.connect_if_allowed(NODE, 0)
     limit_ms = parts.connections.next_check_ms
     assert limit_ms == parts.states.setup_timeout_ms(1)
-    parts.connections.give_up_late(limit_ms - 1)
+    parts.connections.check(limit_ms - 1)
     assert parts.selector.closed == []
-    parts.connections.give_up_late(limit_ms)
+    parts.connections.check(limit_ms)
     assert parts.selector.closed == ["1"]
     assert "socket.connection.setup.timeout.ms" in str(parts.failures[0])
     assert parts.connections.next_check_ms > 1 << 60
+
+
+def ready(parts: ClientParts, lifetime_ms: int) -> int:
+    """Make the connection ready in a session of `lifetime_ms`; returns the time when it is renewed."""
+    parts.selector.lifetime_ms = lifetime_ms
+    establish(parts)
+    parts.answer(KNOWN, number=1, api_key=ASKED, version=NEWEST)
+    parts.connections.check(parts.connections.next_check_ms)  # the time that setting it up could take is over
+    return parts.connections.next_check_ms
+
+
+def test_a_connection_whose_session_ends_soon_authenticates_again_and_keeps_its_versions(
+    parts: ClientParts,
+) -> None:
+    began_ms = parts.time.monotonic_ms()
+    renew_ms = ready(parts, 10_000)
+    assert began_ms + 8_500 <= renew_ms <= began_ms + 9_500
+    parts.connections.check(renew_ms - 1)
+    assert not parts.connections.ending_sessions
+    parts.connections.check(renew_ms)
+    parts.connections.renew_sessions(renew_ms)
+    assert parts.selector.again == ["1"]
+    assert not parts.pipeline.can_send(1, renew_ms)
+    assert not parts.connections.connect_if_allowed(NODE, renew_ms)
+    parts.connections.established(1)
+    assert parts.pipeline.can_send(1, renew_ms)
+    assert not parts.connections.to_ask
+    assert list(parts.connections.versions) == [1]
+    assert parts.failures == []
+
+
+def test_a_session_is_renewed_once_the_answers_in_flight_have_come(parts: ClientParts) -> None:
+    renew_ms = ready(parts, 10_000)
+    done = parts.transmit()
+    parts.connections.check(renew_ms)
+    parts.connections.renew_sessions(renew_ms)
+    assert parts.selector.again == []
+    assert parts.connections.ending_sessions == {1}
+    parts.answer(HeartbeatResponse(), number=2, api_key=ApiKeys.HEARTBEAT)
+    assert [response.failed for response in parts.pipeline.complete()] == [False]
+    assert len(done) == 1
+    parts.connections.renew_sessions(renew_ms)
+    assert parts.selector.again == ["1"]
+
+
+def test_a_broker_that_does_not_answer_the_renewal_is_left(parts: ClientParts) -> None:
+    renew_ms = ready(parts, 10_000)
+    parts.connections.check(renew_ms)
+    parts.connections.renew_sessions(renew_ms)
+    parts.connections.check(renew_ms + 29_999)
+    assert parts.selector.closed == []
+    parts.connections.check(renew_ms + 30_000)
+    assert parts.selector.closed == ["1"]
+    assert "authenticate again" in str(parts.failures[0])
+    assert parts.connections.next_check_ms > 1 << 60
+
+
+def test_a_refusal_in_the_renewal_ends_the_connection_with_the_reason(parts: ClientParts) -> None:
+    renew_ms = ready(parts, 10_000)
+    parts.connections.check(renew_ms)
+    parts.connections.renew_sessions(renew_ms)
+    parts.connections.ended(1, renew_ms, SaslAuthenticationError("the user is gone"))
+    assert isinstance(parts.states.authentication_error(1), SaslAuthenticationError)
+    parts.connections.check(renew_ms + 60_000)
+    assert parts.selector.again == ["1"]
+
+
+@pytest.mark.parametrize("lifetime_ms", [0, -1])
+def test_a_connection_without_a_limited_session_is_never_renewed(
+    parts: ClientParts, lifetime_ms: int
+) -> None:
+    ready(parts, lifetime_ms)
+    parts.connections.check(1 << 50)
+    assert not parts.connections.ending_sessions
+
+
+def test_a_connection_that_ends_takes_its_session_with_it(parts: ClientParts) -> None:
+    renew_ms = ready(parts, 10_000)
+    parts.connections.check(renew_ms)
+    parts.connections.ended(1, renew_ms, DisconnectError("gone"))
+    parts.connections.renew_sessions(renew_ms)
+    assert parts.selector.again == []
 
 
 def test_the_end_of_a_connection_fails_what_is_in_flight_and_forgets_the_versions(parts: ClientParts) -> None:

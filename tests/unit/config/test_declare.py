@@ -178,7 +178,7 @@ def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) 
     ("name", "value"),
     [
         ("ssl.engine.factory.class", object()),
-        ("sasl.mechanism", "OAUTHBEARER"),
+        ("sasl.mechanism", "AWS_MSK_IAM"),
         ("transactional.id", "t"),
         ("transaction.timeout.ms", 1000),
         ("metric.reporters", [object()]),
@@ -199,10 +199,10 @@ def test_what_is_not_implemented_yet_says_so(name: str, value: object) -> None:
     [
         (
             "sasl.mechanism",
-            "OAUTHBEARER",
-            "leave it out or set it to PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512.",
+            "AWS_MSK_IAM",
+            "leave it out or set it to PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or OAUTHBEARER.",
         ),
-        ("sasl.oauthbearer.token.endpoint.url", "http://x", "leave it out."),
+        ("sasl.oauthbearer.jwks.endpoint.url", "http://x", "leave it out."),
     ],
 )
 def test_nothing_is_advised_that_is_not_implemented_either(name: str, value: str, hint: str) -> None:

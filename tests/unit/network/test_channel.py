@@ -21,6 +21,7 @@ class Password:
         self._sock = sock
         self.complete = False
         self.wants_write = False
+        self.session_lifetime_ms = 0
         self.closed = False
 
     def authenticate(self) -> None:
@@ -31,6 +32,10 @@ class Password:
         if secret != b".":
             raise AuthenticationError("wrong password")
         self.complete = True
+        self.session_lifetime_ms += 1000
+
+    def restart(self) -> None:
+        self.complete = False
 
     def close(self) -> None:
         self.closed = True
@@ -92,6 +97,78 @@ def test_a_channel_is_connected_only_when_its_authenticator_is_done(
                 break
             selector.poll(50)
         assert bytes(selector.completed_receives["0"].payload) == b"ok"
+
+
+def poll_until_connected(selector: Selector) -> None:
+    for _ in range(100):
+        selector.poll(50)
+        if selector.connected or selector.disconnected:
+            return
+
+
+def test_a_channel_authenticates_again_and_is_connected_again(selector: Selector) -> None:
+    with connect(selector) as peer:
+        assert selector.session_lifetime_ms("0") == 0
+        peer.sendall(b".")
+        poll_until_connected(selector)
+        assert selector.session_lifetime_ms("0") == 1000
+        selector.authenticate_again("0")
+        selector.poll(0)
+        assert not selector.is_channel_ready("0")
+        peer.sendall(b".\0\0\0\2ok")
+        poll_until_connected(selector)
+        assert selector.connected == ["0"]
+        assert selector.session_lifetime_ms("0") == 2000
+        for _ in range(100):
+            if selector.completed_receives:
+                break
+            selector.poll(50)
+        assert bytes(selector.completed_receives["0"].payload) == b"ok"
+
+
+def test_a_frame_that_nobody_asked_for_ends_the_channel_that_is_to_authenticate_again(
+    selector: Selector,
+) -> None:
+    with connect(selector) as peer:
+        peer.sendall(b".\0\0\0\2o")
+        poll_until_connected(selector)
+        channel = selector.channels()[0]
+        for _ in range(100):
+            if channel.receiving:
+                break
+            selector.poll(50)
+        selector.authenticate_again("0")
+        selector.poll(50)
+        assert "cannot authenticate again" in str(selector.disconnected["0"])
+
+
+def test_a_large_frame_that_was_expected_is_not_waited_for_while_a_channel_authenticates_again(
+    builder: PasswordBuilder,
+) -> None:
+    selector = Selector(max_receive_bytes=1 << 20, connections_max_idle_ms=-1, channel_builder=builder)
+    frame = (200_000).to_bytes(4, "big") + bytes(200_000)
+    with connect(selector) as peer:
+        peer.settimeout(5)
+        peer.sendall(b"." + frame)
+        poll_until_connected(selector)
+        for _ in range(100):
+            if selector.completed_receives:
+                break
+            selector.poll(50)
+        # The answer is likely to be as large, so polls are made to receive it as a whole.
+        selector.send("0", NetworkSend([b"ask"]))
+        selector.poll(0)
+        selector.poll(0)
+        selector.authenticate_again("0")
+        peer.sendall(b"." + frame)
+        poll_until_connected(selector)
+        assert selector.connected == ["0"]
+        for _ in range(100):
+            if selector.completed_receives:
+                break
+            selector.poll(50)
+        assert len(selector.completed_receives["0"].payload) == 200_000
+    selector.close()
 
 
 def test_a_muted_channel_still_authenticates(selector: Selector) -> None:

@@ -17,7 +17,7 @@ from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport
 from kclient.protocol.header import parse_request
-from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import SaslCredentials, sasl_credentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.log_context import LogContext
 
@@ -42,7 +42,8 @@ def contexts(tmp_path_factory: pytest.TempPathFactory) -> TlsContexts:
 
 
 def credentials() -> SaslCredentials:
-    return SaslCredentials.from_config(SaslConfig(sasl_mechanism="PLAIN", sasl_jaas_config=Password(JAAS)))
+    config = SaslConfig(sasl_mechanism="PLAIN", sasl_jaas_config=Password(JAAS))
+    return sasl_credentials(config, LogContext())
 
 
 @pytest.mark.parametrize(

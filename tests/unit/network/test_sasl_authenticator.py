@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -43,6 +43,13 @@ class Echo:
         return None
 
 
+class Credentials:
+    mechanism = "ECHO"
+
+    def new_mechanism(self) -> Echo:
+        return Echo()
+
+
 class Broker:
     """The far end: takes one request after the other, and answers."""
 
@@ -51,7 +58,7 @@ class Broker:
         near.setblocking(False)
         self.far.settimeout(5)
         self.transport = PlaintextTransport(near)
-        self.authenticator = SaslClientAuthenticator(self.transport, "ECHO", Echo(), "me")
+        self.authenticator = SaslClientAuthenticator(self.transport, cast(Any, Credentials()), "me")
         self.requests: list[Any] = []
 
     def take(self) -> tuple[Any, Any]:
@@ -116,6 +123,24 @@ def test_an_exchange_of_several_tokens_in_the_newest_version_of_both(broker: Bro
     assert not broker.authenticator.wants_write
     assert broker.requests[1].mechanism == "ECHO"
     assert [bytes(each.auth_bytes) for each in broker.requests[2:]] == [b"first", b"second"]
+
+
+def test_another_exchange_over_the_same_connection_begins_with_the_handshake(broker: Broker) -> None:
+    for answer in (versions(), CHOSEN, token(b"done")):
+        broker.step(answer)
+    assert broker.authenticator.session_lifetime_ms == 0
+    broker.authenticator.restart()
+    assert not broker.authenticator.complete
+    for answer in (CHOSEN, token(b"once more")):
+        broker.step(answer)
+    broker.step(SaslAuthenticateResponse(auth_bytes=b"done", session_lifetime_ms=30_000))
+    assert broker.authenticator.complete
+    assert broker.authenticator.session_lifetime_ms == 30_000
+    kinds = [type(request).__name__.removesuffix("Request") for request in broker.requests]
+    assert kinds == [
+        *("ApiVersions", "SaslHandshake", "SaslAuthenticate"),
+        *("SaslHandshake", "SaslAuthenticate", "SaslAuthenticate"),
+    ]
 
 
 def test_an_answer_may_come_byte_by_byte(broker: Broker) -> None:

@@ -1,0 +1,140 @@
+"""SaslCredentials: the identity of a client and how it is proven, for any number of connections."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+
+from kclient.config.sasl_configs import SaslConfig
+from kclient.errors import ConfigError, IllegalStateError
+from kclient.security.jaas import LoginModule, parse_jaas
+from kclient.security.oauth_bearer import OAuthBearerMechanism
+from kclient.security.sasl import PlainMechanism, SaslMechanism
+from kclient.security.scram import ScramMechanism
+from kclient.security.token_login import RefreshSchedule, TokenLogin
+from kclient.security.token_sources import token_source
+from kclient.utils.log_context import LogContext
+
+_JAAS = "sasl.jaas.config"
+_MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
+}
+
+
+class SaslCredentials(Protocol):
+    """Makes the mechanism for each exchange. Belongs to one thread, but for `update`."""
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism, as "SCRAM-SHA-512"."""
+
+    def new_mechanism(self) -> SaslMechanism:
+        """Return the mechanism for one exchange. Raises OSError if there are no credentials for a while."""
+
+    def update(self, username: str, password: str) -> None:
+        """Use another user and password for the exchanges from now on. Any thread.
+
+        Raises IllegalStateError for a mechanism without a password, ConfigError for what it cannot send, TypeError for
+        what is not str.
+        """
+
+    def close(self) -> None:
+        """Let go of what keeps the credentials fresh."""
+
+
+@attrs.define(repr=False)
+class PasswordCredentials:
+    """A user and a password, for PLAIN and SCRAM."""
+
+    mechanism: str
+    _module: LoginModule
+
+    def __attrs_post_init__(self) -> None:
+        self._check(self._module.option("username"), self._module.option("password"))
+
+    def new_mechanism(self) -> SaslMechanism:
+        module = self._module  # read once, as another thread may replace it
+        username, password = module.option("username"), module.option("password")
+        if self.mechanism == "PLAIN":
+            return PlainMechanism(username, password)
+        token = module.options.get("tokenauth", "").lower() == "true"
+        return ScramMechanism(self.mechanism, username, password, delegation_token=token)
+
+    def update(self, username: str, password: str) -> None:
+        for value in (username, password):
+            if not isinstance(value, str):
+                raise TypeError(f"username and password have to be str, not {type(value).__name__}")
+        self._check(username, password)
+        options = {**self._module.options, "username": username, "password": password}
+        self._module = LoginModule(self._module.name, options)
+
+    def close(self) -> None:
+        pass
+
+    def _check(self, username: str, password: str) -> None:
+        if self.mechanism == "PLAIN" and "\0" in username + password:
+            raise ConfigError(f"{_JAAS}: PLAIN has no way to send a NUL in username or password.", name=_JAAS)
+
+
+@attrs.frozen(repr=False)
+class TokenCredentials:
+    """The token of a login, as it is when an exchange begins, for OAUTHBEARER."""
+
+    _login: TokenLogin
+    mechanism: str = attrs.field(default="OAUTHBEARER", init=False)
+
+    def new_mechanism(self) -> SaslMechanism:
+        return OAuthBearerMechanism(self._login.token())
+
+    def update(self, username: str, password: str) -> None:
+        del username, password
+        raise IllegalStateError("OAUTHBEARER has no password; the next token comes from where the first did")
+
+    def close(self) -> None:
+        self._login.close()
+
+
+def sasl_credentials(config: SaslConfig, log_context: LogContext) -> SaslCredentials:
+    """Return the credentials of the settings; fetches the first token for OAUTHBEARER, which may block.
+
+    Raises ConfigError that names the setting that is wrong, and whatever there is no token for.
+    """
+    mechanism = config.sasl_mechanism.upper()
+    if mechanism not in _MODULES:
+        raise ConfigError(
+            f"sasl.mechanism {config.sasl_mechanism} is not implemented yet; set it to one of {', '.join(_MODULES)}.",
+            name="sasl.mechanism",
+        )
+    module = _module(config, mechanism)
+    if mechanism == "OAUTHBEARER":
+        schedule = RefreshSchedule(
+            window_factor=config.sasl_login_refresh_window_factor,
+            window_jitter=config.sasl_login_refresh_window_jitter,
+            min_period_ms=config.sasl_login_refresh_min_period_seconds * 1000,
+            buffer_ms=config.sasl_login_refresh_buffer_seconds * 1000,
+        )
+        return TokenCredentials(TokenLogin(token_source(config, module), schedule, log_context))
+    if module is None:
+        raise ConfigError(
+            f"sasl.mechanism {mechanism} needs {_JAAS}: org.apache.kafka.common.security.{_MODULES[mechanism]} "
+            'required username="..." password="...";',
+            name=_JAAS,
+        )
+    return PasswordCredentials(mechanism, module)
+
+
+def _module(config: SaslConfig, mechanism: str) -> LoginModule | None:
+    if config.sasl_jaas_config is None:
+        return None
+    module = parse_jaas(config.sasl_jaas_config)
+    wanted = _MODULES[mechanism].rpartition(".")[2]
+    if module.name != wanted:
+        raise ConfigError(
+            f"{_JAAS}: {module.name} does not fit sasl.mechanism {mechanism}, which needs {wanted}.",
+            name=_JAAS,
+        )
+    return module
