@@ -86,7 +86,7 @@ class KafkaClient(Protocol):
     def update_credentials(self, username: str, password: str) -> None:
         """Use them for every connection that authenticates from now on, for the first time or again. From any thread.
 
-        Raises IllegalStateError if the client does not authenticate with a password.
+        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
         """
 
     def wakeup(self) -> None:

@@ -149,6 +149,9 @@ class NetworkClient:
         self._connections.forget(node_id, self._time.monotonic_ms())
 
     def update_credentials(self, username: str, password: str) -> None:
+        for name, value in (("username", username), ("password", password)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} has to be str, not {type(value).__name__}")
         if self._credentials is None:
             raise IllegalStateError("The client does not authenticate with SASL (security.protocol)")
         self._credentials.update(username, password)

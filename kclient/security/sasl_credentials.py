@@ -38,8 +38,7 @@ class SaslCredentials(Protocol):
     def update(self, username: str, password: str) -> None:
         """Use another user and password for the exchanges from now on. Any thread.
 
-        Raises IllegalStateError for a mechanism without a password, ConfigError for what it cannot send, TypeError for
-        what is not str.
+        Raises IllegalStateError for a mechanism without a password, ConfigError for what it cannot send.
         """
 
     def close(self) -> None:
@@ -65,9 +64,6 @@ class PasswordCredentials:
         return ScramMechanism(self.mechanism, username, password, delegation_token=token)
 
     def update(self, username: str, password: str) -> None:
-        for value in (username, password):
-            if not isinstance(value, str):
-                raise TypeError(f"username and password have to be str, not {type(value).__name__}")
         self._check(username, password)
         options = {**self._module.options, "username": username, "password": password}
         self._module = LoginModule(self._module.name, options)

@@ -89,6 +89,20 @@ def timeouts(what: str, call: Call) -> Case:
 
 
 PRODUCER: list[Case] = [
+    (
+        "update_credentials",
+        lambda c, v: c.producer.update_credentials(v, "p"),
+        "username",
+        TypeError,
+        _NO_STR,
+    ),
+    (
+        "update_credentials",
+        lambda c, v: c.producer.update_credentials("u", v),
+        "password",
+        TypeError,
+        _NO_STR,
+    ),
     ("send", lambda b, x: b.producer.send(x, b"v"), "topic", InvalidTopicError, _TOPICS),
     ("send", lambda b, x: b.producer.send(x, b"v"), "topic", TypeError, _NO_STR),
     ("send", lambda b, x: b.producer.send(ProducerRecord(x, b"v")), "topic", InvalidTopicError, _TOPICS),
@@ -199,6 +213,20 @@ _OFFSET_MAPS: list[Any] = [
 
 CONSUMER: list[Case] = [
     (
+        "update_credentials",
+        lambda c, v: c.consumer.update_credentials(v, "p"),
+        "username",
+        TypeError,
+        _NO_STR,
+    ),
+    (
+        "update_credentials",
+        lambda c, v: c.consumer.update_credentials("u", v),
+        "password",
+        TypeError,
+        _NO_STR,
+    ),
+    (
         "subscribe",
         lambda b, x: b.consumer.subscribe(x),
         "topics",
@@ -297,6 +325,8 @@ _FLAGS: list[Any] = [None, 0, 1, "false", []]
 _WRONG_NAMES = (TypeError, InvalidTopicError)
 
 ADMIN: list[Case] = [
+    ("update_credentials", lambda c, v: c.admin.update_credentials(v, "p"), "username", TypeError, _NO_STR),
+    ("update_credentials", lambda c, v: c.admin.update_credentials("u", v), "password", TypeError, _NO_STR),
     (
         "create_topics",
         lambda b, x: b.admin.create_topics(x),

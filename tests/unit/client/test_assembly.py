@@ -16,7 +16,7 @@ from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.network_client import NetworkClient
-from kclient.errors import BootstrapError, ConfigError
+from kclient.errors import BootstrapError, ConfigError, IllegalStateError
 from kclient.network.channel_builder import ClientChannelBuilder, PlaintextChannelBuilder
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport
@@ -122,6 +122,17 @@ def test_a_builder_of_the_callers_own_is_used_whatever_the_protocol(build: Any) 
 def test_credentials_that_no_protocol_asks_for_are_not_looked_at(build: Any) -> None:
     built = build(security_protocol="PLAINTEXT", sasl_mechanism="GSSAPI", ssl_truststore_location="/nowhere")
     assert not isinstance(built.client._selector._builder, ClientChannelBuilder)
+
+
+def test_another_password_is_that_of_the_next_connection(build: Any) -> None:
+    client = build(security_protocol="SASL_PLAINTEXT", **PLAIN).client
+    client.update_credentials("bob", "other")
+    assert client._selector._builder._sasl.new_mechanism().first() == b"\0bob\0other"
+
+
+def test_a_client_that_does_not_authenticate_has_no_password_to_replace(build: Any) -> None:
+    with pytest.raises(IllegalStateError, match=r"security\.protocol"):
+        build().client.update_credentials("bob", "other")
 
 
 @pytest.mark.parametrize(

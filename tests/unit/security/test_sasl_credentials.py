@@ -81,8 +81,6 @@ def test_a_password_that_cannot_be_sent_leaves_the_old_one() -> None:
     made = credentials("PLAIN", PLAIN)
     with pytest.raises(ConfigError, match="NUL"):
         made.update("bob", "hunter\0")
-    with pytest.raises(TypeError, match="not bytes"):
-        made.update("bob", b"hunter3")  # type: ignore[arg-type]
     assert made.new_mechanism().first() == b"\0alice\0hunter2"
 
 
