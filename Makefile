@@ -8,6 +8,8 @@ SPARK_VENV ?= .venv-spark
 SPARK_BIN := $(SPARK_VENV)/bin
 # Another version: make spark-env SPARK_VENV=.venv-spark-4.0.0 PYSPARK=pyspark==4.0.0
 PYSPARK ?= pyspark
+# A wheel of kclient that is there already, to be installed in place of a new one.
+WHEEL ?=
 SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[yx][xid]' -o -name '*.h')
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
@@ -88,9 +90,10 @@ $(SPARK_VENV)/bin/python:
 	@$(PYTHON) -m venv $(SPARK_VENV)
 
 $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
-	@echo "==> building kclient"
 	@rm -rf $(SPARK_VENV)/wheel
-	@$(SPARK_BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(SPARK_VENV)/wheel .
+	@if [ -n "$(WHEEL)" ]; then mkdir $(SPARK_VENV)/wheel && cp $(WHEEL) $(SPARK_VENV)/wheel/; else \
+	  echo "==> building kclient"; $(SPARK_BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+	    --wheel-dir $(SPARK_VENV)/wheel .; fi
 	@echo "==> installing it with PySpark into $(SPARK_VENV): the first time half a gigabyte comes, for a minute or two"
 	@$(SPARK_BIN)/python -m pip install --disable-pip-version-check "$$(ls $(SPARK_VENV)/wheel/*.whl)[spark]" '$(PYSPARK)'
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(SPARK_VENV)/wheel/*.whl

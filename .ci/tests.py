@@ -23,6 +23,20 @@ BIN = Path(sys.executable).parent
 
 CONNECTOR = "4.0.0"
 BESIDE = ["tests/spark/test_side_by_side.py", "tests/spark/test_sink.py", "tests/spark/test_stream.py"]
+# Folders of tests/unit about what imports nothing of kclient._accel but its hooks for forks and interrupts.
+ALIKE = (
+    "admin",
+    "benchmarks",
+    "cli",
+    "common",
+    "compress",
+    "config",
+    "errors",
+    "metrics",
+    "protocol",
+    "security",
+    "serialization",
+)
 _MINUTE_S = 60.0
 
 
@@ -69,7 +83,9 @@ def run(step: Step) -> list[str]:
     """Run a step to its end, saying every minute that it goes on; a line for each thing that failed in it."""
     print(f"==> {step.name}", flush=True)
     started = time.monotonic()
-    environment = os.environ if step.impl is None else {**os.environ, "KCLIENT_IMPL": step.impl}
+    environment = {**os.environ} if step.impl is None else {**os.environ, "KCLIENT_IMPL": step.impl}
+    # Test processes, and what they start, import the same files hundreds of times.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command, report = step.command, None
     with tempfile.TemporaryDirectory(prefix="kclient-tests-") as folder:
         if "pytest" in command:
@@ -140,7 +156,8 @@ def spark_steps(jobs: int, environment: str) -> tuple[list[Step], list[Step]]:
         return made, tests
     # Spark's own connector comes from Maven, complete up to this version.
     older = f"{environment}-{CONNECTOR}"
-    wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}"]
+    # Made after the first environment, whose wheel fits as well.
+    wanted = [f"SPARK_VENV={older}", f"PYSPARK=pyspark=={CONNECTOR}", f"WHEEL={environment}/wheel/*.whl"]
     beside = pytest_command(
         jobs, "-m", "old_spark", "-W", "ignore::ResourceWarning", *BESIDE, python=_python(older)
     )
@@ -170,7 +187,8 @@ def main() -> int:
             "note: the native body was not built here, so the tests run with the pure one alone", flush=True
         )
     # Parity tests hold the two bodies against each other and need no second run. The real broker and whole processes
-    # are there for what unit and integration tests cannot show of either body; once is enough.
+    # are there for what unit and integration tests cannot show of either body; once is enough, as it is for what no
+    # body is part of.
     both = ["tests/unit", "tests/golden", "tests/integration"]
     if arguments.only == "unit":
         command = pytest_command(arguments.jobs, "tests/unit", "tests/parity", "-m", "not heavy")
@@ -182,7 +200,10 @@ def main() -> int:
                 flush=True,
             )
         if native:
-            command = pytest_command(arguments.jobs, "-m", "not soak and not heavy and not kafka", *both)
+            alike = [f"--ignore=tests/unit/{folder}" for folder in ALIKE]
+            command = pytest_command(
+                arguments.jobs, "-m", "not soak and not heavy and not kafka", *both, *alike
+            )
             steps.append(Step("pytest: pure body", command, "python"))
         name = "native body, and all that runs once" if native else "all, pure body"
         command = pytest_command(arguments.jobs, "-m", "not soak and not spark")

@@ -29,6 +29,7 @@ from kclient.errors import (
     ClientClosedError,
     GroupIdNotFoundError,
     GroupNotEmptyError,
+    IllegalStateError,
     InvalidConfigurationError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
@@ -307,6 +308,11 @@ def test_delete_groups_deletes_those_without_members(
         member.stop()
     admin.delete_groups([name])
     assert name not in admin.list_groups()
+
+
+def test_update_credentials_is_for_who_authenticates_with_a_password(admin: KafkaAdminClient) -> None:
+    with pytest.raises(IllegalStateError, match=r"security\.protocol"):  # see test_sasl.py for the rest
+        admin.update_credentials("alice", "secret")
 
 
 def test_close_ends_the_client(kafka: RealKafka) -> None:
