@@ -148,7 +148,12 @@ def spark_steps(jobs: int, environment: str) -> tuple[list[Step], list[Step]]:
         return [], []
     make = ["make", "--no-print-directory", "spark-env"]
     made = [Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"], early=True)]
-    tests = [Step("pytest: Spark", pytest_command(jobs, "tests/spark", python=_python(environment)))]
+    tests = [
+        Step(
+            "pytest: Spark",
+            pytest_command(jobs, "-m", "not soak", "tests/spark", python=_python(environment)),
+        )
+    ]
     if shutil.which("mvn") is None:
         print(
             "note: no mvn on this machine, so Spark's own connector is not there to compare with", flush=True

@@ -27,7 +27,7 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         own = item.get_closest_marker("soak")
-        if own is not None:
+        if own is not None and "seconds" in own.kwargs:  # the others keep to a limit of their own
             item.add_marker(pytest.mark.timeout(_seconds(own.kwargs["seconds"]) + _SETTLE_S))
 
 

@@ -146,7 +146,9 @@ def kill_and_start_again(
 
 # The other moments are those on a real Kafka, below: most of such a test is the start of a JVM.
 @pytest.mark.parametrize(
-    "moment", [batch_written_and_not_committed, windows_committed], ids=lambda moment: moment.__name__
+    "moment",
+    [batch_written_and_not_committed, pytest.param(windows_committed, marks=pytest.mark.soak)],
+    ids=lambda moment: moment.__name__,
 )
 def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
     options: EventsOptions, moment: Callable[[EventsOptions], bool]
@@ -158,8 +160,8 @@ def test_a_driver_that_is_killed_and_started_again_comes_to_exact_results(
 @pytest.mark.parametrize(
     ("moment", "again"),
     [
-        (wal_of_the_first_batch, go_on),
-        (folder_of_a_batch_half_written, go_on),
+        pytest.param(wal_of_the_first_batch, go_on, marks=pytest.mark.soak),
+        pytest.param(folder_of_a_batch_half_written, go_on, marks=pytest.mark.soak),
         (windows_written_and_not_committed, go_on_as_a_program),
     ],
     ids=lambda each: each.__name__,
