@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kclient.config.config_def import LATER, LOW, MEDIUM
+from kclient.config.config_def import JVM, LATER, LOW, MEDIUM
 from kclient.config.declare import class_, double, integer, long, password, short, string
 from kclient.config.oauth_configs import OauthConfig
 from kclient.config.validators import between
@@ -18,7 +18,7 @@ class SaslConfig(OauthConfig):
     sasl_mechanism: str = string(
         "GSSAPI",
         MEDIUM,
-        "The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; GSSAPI is not implemented yet.",
+        "The SASL mechanism: GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
         support=LATER,
         off=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
     )
@@ -26,7 +26,8 @@ class SaslConfig(OauthConfig):
         None,
         MEDIUM,
         "The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with "
-        "username and password, or OAuthBearerLoginModule, which may have clientId, clientSecret and scope.",
+        "username and password, OAuthBearerLoginModule, which may have clientId, clientSecret and scope, or "
+        "Krb5LoginModule with principal and keyTab, or with ticketCache.",
     )
     sasl_client_callback_handler_class: object | None = class_(
         None, MEDIUM, "An object that answers the SASL client's questions for credentials.", support=LATER
@@ -40,19 +41,19 @@ class SaslConfig(OauthConfig):
     )
     sasl_login_class: object | None = class_(None, MEDIUM, "An object that does the login.", support=LATER)
     sasl_kerberos_service_name: str | None = string(
-        None, MEDIUM, "The name under which the brokers run in Kerberos.", support=LATER
+        None, MEDIUM, "The name under which the brokers run in Kerberos."
     )
     sasl_kerberos_kinit_cmd: str = string(
-        "/usr/bin/kinit", LOW, "The path of Kerberos' kinit command.", support=LATER
+        "/usr/bin/kinit", LOW, "The path of Kerberos' kinit command.", support=JVM
     )
     sasl_kerberos_min_time_before_relogin: int = long(
-        60000, LOW, "How long a login thread waits at least between two refreshes of a ticket.", support=LATER
+        60000, LOW, "How long a login thread waits at least between two refreshes of a ticket.", support=JVM
     )
     sasl_kerberos_ticket_renew_window_factor: float = double(
-        0.8, LOW, "The part of a ticket's lifetime after which it is renewed.", support=LATER
+        0.8, LOW, "The part of a ticket's lifetime after which it is renewed.", support=JVM
     )
     sasl_kerberos_ticket_renew_jitter: float = double(
-        0.05, LOW, "The random part added to the time of a renewal.", support=LATER
+        0.05, LOW, "The random part added to the time of a renewal.", support=JVM
     )
     sasl_login_refresh_window_factor: float = double(
         0.8,

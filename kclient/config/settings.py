@@ -69,18 +69,19 @@ class ClientSettings(TypedDict, total=False):
     """Optional. An object that answers the SASL client's questions for credentials. Not implemented yet."""
     sasl_jaas_config: str | Password | None
     """Optional. The login module with its options, in Java's JAAS notation: PlainLoginModule or ScramLoginModule with
-    username and password, or OAuthBearerLoginModule, which may have clientId, clientSecret and scope.
+    username and password, OAuthBearerLoginModule, which may have clientId, clientSecret and scope, or
+    Krb5LoginModule with principal and keyTab, or with ticketCache.
     """
     sasl_kerberos_kinit_cmd: str
-    """Default: '/usr/bin/kinit'. The path of Kerberos' kinit command. Not implemented yet."""
+    """Default: '/usr/bin/kinit'. The path of Kerberos' kinit command. For the JVM only."""
     sasl_kerberos_min_time_before_relogin: int
-    """Default: 60000. How long a login thread waits at least between two refreshes of a ticket. Not implemented yet."""
+    """Default: 60000. How long a login thread waits at least between two refreshes of a ticket. For the JVM only."""
     sasl_kerberos_service_name: str | None
-    """Optional. The name under which the brokers run in Kerberos. Not implemented yet."""
+    """Optional. The name under which the brokers run in Kerberos."""
     sasl_kerberos_ticket_renew_jitter: float
-    """Default: 0.05. The random part added to the time of a renewal. Not implemented yet."""
+    """Default: 0.05. The random part added to the time of a renewal. For the JVM only."""
     sasl_kerberos_ticket_renew_window_factor: float
-    """Default: 0.8. The part of a ticket's lifetime after which it is renewed. Not implemented yet."""
+    """Default: 0.8. The part of a ticket's lifetime after which it is renewed. For the JVM only."""
     sasl_login_callback_handler_class: object
     """Optional. For OAUTHBEARER, a function that returns a token: an OAuthBearerToken, or a JWT as str. It is called
     for the first time when the client is made, and later by a thread of its own. The name of Java's
@@ -105,8 +106,8 @@ class ClientSettings(TypedDict, total=False):
     sasl_login_retry_backoff_ms: int
     """Default: 100. The wait before the first new try with the identity provider."""
     sasl_mechanism: str
-    """Default: 'GSSAPI'. The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; GSSAPI is not
-    implemented yet. Not implemented yet.
+    """Default: 'GSSAPI'. The SASL mechanism: GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Not
+    implemented yet.
     """
     sasl_oauthbearer_allow_unverified_audience: bool
     """Default: False. Whether tokens are accepted without a check of their audience. Not implemented yet."""

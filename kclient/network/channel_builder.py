@@ -61,7 +61,7 @@ class ClientChannelBuilder:
             transport = TlsTransport(sock, self._tls.current(), self._scratch, host)
         authenticator = None
         if self._sasl is not None:
-            authenticator = SaslClientAuthenticator(transport, self._sasl, self._client_id)
+            authenticator = SaslClientAuthenticator(transport, self._sasl, self._client_id, host or "")
         return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator)
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ class SaslClientAuthenticator:
     _transport: Transport
     _credentials: SaslCredentials
     _client_id: str | None
+    _host: str
     complete: bool = attrs.field(default=False, init=False)
     session_lifetime_ms: int = attrs.field(default=0, init=False)
     _mechanism: SaslMechanism = attrs.field(init=False)
@@ -50,7 +51,7 @@ class SaslClientAuthenticator:
     _version: int = attrs.field(default=0, init=False)  # of SaslAuthenticate
 
     def __attrs_post_init__(self) -> None:
-        self._mechanism = self._credentials.new_mechanism()
+        self._mechanism = self._credentials.new_mechanism(self._host)
 
     @property
     def wants_write(self) -> bool:
@@ -71,7 +72,7 @@ class SaslClientAuthenticator:
 
     def restart(self) -> None:
         self.complete = False
-        self._mechanism = self._credentials.new_mechanism()
+        self._mechanism = self._credentials.new_mechanism(self._host)
         self._shake_hands()  # the versions are known
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import attrs
 from kclient.config.sasl_configs import SaslConfig
 from kclient.errors import ConfigError, IllegalStateError
 from kclient.security.jaas import LoginModule, parse_jaas
+from kclient.security.kerberos import KerberosCredentials
 from kclient.security.oauth_bearer import OAuthBearerMechanism
 from kclient.security.sasl import PlainMechanism, SaslMechanism
 from kclient.security.scram import ScramMechanism
@@ -22,6 +23,7 @@ _MODULES = {
     "SCRAM-SHA-256": "scram.ScramLoginModule",
     "SCRAM-SHA-512": "scram.ScramLoginModule",
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
 
 
@@ -32,8 +34,11 @@ class SaslCredentials(Protocol):
     def mechanism(self) -> str:
         """The name of the mechanism, as "SCRAM-SHA-512"."""
 
-    def new_mechanism(self) -> SaslMechanism:
-        """Return the mechanism for one exchange. Raises OSError if there are no credentials for a while."""
+    def new_mechanism(self, host: str) -> SaslMechanism:
+        """Return the mechanism for one exchange with the broker at `host`.
+
+        Raises OSError if there are no credentials for a while.
+        """
 
     def update(self, username: str, password: str) -> None:
         """Use another user and password for the exchanges from now on. Any thread.
@@ -55,7 +60,8 @@ class PasswordCredentials:
     def __attrs_post_init__(self) -> None:
         self._check(self._module.option("username"), self._module.option("password"))
 
-    def new_mechanism(self) -> SaslMechanism:
+    def new_mechanism(self, host: str) -> SaslMechanism:
+        del host
         module = self._module  # read once, as another thread may replace it
         username, password = module.option("username"), module.option("password")
         if self.mechanism == "PLAIN":
@@ -83,7 +89,8 @@ class TokenCredentials:
     _login: TokenLogin
     mechanism: str = attrs.field(default="OAUTHBEARER", init=False)
 
-    def new_mechanism(self) -> SaslMechanism:
+    def new_mechanism(self, host: str) -> SaslMechanism:
+        del host
         return OAuthBearerMechanism(self._login.token())
 
     def update(self, username: str, password: str) -> None:
@@ -102,7 +109,7 @@ def sasl_credentials(config: SaslConfig, log_context: LogContext) -> SaslCredent
     mechanism = config.sasl_mechanism.upper()
     if mechanism not in _MODULES:
         raise ConfigError(
-            f"sasl.mechanism {config.sasl_mechanism} is not implemented yet; set it to one of {', '.join(_MODULES)}.",
+            f"sasl.mechanism {config.sasl_mechanism} is none of those there are: {', '.join(_MODULES)}.",
             name="sasl.mechanism",
         )
     module = _module(config, mechanism)
@@ -114,6 +121,8 @@ def sasl_credentials(config: SaslConfig, log_context: LogContext) -> SaslCredent
             buffer_ms=config.sasl_login_refresh_buffer_seconds * 1000,
         )
         return TokenCredentials(TokenLogin(token_source(config, module), schedule, log_context))
+    if mechanism == "GSSAPI":
+        return KerberosCredentials.from_config(config, module)
     if module is None:
         raise ConfigError(
             f"sasl.mechanism {mechanism} needs {_JAAS}: org.apache.kafka.common.security.{_MODULES[mechanism]} "

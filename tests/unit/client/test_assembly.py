@@ -127,7 +127,7 @@ def test_credentials_that_no_protocol_asks_for_are_not_looked_at(build: Any) -> 
 def test_another_password_is_that_of_the_next_connection(build: Any) -> None:
     client = build(security_protocol="SASL_PLAINTEXT", **PLAIN).client
     client.update_credentials("bob", "other")
-    assert client._selector._builder._sasl.new_mechanism().first() == b"\0bob\0other"
+    assert client._selector._builder._sasl.new_mechanism("broker").first() == b"\0bob\0other"
 
 
 def test_a_client_that_does_not_authenticate_has_no_password_to_replace(build: Any) -> None:

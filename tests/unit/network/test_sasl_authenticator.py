@@ -46,7 +46,8 @@ class Echo:
 class Credentials:
     mechanism = "ECHO"
 
-    def new_mechanism(self) -> Echo:
+    def new_mechanism(self, host: str) -> Echo:
+        assert host == "broker.example"
         return Echo()
 
 
@@ -58,7 +59,9 @@ class Broker:
         near.setblocking(False)
         self.far.settimeout(5)
         self.transport = PlaintextTransport(near)
-        self.authenticator = SaslClientAuthenticator(self.transport, cast(Any, Credentials()), "me")
+        self.authenticator = SaslClientAuthenticator(
+            self.transport, cast(Any, Credentials()), "me", "broker.example"
+        )
         self.requests: list[Any] = []
 
     def take(self) -> tuple[Any, Any]:
