@@ -12,10 +12,19 @@ _TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 def real_kafka() -> Any:
-    """The module tests/harness/real_kafka/broker.py, which only tests have on their path."""
+    """Return the module tests/harness/real_kafka/broker.py, which only tests have on their path."""
+    return _of_the_tests("harness.real_kafka.broker")
+
+
+def certificates() -> Any:
+    """Return the module tests/harness/network/certificates.py."""
+    return _of_the_tests("harness.network.certificates")
+
+
+def _of_the_tests(module: str) -> Any:
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
-    return importlib.import_module("harness.real_kafka.broker")
+    return importlib.import_module(module)
 
 
 def kafka_version(classpath: str) -> str:

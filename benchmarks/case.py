@@ -44,7 +44,8 @@ class Case:
 class Job:
     """Task of a child process: `operation` with `records` records of `case`.
 
-    Before them come `warm_up` records that do not count.
+    Before them come `warm_up` records that do not count. With `authority`, a file, the servers speak TLS and have
+    certificates that it signed; `certificate` is such a one, with its key.
     """
 
     operation: str
@@ -54,6 +55,8 @@ class Job:
     case: Case
     poll_records: int = POLL_RECORDS
     warm_up: int = 0
+    authority: str = ""
+    certificate: str = ""
 
 
 @attrs.frozen

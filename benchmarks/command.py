@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from benchmarks.broker import real_kafka
 
@@ -18,6 +18,8 @@ class Comparison(Protocol):
     failed: list[str]
 
 
+# What is deleted goes at once: the next run should not write beside it.
+AT_ONCE = {"log.segment.delete.delay.ms": "0"}
 C = TypeVar("C", bound=Comparison)
 
 
@@ -34,14 +36,15 @@ def run(
     measure: Callable[[C], None],
     show: Callable[[C], None],
     heap: str = "1g",
+    broker: Any = None,
 ) -> int:
     """Measure what `make` makes of the broker's address and of what is to be told, then show it; the exit code.
 
-    What was measured before a Ctrl-C is shown as well.
+    What was measured before a Ctrl-C is shown as well. `broker` is a RealKafka that was not started, if it has to be a
+    special one.
     """
     interrupted = False
-    # What is deleted goes at once: the next run should not write beside it.
-    with real_kafka().RealKafka(heap=heap, settings={"log.segment.delete.delay.ms": "0"}) as kafka:
+    with broker or real_kafka().RealKafka(heap=heap, settings=AT_ONCE) as kafka:
         started_s = time.monotonic()
         comparison = make(
             kafka.bootstrap_servers,

@@ -61,6 +61,7 @@ def consume(job: Job, tuning: Mapping[str, int] | None = None) -> Measured:
             "fetch.max.bytes": FETCH_BYTES,
             "max.partition.fetch.bytes": PARTITION_FETCH_BYTES,
             **(_TUNED if tuning is None else tuning),
+            **_security(job),
         }
     )
     consumer.subscribe([job.topic])
@@ -144,8 +145,13 @@ def _producer(job: Job, linger_ms: int) -> confluent_kafka.Producer:
             "linger.ms": linger_ms,
             "compression.type": job.case.codec,
             "queue.buffering.max.messages": _QUEUE_RECORDS,
+            **_security(job),
         }
     )
+
+
+def _security(job: Job) -> dict[str, str]:
+    return {"security.protocol": "ssl", "ssl.ca.location": job.authority} if job.authority else {}
 
 
 def _reports() -> tuple[Callable[[Any, Any], None], Callable[[int | None], None]]:

@@ -121,7 +121,7 @@ def busy(job: Job) -> Measured:
 def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
     """With the settings that all peers have."""
     return KafkaProducer(
-        {"compression.type": job.case.codec},
+        {"compression.type": job.case.codec, **_security(job)},
         bootstrap_servers=job.bootstrap_servers,
         acks="all",
         enable_idempotence=True,
@@ -134,6 +134,7 @@ def new_producer(job: Job, linger_ms: int) -> KafkaProducer[bytes, bytes]:
 def new_consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
     """With the settings that all peers have, subscribed to the topic."""
     consumer = KafkaConsumer(
+        _security(job),
         bootstrap_servers=job.bootstrap_servers,
         group_id=f"{job.topic}-{job.operation}-kclient",
         auto_offset_reset="earliest",
@@ -145,6 +146,12 @@ def new_consumer(job: Job) -> KafkaConsumer[bytes, bytes]:
     )
     consumer.subscribe([job.topic])
     return consumer
+
+
+def _security(job: Job) -> dict[str, str]:
+    if not job.authority:
+        return {}
+    return {"security.protocol": "SSL", "ssl.truststore.location": job.authority}
 
 
 def _part_of(job: Job) -> int:
