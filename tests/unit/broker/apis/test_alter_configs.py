@@ -65,6 +65,15 @@ def test_an_empty_value_is_a_value_that_a_number_cannot_have(topic: Handlers) ->
     assert overrides(topic) == {"retention.ms": "5", "segment.ms": "6"}
 
 
+@pytest.mark.parametrize("second", ["9", "8"])
+def test_a_setting_that_comes_twice_is_refused(topic: Handlers, second: str) -> None:
+    assert replace(topic, ("flush.ms", "9"), ("flush.ms", second)) == (
+        INVALID_REQUEST,
+        "A setting is in the request more than once",
+    )
+    assert overrides(topic) == {"retention.ms": "5", "segment.ms": "6"}
+
+
 def test_one_setting_that_cannot_be_leaves_all_as_they_were(topic: Handlers) -> None:
     assert replace(topic, ("flush.ms", "9"), ("no.such", "1"))[0] == INVALID_CONFIG
     assert replace(topic, ("flush.ms", "9"), ("segment.ms", "soon"))[0] == INVALID_CONFIG
