@@ -71,6 +71,17 @@ def test_each_topic_grows_or_fails_by_itself_in_the_order_of_the_request(topic: 
     assert (count(topic), count(topic, "u")) == (2, 3)
 
 
+@pytest.mark.parametrize("counts", [(3, 4), (4, 3), (4, 4)])
+def test_a_topic_that_comes_twice_stays_as_it_is_and_is_answered_once(
+    topic: Handlers, counts: tuple[int, int]
+) -> None:
+    topic.topics.create("u", 1)
+    results = grow(topic, ("t", counts[0]), ("u", 2), ("t", counts[1]))
+    assert [(result.name, result.error_code) for result in results] == [("t", INVALID_REQUEST), ("u", 0)]
+    assert "more than once" in results[0].error_message
+    assert (count(topic), count(topic, "u")) == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("assigned", "error"),
     [
