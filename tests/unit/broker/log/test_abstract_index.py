@@ -137,17 +137,6 @@ def test_a_refused_entry_changes_nothing(path: Path) -> None:
     assert (made.entries, made.lookup(200)) == (1, (105, 1050))
 
 
-def test_later_times_may_have_the_same_offset_and_times_of_no_record_are_left_out(path: Path) -> None:
-    times = TimeIndex(path, BASE, 1000)
-    times.maybe_append(-1, 101)
-    assert times.entries == 0
-    times.maybe_append(10, 101)
-    times.maybe_append(11, 101)
-    assert (times.entries, times.lookup(10), times.lookup(11)) == (2, (10, 101), (11, 101))
-    times.write_pending()
-    TimeIndex(path, BASE, 1000).validate()
-
-
 def test_renaming_writes_what_was_only_in_memory(path: Path) -> None:
     made = index(path, 101, 102, 103)
     renamed = path.with_suffix(".index.deleted")

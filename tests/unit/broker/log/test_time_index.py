@@ -83,3 +83,14 @@ def test_a_time_before_the_epoch_is_in_no_index(tmp_path: Path) -> None:
     path.write_bytes(struct.pack(">qi", -1, 0))
     with pytest.raises(CorruptIndexError, match=r"0\.timeindex is out of order at timestamp -1"):
         TimeIndex(path, 0, 100).validate()
+
+
+def test_later_times_may_have_the_same_offset_and_times_of_no_record_are_left_out(tmp_path: Path) -> None:
+    times = TimeIndex(tmp_path / "100.timeindex", 100, 1000)
+    times.maybe_append(-1, 101)
+    assert times.entries == 0
+    times.maybe_append(10, 101)
+    times.maybe_append(11, 101)
+    assert (times.entries, times.lookup(10), times.lookup(11)) == (2, (10, 101), (11, 101))
+    times.write_pending()
+    TimeIndex(times.path, 100, 1000).validate()
