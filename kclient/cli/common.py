@@ -161,9 +161,14 @@ def properties(pairs: Iterable[tuple[str, str]], known: dict[str, str], option: 
 def unescape(text: str) -> str:
     """Backslash escapes such as \\t and \\n, so that separators can be typed in a shell. Raises ConfigError."""
     try:
-        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+        meant = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+        meant.encode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{text}: {error.reason} is no escape; a backslash itself is \\\\") from None
+    except UnicodeEncodeError:
+        # A surrogate: an escape for one, or a byte of the command line that is not UTF-8.
+        raise ConfigError(f"{text!a} cannot be written as UTF-8") from None
+    return meant
 
 
 def json_bytes(data: bytes | None, name: str) -> dict[str, str | None]:

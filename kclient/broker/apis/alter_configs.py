@@ -25,6 +25,8 @@ def alter_configs(call: ApiCall, request: AlterConfigsRequest) -> AlterConfigsRe
 
 
 def _replaced(_overrides: Mapping[str, str], given: Sequence[AlterableConfig]) -> dict[str, str]:
+    if len({config.name for config in given}) != len(given):
+        raise InvalidRequestError("A setting is in the request more than once")
     configs: dict[str, str] = {}
     for config in given:
         if config.value is None:

@@ -1,11 +1,15 @@
 """CreatePartitions (37), versions 0 to 3: give topics more partitions.
 
-Behaviour: each topic succeeds or fails by itself. Access: ALTER on the topics.
+Behaviour: each topic succeeds or fails by itself; one that comes twice is refused and answered once.
+Access: ALTER on the topics.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -16,17 +20,26 @@ from kclient.protocol.messages.create_partitions import (
 
 def create_partitions(call: ApiCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Grow each topic."""
+    counts = Counter(topic.name for topic in request.topics)
+    topics = {topic.name: topic for topic in request.topics}
     return CreatePartitionsResponse(
-        results=[_grow(call, topic, request.validate_only) for topic in request.topics]
+        results=[
+            _grow(call, topic, request.validate_only, once=counts[name] == 1)
+            for name, topic in topics.items()
+        ]
     )
 
 
-def _grow(call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+def _grow(
+    call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool, *, once: bool
+) -> CreatePartitionsTopicResult:
     assignments = (
         None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
     )
     result = CreatePartitionsTopicResult(name=topic.name)
     with error_in(result):
+        if not once:
+            raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
         call.broker.controller.create_partitions(
             topic.name, topic.count, assignments, validate_only=validate_only
         )

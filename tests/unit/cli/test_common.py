@@ -101,6 +101,13 @@ def test_an_escape_that_is_none_is_refused_as_a_setting_is(text: str) -> None:
         common.unescape(text)
 
 
+@pytest.mark.parametrize("text", [r"\ud800", r"\ud83d\ude00", "a\udcff", r"\t\udfff|"])
+def test_what_cannot_be_written_as_utf_8_is_refused_and_said_in_ascii(text: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be written as UTF-8") as caught:
+        common.unescape(text)
+    assert str(caught.value).isascii()
+
+
 def test_a_regular_expression_that_is_none_is_refused() -> None:
     assert common.pattern("t.*").match("topic")
     with pytest.raises(argparse.ArgumentTypeError, match=r"'\(' is not a regular expression: missing \)"):

@@ -137,12 +137,32 @@ def test_a_refused_entry_changes_nothing(path: Path) -> None:
     assert (made.entries, made.lookup(200)) == (1, (105, 1050))
 
 
-def test_later_times_may_have_the_same_offset_and_times_of_no_record_are_left_out(path: Path) -> None:
-    times = TimeIndex(path, BASE, 1000)
-    times.maybe_append(-1, 101)
-    assert times.entries == 0
-    times.maybe_append(10, 101)
-    times.maybe_append(11, 101)
-    assert (times.entries, times.lookup(10), times.lookup(11)) == (2, (10, 101), (11, 101))
-    times.write_pending()
-    TimeIndex(path, BASE, 1000).validate()
+def test_renaming_writes_what_was_only_in_memory(path: Path) -> None:
+    made = index(path, 101, 102, 103)
+    renamed = path.with_suffix(".index.deleted")
+    made.rename(renamed)
+    assert renamed.stat().st_size == 24
+    made.delete()
+    made.delete()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_of_many_sealed_indexes_few_are_mapped_and_all_can_be_searched(tmp_path: Path) -> None:
+    files = OpenFiles(3)
+    made = [OffsetIndex(tmp_path / f"{number}.index", 0, 1000, files) for number in range(10)]
+    for number, one in enumerate(made):
+        one.append(5, number)
+        one.seal()
+    for _ in range(2):
+        assert [one.lookup(9) for one in made] == [(5, number) for number in range(10)]
+        assert files.count == 3
+    made[-1].append(6, 100)
+    made[-2].load()
+    for one in made[:-2]:
+        one.lookup(9)
+    assert made[-1].lookup(9) == (6, 100), "what is not on disk yet is not dropped"
+    made[-2].path.unlink()
+    assert made[-2].lookup(9) == (5, 8)
+    for one in made:
+        one.release()
+    assert files.count == 0

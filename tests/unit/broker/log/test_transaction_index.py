@@ -148,3 +148,23 @@ def test_a_renamed_file_is_still_read_and_written(path: Path) -> None:
     assert TransactionIndex(path.with_suffix(".swap")).entries == [FIRST, SECOND]
     index.delete()
     assert list(path.parent.iterdir()) == []
+
+
+def test_aborted_transactions_that_touch_a_range_are_found(tmp_path: Path) -> None:
+    index = TransactionIndex(tmp_path / "0.txnindex")
+    txns = [AbortedTxn(1, 0, 10, 11), AbortedTxn(2, 5, 20, 12), AbortedTxn(3, 30, 40, 41)]
+    for txn in txns:
+        index.append(txn)
+    assert index.path.read_bytes() == b"".join(
+        struct.pack(">hqqqq", 0, txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
+        for txn in txns
+    )
+    again = TransactionIndex(index.path)
+    assert again.collect(0, 100) == (txns, False)
+    assert again.collect(11, 25) == ([txns[1]], True)
+    assert again.collect(0, 5) == ([txns[0]], True)
+    assert again.collect(41, 50) == ([], False)
+    with pytest.raises(IllegalStateError):
+        again.append(AbortedTxn(4, 1, 40, 50))
+    again.reset()
+    assert not index.path.exists()
