@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _KEEP_ALL = MappingProxyType({"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"})
 _COMPACT = MappingProxyType({"cleanup.policy": "compact"})
 _SHOWN = 3
+_MAX_ADOPTED_PARTITIONS = 100_000
 
 
 @attrs.frozen
@@ -129,7 +130,13 @@ def _adopted(strangers: Iterable[FoundPartition], topics: Mapping[str, TopicImag
                 f"{parts[0].path} belongs to another topic {name} than the rest: ids {', '.join(map(str, ids))}; "
                 "move one of them away"
             )
-        count = 1 + max(part.topic_partition.partition for part in parts)
+        last = max(parts, key=lambda part: part.topic_partition.partition)
+        count = last.topic_partition.partition + 1
+        if count > _MAX_ADOPTED_PARTITIONS:
+            # Something like backup-20260101: all the partitions below it would be made.
+            raise KafkaStorageError(
+                f"{last.path} would make a topic of {count} partitions, and is hardly one; move it away"
+            )
         configs = OFFSETS_TOPIC_CONFIGS if name == OFFSETS_TOPIC else _KEEP_ALL
         if name in INTERNAL_TOPICS and name != OFFSETS_TOPIC:
             configs = _COMPACT
