@@ -176,6 +176,12 @@ def test_directories_of_two_topics_of_one_name_are_not_adopted(disk: Disk) -> No
         disk.recover(adopt=True)
 
 
+def test_a_directory_that_only_looks_like_a_partition_is_not_adopted_as_millions(disk: Disk) -> None:
+    disk.add("backup", 20_260_101, None)
+    with pytest.raises(KafkaStorageError, match="backup-20260101 would make a topic of 20260102 partitions"):
+        disk.recover(adopt=True)
+
+
 def test_a_stranger_with_the_name_of_a_topic_of_ours_is_neither_ours_nor_adopted(disk: Disk) -> None:
     disk.journal(OURS)
     disk.add("ours", 0, OURS.id)
