@@ -63,7 +63,7 @@ def test_of_an_error_of_sparks_the_line_of_python_is_shown() -> None:
         ("x\nkclient.errors.client.ConfigError: first\nkclient.errors.broker.NetworkError: last\n", "last"),
         ("kclient.errors.client.ConfigError: at once", "at once"),
         ("x\n  ValueError: indented, so of a stack\n", "x"),
-        ("x\nkclienta.OwnError: of another package\nkclient.errors.OurError: ours\nOSError: later", "ours"),
+        ("x\nkclient.errors.OurError: ours\nkclienta.OwnError: of another package\nOSError: later", "ours"),
     ],
 )
 def test_the_last_line_of_ours_comes_first_then_any_of_pythons_then_the_first_of_sparks(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -205,3 +207,22 @@ def test_what_is_not_given_is_left_to_the_options_object() -> None:
 def test_a_name_becomes_a_flag_where_it_is_no_plain_word(said: str, name: str | None, shown: str) -> None:
     error = pipeline_arguments.with_flags(ConfigError(said, name=name), "windows")
     assert (str(error), error.name) == (shown, name)
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose own time is nine hours before UTC's."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_the_zone_of_the_machine_is_not_that_of_a_moment_without_one() -> None:
+    words = ["backfill", "--topic", "t", "--schema", "t timestamp", "--time-column", "t", "--output", "o"]
+    made = pipeline_arguments.pipeline_options(
+        parsed(*words, "--start", "2025-01-01", "--end", "2025-01-02T00:00")
+    )
+    assert (made.start_ms, made.end_ms) == (1_735_689_600_000, 1_735_776_000_000)
