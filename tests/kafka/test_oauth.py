@@ -113,6 +113,7 @@ def test_tokens_that_end_are_followed_by_others_and_no_connection_is_lost(
     )  # each of the two clients, for the second time at least
     assert sum("Authenticated again" in each for each in said) >= 4
     assert not [each for each in said if "Disconnected from" in each or "Cannot" in each]
+    assert not [each for each in said if "secret" in each or "eyJ" in each]  # with which every JWT begins
 
 
 @pytest.mark.parametrize("claim", ["issuer", "audience"])

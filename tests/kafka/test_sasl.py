@@ -92,9 +92,14 @@ def settings_for(broker: RealKafka, authority: Authority, listener: str, mechani
         ("SECURE", "SCRAM-SHA-512"),
     ],
 )
-def test_records_go_there_and_back(
-    broker: RealKafka, authority: Authority, listener: str, mechanism: str
+def test_records_go_there_and_back_and_no_log_has_the_password(
+    broker: RealKafka,
+    authority: Authority,
+    listener: str,
+    mechanism: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("DEBUG")
     topic = new_topic(broker.bootstrap_servers, 1)
     settings = settings_for(broker, authority, listener, mechanism)
     with KafkaProducer(settings) as producer:
@@ -104,6 +109,9 @@ def test_records_go_there_and_back(
         consumer.subscribe([topic])
         values = [next(iter(consumer)).value for _ in range(1000)]
     assert values == [b"%d" % i for i in range(1000)]
+    assert len(caplog.records) > 10
+    assert PASSWORD not in caplog.text
+    assert QUOTED not in caplog.text
 
 
 def test_sessions_are_renewed_and_no_connection_is_lost(
