@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,12 +31,18 @@ def altered(
     result_class: type[Any],
     change: Callable[[Mapping[str, str], Sequence[Any]], dict[str, str]],
 ) -> list[Any]:
-    """Give each topic of a request the settings that `change` makes of those it has and of what is asked for."""
+    """Give each topic of a request the settings that `change` makes of those it has and of what is asked for.
+
+    One that comes twice is refused wherever it comes.
+    """
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     results = []
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
         result = result_class(error_message=None, resource_type=kind, resource_name=name)
         with error_in(result):
+            if times[kind, name] > 1:
+                raise InvalidRequestError("Each resource must appear at most once")
             if kind == ResourceType.BROKER:
                 raise InvalidRequestError("The settings of this broker can only be changed by a restart")
             if kind != ResourceType.TOPIC:

@@ -47,6 +47,18 @@ def test_what_is_not_named_goes_back_to_its_default(topic: Handlers, version: in
     )
 
 
+def test_a_topic_that_comes_twice_is_refused_both_times(topic: Handlers) -> None:
+    resources = [
+        AlterConfigsResource(
+            resource_type=TOPIC, resource_name="t", configs=[AlterableConfig(name="flush.ms", value=value)]
+        )
+        for value in ("8", "9")
+    ]
+    answers = topic.ask(alter_configs, AlterConfigsRequest(resources=resources), 2).responses
+    assert [answer.error_code for answer in answers] == [INVALID_REQUEST, INVALID_REQUEST]
+    assert overrides(topic) == {"retention.ms": "5", "segment.ms": "6"}
+
+
 def test_no_settings_at_all_leave_the_defaults_alone(topic: Handlers) -> None:
     assert replace(topic) == (0, None)
     assert overrides(topic) == {}
