@@ -18,7 +18,12 @@ BLOCKS = re.findall(r"^```properties\n(.*?)^```", GUIDE.read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_block_of_settings_is_taken_as_it_is(block: str, tmp_path: Path) -> None:
+def test_a_block_of_settings_is_taken_as_it_is(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYSTORE_PASSWORD", "secret")
+    (tmp_path / "kafka.properties").write_text("sasl.jaas.config=M required a=b;\n")
+    block = block.replace("/run/secrets", str(tmp_path))
     file = tmp_path / "client.properties"
     file.write_text(
         block if "bootstrap.servers" in block else f"bootstrap.servers=broker.example:9094\n{block}"

@@ -166,7 +166,12 @@ class ClientConfig(SaslConfig):
         java_kind="metrics reporter",
     )
     config_providers: list[object] = list_(
-        [], LOW, "Where ${...} in values is looked up.", NoDuplicates(), support=LATER
+        [],
+        LOW,
+        "The names of providers that ${provider:path:key} in values is looked up in: env, file and directory, as "
+        "Java's, or others, whose config.providers.NAME.class is one of Java's three, or a function that returns the "
+        "value of a path and a key.",
+        NoDuplicates(),
     )
 
     def log_context(self) -> LogContext:

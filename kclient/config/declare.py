@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import attrs
 
+from kclient.config import providers
 from kclient.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Support
 from kclient.config.properties import load_properties
 from kclient.config.validators import Validator
@@ -30,6 +31,7 @@ _SERVERS = re.compile(r"(embedded://.*|[^/\\\s]+:[0-9]+)(,.*)?")
 
 _METADATA = "kclient.config.key"
 
+_PROVIDERS = "config.providers"
 ConfigSource: TypeAlias = Mapping[str, object] | str | Path | None
 """Settings by their names, dotted or underscored, or the path of a `.properties` file."""
 
@@ -126,14 +128,21 @@ class Config:
             )
         named = {name: value for name, value in parameters.items() if value is not None}
         given: dict[str, object] = {}
+        about_providers: dict[str, object] = {}
+        looks_up = _PROVIDERS in definition  # which a broker does not
         for source in (config or {}, {**(settings or {}), **named}):
             for key, value in source.items():
-                name = _known_name(definition, key)
-                if name == "config.providers" and value:
-                    _refuse_providers(source)
-                if name in given:
+                dotted = str(key).replace("_", ".")
+                if looks_up and dotted.startswith(providers.PREFIX):
+                    name, kept = dotted, about_providers
+                else:
+                    name, kept = _known_name(definition, key), given
+                if name in kept:
                     raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
-                given[name] = value
+                kept[name] = value
+        if given.get(_PROVIDERS) or about_providers:
+            chosen = definition[_PROVIDERS].parse(given.get(_PROVIDERS, []))
+            given = providers.resolve(given, chosen, about_providers)
         names = frozenset(given)
         with cls.introduce(given).speaking():
             values = definition.parse(given)
@@ -193,8 +202,6 @@ def _known_name(definition: ConfigDef, key: object) -> str:
         return definition.dotted(key)
     except ConfigError as error:
         name = str(key).replace("_", ".")
-        if name.startswith("config.providers."):
-            raise ConfigError(f"{key}: config.providers is not implemented yet.", name=error.name) from None
         owners = sorted(client for client, cls in _config_classes.items() if name in definition_of(cls))
         if not owners:
             raise
@@ -219,16 +226,3 @@ def _read_file(path: str | Path, client: str) -> Mapping[str, object]:
                 "keywords, such as bootstrap_servers='localhost:9092', or a mapping."
             )
     return load_properties(path)
-
-
-def _refuse_providers(source: Mapping[str, object]) -> None:
-    """With config.providers, `${...}` has to be replaced.
-
-    Using it literally would be worse than refusing it.
-    """
-    for key, value in source.items():
-        if isinstance(value, str) and "${" in value:
-            raise ConfigError(
-                f"{key} uses ${{...}}, but config.providers is not implemented yet; put the value there.",
-                name=key,
-            )

@@ -22,7 +22,10 @@ class ClientSettings(TypedDict, total=False):
     client_id: str
     """Default: ''. The name by which brokers log the client and apply quotas; empty makes one up."""
     config_providers: str | Sequence[str]
-    """Default: []. Where ${...} in values is looked up. Not implemented yet."""
+    """Default: []. The names of providers that ${provider:path:key} in values is looked up in: env, file and directory,
+    as Java's, or others, whose config.providers.NAME.class is one of Java's three, or a function that returns the
+    value of a path and a key.
+    """
     kclient_receive_max_bytes: int
     """Default: 104857600. The largest answer the client takes from a broker; a larger one closes the connection."""
     kclient_sasl_oauthbearer_allowed_urls: str | Sequence[str]

@@ -182,7 +182,6 @@ def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) 
         ("transactional.id", "t"),
         ("transaction.timeout.ms", 1000),
         ("metric.reporters", [object()]),
-        ("config.providers", "file"),
         ("sasl.login.class", "com.example.Login"),
         ("partitioner.rack.aware", True),
         ("bootstrap.resolve.timeout.ms", 1),
@@ -310,14 +309,19 @@ def test_a_string_that_is_no_known_class_is_never_imported(name: str, value: str
     assert caught.value.name == name
 
 
-def test_config_providers_are_refused_naming_the_value_that_needs_them() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^client\.id uses \$\{\.\.\.\}, but config\.providers is not implemented"
-    ):
-        ProducerConfig.parse({**SERVERS, "client.id": "${env:NAME}", "config.providers": "env"})
-    with pytest.raises(ConfigError, match=r"config\.providers is not implemented yet"):
-        ProducerConfig.parse({**SERVERS, "config.providers.env.class": "x"})
-    assert producer(client_id="${env:NAME}").client_id == "${env:NAME}"
+def test_values_are_looked_up_where_providers_are_named_in_any_of_the_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KCLIENT_TEST_NAME", "orders")
+    config = {**SERVERS, "client.id": "${env:KCLIENT_TEST_NAME}-1"}
+    assert ProducerConfig.parse(config).client_id == "${env:KCLIENT_TEST_NAME}-1"
+    assert ProducerConfig.parse(config, {"config_providers": "env"}).client_id == "orders-1"
+    with pytest.raises(ConfigError, match=r"^config\.providers\.env\.class is given twice"):
+        ProducerConfig.parse(
+            {**config, "config.providers.env.class": "env"}, {"config_providers_env_class": "env"}
+        )
+    with pytest.raises(ConfigError, match=r"provider that config\.providers does not name"):
+        ProducerConfig.parse({**config, "config.providers.env.class": "env"})
 
 
 def test_settings_cannot_be_changed_and_lists_are_not_shared() -> None:
@@ -354,7 +358,8 @@ def test_every_setting_is_documented_in_one_line(cls: type[Config]) -> None:
 @pytest.mark.parametrize("cls", CLASSES)
 def test_every_setting_that_is_accepted_is_read_by_something(cls: type[Config]) -> None:
     accepted = {key.name.replace(".", "_") for key in definition_of(cls) if key.support is Support.YES}
-    assert accepted - attributes_of_kclient() == set()
+    before_all_others = {"config_providers"}
+    assert accepted - attributes_of_kclient() == before_all_others
 
 
 @functools.cache
