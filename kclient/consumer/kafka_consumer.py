@@ -26,7 +26,7 @@ from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
-from kclient.metrics import MetricName
+from kclient.metrics import MetricValues
 from kclient.serialization.typed import DeserializerLike, K, V
 from kclient.utils.steps import Steps, run
 from kclient.utils.time import Timer
@@ -376,8 +376,8 @@ class KafkaConsumer(Generic[K, V]):
         with self._use:
             self._core.rejoin(arguments.checked_reason(reason))
 
-    def metrics(self) -> dict[MetricName, float]:
-        """Return the metrics of the consumer, under Java's names."""
+    def metrics(self) -> MetricValues:
+        """Return the metrics of the consumer, under Java's names: by MetricName, and by plain name as well."""
         with self._use:
             return self._core.metrics.snapshot()
 

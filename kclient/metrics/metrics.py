@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from kclient.metrics.metric_name import MetricName
+from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.sensor import Sensor
 from kclient.metrics.stats import Stat
 from kclient.utils.time import Time
@@ -51,11 +52,11 @@ class Metrics:
         with self._lock:
             self._gauges[self.name(name, description)] = measure
 
-    def snapshot(self) -> dict[MetricName, float]:
+    def snapshot(self) -> MetricValues:
         """Every metric's value now."""
         with self._lock:
             sensors, gauges = list(self._sensors), dict(self._gauges)
-        values: dict[MetricName, float] = {}
+        values = MetricValues()
         for sensor in sensors:
             values.update(sensor.measure())
         for name, measure in gauges.items():

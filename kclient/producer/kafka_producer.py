@@ -17,7 +17,7 @@ from kclient.errors import (
     IllegalStateError,
     KafkaTimeoutError,
 )
-from kclient.metrics import MetricName
+from kclient.metrics import MetricValues
 from kclient.producer.bulk import BulkFuture
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.arguments import check_timeout
@@ -242,8 +242,8 @@ class KafkaProducer(Generic[K, V]):
         self._guard.check()
         self._core.client.update_credentials(username, password)
 
-    def metrics(self) -> dict[MetricName, float]:
-        """Return the metrics of the producer, under Java's names."""
+    def metrics(self) -> MetricValues:
+        """Return the metrics of the producer, under Java's names: by MetricName, and by plain name as well."""
         self._guard.check()
         return self._core.metrics.snapshot()
 
