@@ -16,6 +16,12 @@ def real_kafka() -> Any:
     return _of_the_tests("harness.real_kafka.broker")
 
 
+def long_lived() -> tuple[str, ...]:
+    """Return the options of a virtual machine that is to be fast, and not soon there."""
+    options: tuple[str, ...] = _of_the_tests("harness.real_kafka.node").LONG_LIVED
+    return options
+
+
 def certificates() -> Any:
     """Return the module tests/harness/network/certificates.py."""
     return _of_the_tests("harness.network.certificates")

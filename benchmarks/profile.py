@@ -22,6 +22,7 @@ from rich.table import Table
 
 from benchmarks.broker import real_kafka
 from benchmarks.case import LINGER_MS, POLL_MS, Case, Job
+from benchmarks.command import new_broker
 from benchmarks.peers import kclient as peer
 from kclient._accel import IMPL, BatchBuilder, BatchResult, RecordReader
 from kclient.admin import KafkaAdminClient, NewTopic
@@ -230,8 +231,7 @@ def main() -> int:
         out.add_row(step.name, f"{step.figure:,.1f}", step.unit)
     console.print(out)
 
-    broker = real_kafka()
-    reason = broker.missing()
+    reason = real_kafka().missing()
     if reason is not None:
         print(f"no threads: {reason}", file=sys.stderr)
         return 1
@@ -240,7 +240,7 @@ def main() -> int:
         out.add_column(column)
     for column in ("CPU ns/record", "CPU us/request", "records/request"):
         out.add_column(column, justify="right")
-    with broker.RealKafka() as kafka:
+    with new_broker("1g") as kafka:
         topic = f"profile-{uuid.uuid4().hex[:8]}"
         with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(topic, 1, 1)])

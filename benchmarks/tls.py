@@ -22,7 +22,7 @@ from benchmarks.broker import certificates, real_kafka
 from benchmarks.case import Case, Job, Measured
 from benchmarks.child import measure
 from benchmarks.clients import CLIENTS, Client
-from benchmarks.command import AT_ONCE, positive, run
+from benchmarks.command import new_broker, positive, run
 from benchmarks.memory import make_present
 from benchmarks.output import Sheet
 from kclient.admin import KafkaAdminClient, NewTopic
@@ -195,8 +195,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kclient-bench-") as folder:
         authority = certificates().Authority(Path(folder))
         pair = str(authority.issue("127.0.0.1"))
-        settings = {**AT_ONCE, "ssl.keystore.type": "PEM", "ssl.keystore.location": pair}
-        broker = real_kafka().RealKafka(heap="1g", listeners={"TLS": "SSL"}, settings=settings)
+        settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": pair}
+        broker = new_broker("1g", listeners={"TLS": "SSL"}, settings=settings)
         tls_servers = f"127.0.0.1:{broker.ports['TLS']}"
         return run(
             lambda servers, tell: TlsComparison(

@@ -9,6 +9,7 @@ import pytest
 
 from harness.real_kafka.broker import RealKafka, missing
 from harness.real_kafka.kdc import Kdc, kdc
+from harness.real_kafka.node import SHORT_LIVED
 from harness.requirements import skip_if
 from harness.topics import new_topic
 from kclient import KafkaConsumer, KafkaProducer
@@ -50,7 +51,7 @@ def realm() -> Iterator[Realm]:
             ),
             f"{listener}connections.max.reauth.ms": "3000",
         }
-        java = [f"-Djava.security.krb5.conf={center.krb5_conf}"]
+        java = [*SHORT_LIVED, f"-Djava.security.krb5.conf={center.krb5_conf}"]
         with RealKafka(listeners={"KERBEROS": "SASL_PLAINTEXT"}, settings=settings, java=java) as broker:
             yield Realm(broker, center)
 

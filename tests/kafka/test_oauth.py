@@ -10,6 +10,7 @@ import pytest
 
 from harness.network.identity_provider import IdentityProvider, identity_provider
 from harness.real_kafka.broker import RealKafka, missing
+from harness.real_kafka.node import SHORT_LIVED
 from harness.requirements import skip_if
 from harness.topics import new_topic
 from kclient import KafkaConsumer, KafkaProducer
@@ -67,7 +68,7 @@ def cluster() -> Iterator[Cluster]:
         with RealKafka(
             listeners={"OIDC": "SASL_PLAINTEXT", "UNSECURED": "SASL_PLAINTEXT"},
             settings=settings,
-            java=[f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={provider.jwks_url}"],
+            java=[*SHORT_LIVED, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={provider.jwks_url}"],
         ) as broker:
             yield Cluster(broker, provider)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from harness.network.ports import free_port
-from harness.real_kafka.node import KafkaNode, classpath, missing, new_id, tool
+from harness.real_kafka.node import SHORT_LIVED, KafkaNode, classpath, missing, new_id, tool
 
 __all__ = ["RealKafka", "classpath", "missing"]
 
@@ -32,7 +32,7 @@ class RealKafka(KafkaNode):
         heap: str = "512m",
         listeners: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
-        java: Sequence[str] = (),
+        java: Sequence[str] = SHORT_LIVED,
     ) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
         port, controller = free_port(), free_port()

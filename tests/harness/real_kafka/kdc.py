@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from harness.real_kafka.node import HERE, classpath
+from harness.real_kafka.node import HERE, SHORT_LIVED, classpath
 from harness.waiting import wait_until
 
 _SETTINGS = """org.name=EXAMPLE
@@ -42,7 +42,14 @@ def kdc(*principals: str) -> Iterator[Kdc]:
     work.mkdir()
     settings.write_text(_SETTINGS)
     made = Kdc(directory / "krb5.conf", directory / "keys")
-    command = ["java", "-Xmx128m", "-cp", classpath(HERE / "kdc.xml"), "org.apache.hadoop.minikdc.MiniKdc"]
+    command = [
+        "java",
+        *SHORT_LIVED,
+        "-Xmx128m",
+        "-cp",
+        classpath(HERE / "kdc.xml"),
+        "org.apache.hadoop.minikdc.MiniKdc",
+    ]
     with (
         log.open("wb") as out,
         subprocess.Popen(

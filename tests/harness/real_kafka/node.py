@@ -20,6 +20,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
 CACHE = HERE / ".cache"
+# For a process of minutes the better compiler does not pay off, nor does a collector with threads.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LONG_LIVED = ("-XX:+UseG1GC",)
 
 
 def missing() -> str | None:
@@ -64,7 +67,7 @@ def tool(
 ) -> str:
     """Run one of Kafka's command line classes to its end; its standard output."""
     done = subprocess.run(
-        ["java", "-Xmx256m", "-cp", classpath(), main_class, *arguments],
+        ["java", *SHORT_LIVED, "-Xmx256m", "-cp", classpath(), main_class, *arguments],
         input=stdin,
         capture_output=True,
         timeout=timeout_s,
@@ -82,11 +85,17 @@ class KafkaNode:
     """One process of Kafka: a broker, a controller or both, as the lines of its server.properties say.
 
     `directory` holds its properties, its log file and its data; `port` is the one that tells that it runs. `java` are
-    further options of the virtual machine.
+    options of the virtual machine.
     """
 
     def __init__(
-        self, directory: Path, properties: dict[str, str], *, port: int, heap: str, java: Sequence[str] = ()
+        self,
+        directory: Path,
+        properties: dict[str, str],
+        *,
+        port: int,
+        heap: str,
+        java: Sequence[str] = SHORT_LIVED,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port
@@ -130,7 +139,6 @@ class KafkaNode:
                     "java",
                     f"-Xmx{self._heap}",
                     f"-Xms{self._heap}",
-                    "-XX:+UseG1GC",
                     *self._java,
                     f"-Dorg.slf4j.simpleLogger.logFile={self.log_file}.slf4j",
                     "-cp",
