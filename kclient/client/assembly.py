@@ -14,7 +14,7 @@ from kclient.client.sessions import Sessions
 from kclient.config.client_configs import ClientConfig
 from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
-from kclient.security.sasl_credentials import SaslCredentials, sasl_credentials
+from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -62,6 +62,9 @@ def build_network_client(
     sasl = None
     if channel_builder is None:
         if config.security_protocol.startswith("SASL"):
+            # Here, as it brings much that most processes have no use for.
+            from kclient.security.sasl_credentials import sasl_credentials
+
             sasl = sasl_credentials(config, log_context)
         channel_builder = _channel_builder(config, sasl)
     selector = Selector(

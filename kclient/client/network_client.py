@@ -15,7 +15,7 @@ from kclient.common.node import Node
 from kclient.errors import DisconnectError, IllegalStateError, SchemaError, UnsupportedVersionError
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
-from kclient.security.sasl_credentials import SaslCredentials
+from kclient.security.sasl import SaslCredentials
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import Time
 

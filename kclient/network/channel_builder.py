@@ -11,7 +11,7 @@ from kclient.network.channel import KafkaChannel
 from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
 from kclient.network.transport import PlaintextTransport, Transport
-from kclient.security.sasl_credentials import SaslCredentials
+from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 
 

@@ -21,8 +21,7 @@ from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kclient.protocol.schema import Message
-from kclient.security.sasl import SaslMechanism
-from kclient.security.sasl_credentials import SaslCredentials
+from kclient.security.sasl import SaslCredentials, SaslMechanism
 
 _MOST_BYTES = 512 * 1024
 _NEWEST_AUTHENTICATE = 2

@@ -1,20 +1,16 @@
-"""SaslCredentials: the identity of a client and how it is proven, for any number of connections."""
+"""Credentials of a client, by its settings: a password, a token or a Kerberos ticket."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import attrs
 
 from kclient.config.sasl_configs import SaslConfig
 from kclient.errors import ConfigError, IllegalStateError
 from kclient.security.jaas import LoginModule, parse_jaas
-from kclient.security.kerberos import KerberosCredentials
 from kclient.security.oauth_bearer import OAuthBearerMechanism
-from kclient.security.sasl import PlainMechanism, SaslMechanism
+from kclient.security.sasl import PlainMechanism, SaslCredentials, SaslMechanism
 from kclient.security.scram import ScramMechanism
 from kclient.security.token_login import RefreshSchedule, TokenLogin
-from kclient.security.token_sources import token_source
 from kclient.utils.log_context import LogContext
 
 _JAAS = "sasl.jaas.config"
@@ -25,29 +21,6 @@ _MODULES = {
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
     "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
-
-
-class SaslCredentials(Protocol):
-    """Makes the mechanism for each exchange. Belongs to one thread, but for `update`."""
-
-    @property
-    def mechanism(self) -> str:
-        """The name of the mechanism, as "SCRAM-SHA-512"."""
-
-    def new_mechanism(self, host: str) -> SaslMechanism:
-        """Return the mechanism for one exchange with the broker at `host`.
-
-        Raises OSError if there are no credentials for a while.
-        """
-
-    def update(self, username: str, password: str) -> None:
-        """Use another user and password for the exchanges from now on. Any thread.
-
-        Raises IllegalStateError for a mechanism without a password, ConfigError for what it cannot send.
-        """
-
-    def close(self) -> None:
-        """Let go of what keeps the credentials fresh."""
 
 
 @attrs.define(repr=False)
@@ -113,7 +86,10 @@ def sasl_credentials(config: SaslConfig, log_context: LogContext) -> SaslCredent
             name="sasl.mechanism",
         )
     module = _module(config, mechanism)
+    # The two below are imported where they are wanted: they bring ctypes, and a client of HTTP.
     if mechanism == "OAUTHBEARER":
+        from kclient.security.token_sources import token_source
+
         schedule = RefreshSchedule(
             window_factor=config.sasl_login_refresh_window_factor,
             window_jitter=config.sasl_login_refresh_window_jitter,
@@ -122,6 +98,8 @@ def sasl_credentials(config: SaslConfig, log_context: LogContext) -> SaslCredent
         )
         return TokenCredentials(TokenLogin(token_source(config, module), schedule, log_context))
     if mechanism == "GSSAPI":
+        from kclient.security.kerberos import KerberosCredentials
+
         return KerberosCredentials.from_config(config, module)
     if module is None:
         raise ConfigError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,18 @@ def test_another_password_is_that_of_the_next_connection(build: Any) -> None:
     client = build(security_protocol="SASL_PLAINTEXT", **PLAIN).client
     client.update_credentials("bob", "other")
     assert client._selector._builder._sasl.new_mechanism("broker").first() == b"\0bob\0other"
+
+
+def test_a_client_without_sasl_imports_nothing_that_only_some_mechanisms_need() -> None:
+    program = """
+import sys
+before = set(sys.modules)
+from kclient import KafkaProducer
+KafkaProducer(bootstrap_servers="127.0.0.1:1").close(0)
+print(*({"ctypes", "http", "urllib.request", "cryptography", "jwt", "botocore"} & (set(sys.modules) - before)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_a_client_that_does_not_authenticate_has_no_password_to_replace(build: Any) -> None:

@@ -17,7 +17,8 @@ from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport
 from kclient.protocol.header import parse_request
-from kclient.security.sasl_credentials import SaslCredentials, sasl_credentials
+from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import sasl_credentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.log_context import LogContext
 

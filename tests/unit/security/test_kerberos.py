@@ -12,7 +12,8 @@ from kclient.config.values import Password
 from kclient.errors import ConfigError, IllegalStateError, SaslAuthenticationError
 from kclient.security import kerberos
 from kclient.security.kerberos import KerberosMechanism
-from kclient.security.sasl_credentials import SaslCredentials, sasl_credentials
+from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import sasl_credentials
 from kclient.utils.log_context import LogContext
 
 KRB5 = "com.sun.security.auth.module.Krb5LoginModule required"

@@ -8,7 +8,8 @@ from kclient.config.sasl_configs import SaslConfig
 from kclient.config.values import Password
 from kclient.errors import ConfigError, IllegalStateError
 from kclient.security.oauth_bearer import OAuthBearerToken
-from kclient.security.sasl_credentials import SaslCredentials, TokenCredentials, sasl_credentials
+from kclient.security.sasl import SaslCredentials
+from kclient.security.sasl_credentials import TokenCredentials, sasl_credentials
 from kclient.utils.log_context import LogContext
 
 PLAIN = (
