@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from kclient.client.bootstrap import expand_servers, resolve_host, validate_resolvable
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kclient.client.bootstrap import (
+    expand_servers,
+    resolve_host,
+    validate_proxy_resolvable,
+    validate_resolvable,
+)
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
@@ -18,6 +27,9 @@ from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
+if TYPE_CHECKING:
+    from kclient.network.proxy import ProxyAddress
+
 
 def build_network_client(
     config: ClientConfig,
@@ -29,16 +41,24 @@ def build_network_client(
 ) -> NetworkClient:
     """A NetworkClient for `config`; `metadata` begins with the bootstrap servers and belongs to the client.
 
-    Blocks while names are resolved. Raises ConfigError for a bad bootstrap.servers, BootstrapError if none
-    of its names resolves, and what an embedded broker raises that does not start.
+    Blocks while names are resolved. Raises ConfigError for a bad bootstrap.servers or kclient.proxy.url,
+    BootstrapError if no name resolves of those that are resolved here, and what an embedded broker raises that does not
+    start.
     """
 
     log_context = config.log_context()
+    proxy = proxy_of(config)
 
     def addresses() -> list[tuple[str, int]]:
-        servers = expand_servers(config.bootstrap_servers)
-        found = validate_resolvable(servers, config.client_dns_lookup, log_context)
+        found = expand_servers(config.bootstrap_servers)
+        if proxy is None:
+            found = validate_resolvable(found, config.client_dns_lookup, log_context)
+        else:
+            validate_proxy_resolvable(proxy.host)
         return [(address.host, address.port) for address in found]
+
+    def resolve(host: str) -> Sequence[str]:
+        return resolve_host(host if proxy is None else proxy.host)
 
     metadata.bootstrap(addresses())
     updater = MetadataUpdater(
@@ -57,7 +77,7 @@ def build_network_client(
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
         setup_timeout_ms=config.socket_connection_setup_timeout_ms,
         setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
-        resolve=resolve_host,
+        resolve=resolve,
     )
     sasl = None
     if channel_builder is None:
@@ -66,7 +86,7 @@ def build_network_client(
             from kclient.security.sasl_credentials import sasl_credentials
 
             sasl = sasl_credentials(config, log_context)
-        channel_builder = _channel_builder(config, sasl)
+        channel_builder = channel_builder_of(config, sasl, proxy)
     selector = Selector(
         max_receive_bytes=config.kclient_receive_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
@@ -90,16 +110,36 @@ def build_network_client(
         updater.handle_connection_failure,
         time,
         log_context,
+        proxy,
     )
     return NetworkClient(selector, updater, states, pipeline, connections, new_request, time, sasl)
 
 
-def _channel_builder(config: ClientConfig, sasl: SaslCredentials | None) -> ChannelBuilder:
+def proxy_of(config: ClientConfig) -> ProxyAddress | None:
+    """Return the proxy that leads to the brokers, if there is one. Raises ConfigError."""
+    if config.kclient_proxy_url is None:
+        return None
+    # Here and below: most processes have no use for it.
+    from kclient.network.proxy import parse_proxy
+
+    return parse_proxy(config.kclient_proxy_url)
+
+
+def channel_builder_of(
+    config: ClientConfig, sasl: SaslCredentials | None, proxy: ProxyAddress | None
+) -> ChannelBuilder:
+    """Return what makes the channels of a client with these settings. Raises ConfigError."""
     protocol = config.security_protocol
-    if protocol == "PLAINTEXT":
+    if protocol == "PLAINTEXT" and proxy is None:
         return PlaintextChannelBuilder()
+    tunnel = None
+    if proxy is not None:
+        from kclient.network.proxy import ProxyTunnel
+
+        tunnel = partial(ProxyTunnel, proxy)
     return ClientChannelBuilder(
         tls=TlsContexts(config, config.log_context()) if protocol.endswith("SSL") else None,
         sasl=sasl,
+        tunnel=tunnel,
         client_id=config.client_id,
     )

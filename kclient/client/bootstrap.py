@@ -20,6 +20,7 @@ from kclient.errors import BootstrapError, ConfigError
 from kclient.utils.log_context import LogContext
 
 SETTING = "bootstrap.servers"
+PROXY_SETTING = "kclient.proxy.url"
 _RESOLVERS = {"embedded": "kclient.broker.embedded:resolve"}
 _HOST_AND_PORT = re.compile(r"(?:[A-Z_]+://)?(?:\[([0-9A-Fa-f:.]+(?:%[^\]\s]+)?)\]|([^:\s\[\]/]+)):(\S+)")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://.*")
@@ -84,6 +85,20 @@ def expand_servers(servers: Sequence[str]) -> list[BootstrapAddress]:
 def resolve_host(host: str) -> list[str]:
     """The IP addresses of `host` in the resolver's order, without repeats. Blocks. Raises OSError if none."""
     return list(dict.fromkeys(_addrinfo(host)))
+
+
+def validate_proxy_resolvable(host: str) -> None:
+    """Check that the name of the proxy resolves now; those of brokers are resolved by it. Raises BootstrapError."""
+    try:
+        resolve_host(host)
+    except OSError as error:
+        raise BootstrapError(
+            f"The host name of {PROXY_SETTING} does not resolve ({host}: {error.strerror or error}); check the name "
+            "and DNS",
+            host=host,
+            step="dns",
+            setting=PROXY_SETTING,
+        ) from None
 
 
 def validate_resolvable(

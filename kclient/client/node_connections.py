@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
@@ -15,6 +16,9 @@ from kclient.errors import AuthenticationError, DisconnectError, KafkaError
 from kclient.network.selector import Selector
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.network.proxy import ProxyAddress
 
 
 class NodeConnections:
@@ -35,6 +39,7 @@ class NodeConnections:
         on_failure: Callable[[KafkaError], None],
         time: Time,
         log_context: LogContext,
+        proxy: ProxyAddress | None = None,
     ) -> None:
         self._selector = selector
         self._states = states
@@ -43,6 +48,7 @@ class NodeConnections:
         self._new_request = new_request
         self._on_failure = on_failure
         self._time = time
+        self._proxy = proxy
         self._log = log_context.logger(__name__)
         self._reports = ConnectionReports(log_context)
         self._negotiations = Negotiations(self._reports.describe)
@@ -63,7 +69,8 @@ class NodeConnections:
         try:
             address = self._states.connecting(node.id, node.host, now_ms)
             self._log.debug("Connecting to %s at %s", node, address)
-            self._selector.connect(str(node.id), address, node.port, host=node.host)
+            port = node.port if self._proxy is None else self._proxy.port
+            self._selector.connect(str(node.id), address, port, host=node.host, host_port=node.port)
         except OSError as error:
             # Resolving may have blocked for so long that a backoff counted from before it is over already, and this
             # thread would do nothing but resolve a name that is not there.

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import attrs
 
 from kclient.config.config_def import HIGH, JVM, LATER, LOW, MEDIUM, REQUIRED
-from kclient.config.declare import boolean, definition_of, integer, list_, long, string
+from kclient.config.declare import boolean, definition_of, integer, list_, long, password, string
 from kclient.config.sasl_configs import SaslConfig
 from kclient.config.validators import NoDuplicates, at_least, one_of
+from kclient.config.values import Password
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext, shared_logger
 
@@ -135,6 +136,12 @@ class ClientConfig(SaslConfig):
         "The largest answer the client takes from a broker; a larger one closes the connection.",
         at_least(1024),
     )
+    kclient_proxy_url: Password | None = password(
+        None,
+        LOW,
+        "The proxy through which brokers are reached, as socks5://user:password@host:port or http://host:port; it "
+        "resolves their names.",
+    )
     security_protocol: str = string(
         "PLAINTEXT",
         MEDIUM,
@@ -206,6 +213,12 @@ class ClientConfig(SaslConfig):
         """The cross-key rules of every client."""
         if not values["bootstrap.servers"]:
             raise ConfigError(NO_BOOTSTRAP_SERVERS, name="bootstrap.servers")
+        if values["kclient.proxy.url"] is not None and values["client.dns.lookup"] != "use_all_dns_ips":
+            raise ConfigError(
+                "client.dns.lookup: with kclient.proxy.url the proxy resolves the names of brokers, so they cannot be "
+                "made canonical here; leave it at use_all_dns_ips.",
+                name="client.dns.lookup",
+            )
         _fit_backoff(values, given, "reconnect.backoff.ms", "reconnect.backoff.max.ms")
         _fit_backoff(values, given, "retry.backoff.ms", "retry.backoff.max.ms")
         _fit_backoff(

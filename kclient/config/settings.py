@@ -26,6 +26,10 @@ class ClientSettings(TypedDict, total=False):
     as Java's, or others, whose config.providers.NAME.class is one of Java's three, or a function that returns the
     value of a path and a key.
     """
+    kclient_proxy_url: str | Password | None
+    """Optional. The proxy through which brokers are reached, as socks5://user:password@host:port or http://host:port;
+    it resolves their names.
+    """
     kclient_receive_max_bytes: int
     """Default: 104857600. The largest answer the client takes from a broker; a larger one closes the connection."""
     kclient_sasl_oauthbearer_allowed_urls: str | Sequence[str]

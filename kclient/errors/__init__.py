@@ -45,8 +45,8 @@ error without children stands on a shared line under its parent.
                 InvalidTopicError(17), RecordBatchTooLargeError(18), UnsupportedForMessageFormatError(43),
                 UnsupportedVersionError(35)
                 AuthenticationError
-                    IllegalSaslStateError(34), SaslAuthenticationError(58), SslAuthenticationError,
-                    UnsupportedSaslMechanismError(33)
+                    IllegalSaslStateError(34), ProxyAuthenticationError, SaslAuthenticationError(58),
+                    SslAuthenticationError, UnsupportedSaslMechanismError(33)
                 AuthorizationError
                     ClusterAuthorizationError(31), DelegationTokenAuthorizationError(65),
                     GroupAuthorizationError(30), TopicAuthorizationError(29),
@@ -59,12 +59,14 @@ error without children stands on a shared line under its parent.
                 UnknownProducerIdError(59)
             RetriableError
                 ConcurrentTransactionsError(51), CoordinatorLoadInProgressError(14), CorruptRecordError(2),
-                DisconnectError, FetchSessionIdNotFoundError(70), FetchSessionTopicIdError(106),
+                FetchSessionIdNotFoundError(70), FetchSessionTopicIdError(106),
                 InvalidFetchSessionEpochError(71), InvalidShareSessionEpochError(123),
                 NotControllerError(41), NotEnoughReplicasAfterAppendError(20), NotEnoughReplicasError(19),
                 OffsetNotAvailableError(78), RetriableCommitFailedError, ShareSessionLimitReachedError(133),
                 ShareSessionNotFoundError(122), ThrottlingQuotaExceededError(89),
                 UnknownLeaderEpochError(75), UnstableOffsetCommitError(88)
+                DisconnectError
+                    ProxyError
                 KafkaTimeoutError(7)
                     BootstrapError, BufferExhaustedError
                 RefreshRetriableError

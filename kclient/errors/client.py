@@ -29,6 +29,7 @@ __all__ = [
     "InvalidReceiveError",
     "LogTruncationError",
     "NoOffsetForPartitionError",
+    "ProxyError",
     "RecordDeserializationError",
     "RetriableCommitFailedError",
     "SchemaError",
@@ -117,6 +118,10 @@ class BufferExhaustedError(KafkaTimeoutError):
 
 class DisconnectError(RetriableError):
     default_message = "The connection was closed while a request was on its way."
+
+
+class ProxyError(DisconnectError):
+    default_message = "The proxy did not connect to the broker; see kclient.proxy.url."
 
 
 class StaleMetadataError(InvalidMetadataError):

@@ -17,6 +17,7 @@ __all__ = [
     "IllegalSaslStateError",
     "InvalidPrincipalTypeError",
     "PrincipalDeserializationError",
+    "ProxyAuthenticationError",
     "SaslAuthenticationError",
     "SecurityDisabledError",
     "SslAuthenticationError",
@@ -76,6 +77,10 @@ class SecurityDisabledError(ApiError, code=54):
 
 class SaslAuthenticationError(AuthenticationError, code=58):
     default_message = "The broker refused the SASL credentials; check sasl.mechanism, user and password."
+
+
+class ProxyAuthenticationError(AuthenticationError):
+    default_message = "The proxy did not accept user and password of kclient.proxy.url."
 
 
 class SslAuthenticationError(AuthenticationError):

@@ -66,9 +66,24 @@ class Authenticator(Protocol):
         """Forget secrets."""
 
 
+class Tunnel(Protocol):
+    """Leads through somebody else to the peer, before anything is said to that. Its text says where to, and how."""
+
+    @property
+    def complete(self) -> bool:
+        """True once what is sent goes to the peer."""
+
+    @property
+    def wants_write(self) -> bool:
+        """True while bytes wait for the socket to take them."""
+
+    def advance(self) -> None:
+        """Go on as far as possible without blocking; raises KafkaError or OSError when it failed."""
+
+
 @attrs.define(eq=False, repr=False)
 class KafkaChannel:
-    """A transport, an optional authenticator, one send and one receive at a time.
+    """A transport, an optional authenticator and tunnel, one send and one receive at a time.
 
     Not thread-safe: it belongs to the thread of its Selector. The channel owns its transport; buffers of a
     send belong to the caller and are let go of when they are written or the channel closes.
@@ -78,6 +93,7 @@ class KafkaChannel:
     transport: Transport
     _max_receive_bytes: int
     _authenticator: Authenticator | None = None
+    _tunnel: Tunnel | None = None
     interest: int = attrs.field(default=0, init=False)
     """The events its Selector has registered; only the Selector changes it."""
     expecting: bool = attrs.field(default=False, init=False)
@@ -115,7 +131,11 @@ class KafkaChannel:
         """True while bytes wait for the socket to take them."""
         if self._send is not None or self.transport.wants_write:
             return True
-        return not self.ready and self._authenticator is not None and self._authenticator.wants_write
+        if self.ready:
+            return False
+        if self._tunnel is not None and not self._tunnel.complete:
+            return self._tunnel.wants_write
+        return self._authenticator is not None and self._authenticator.wants_write
 
     @property
     def session_lifetime_ms(self) -> int:
@@ -155,7 +175,7 @@ class KafkaChannel:
         self.ready = state is ChannelState.READY
 
     def prepare(self) -> bool:
-        """Go on as far as possible, once TCP is through or has failed: handshake, then authentication.
+        """Go on as far as possible, once TCP is through or has failed: tunnel, handshake, then authentication.
 
         Returns True once frames can be exchanged. Raises AuthenticationError, OSError or EOFError.
         """
@@ -163,7 +183,13 @@ class KafkaChannel:
             self.transport.finish_connect()
             address = self.transport.sock.getpeername()
             self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+            if self._tunnel is not None:
+                self.peer = str(self._tunnel)
             self.transition_to(ChannelState.AUTHENTICATE)
+        if self._tunnel is not None and not self._tunnel.complete:
+            self._tunnel.advance()
+            if not self._tunnel.complete:
+                return False
         if not self.transport.ready:
             self.transport.handshake()
         if self.transport.ready and self._authenticator is not None and not self._authenticator.complete:

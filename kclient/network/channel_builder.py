@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Protocol
 
 import attrs
 
-from kclient.network.channel import KafkaChannel
+from kclient.network.channel import KafkaChannel, Tunnel
 from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
 from kclient.network.transport import PlaintextTransport, Transport
@@ -19,9 +20,17 @@ class ChannelBuilder(Protocol):
     """Makes the channel for a socket. The Selector knows nothing else about security."""
 
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
-        """A channel that owns `sock` (non-blocking); `host` is the name its peer must prove, if any."""
+        """A channel that owns `sock` (non-blocking).
+
+        `host` is the name its peer must prove, if any; a proxy is asked for that and `port`.
+        """
 
     def close(self) -> None:
         """Release what all channels share."""
@@ -33,9 +42,14 @@ class PlaintextChannelBuilder:
     __slots__ = ()
 
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
-        del host  # nobody proves a name in plaintext
+        del host, port  # nobody proves a name in plaintext
         return KafkaChannel(channel_id, PlaintextTransport(sock), max_receive_bytes)
 
     def close(self) -> None:
@@ -44,15 +58,21 @@ class PlaintextChannelBuilder:
 
 @attrs.define(eq=False, repr=False, kw_only=True)
 class ClientChannelBuilder:
-    """Channels of a client with TLS, SASL or both, whichever of the two there is. Belongs to one thread."""
+    """Channels of a client with a proxy, TLS and SASL, whichever of them there is. Belongs to one thread."""
 
     _tls: TlsContexts | None = None
     _sasl: SaslCredentials | None = None
+    _tunnel: Callable[[Transport, str, int], Tunnel] | None = None  # to a host and its port
     _client_id: str | None = None
     _scratch: memoryview = attrs.field(factory=lambda: memoryview(bytearray(SCRATCH_BYTES)), init=False)
 
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
         transport: Transport
         if self._tls is None:
@@ -62,7 +82,10 @@ class ClientChannelBuilder:
         authenticator = None
         if self._sasl is not None:
             authenticator = SaslClientAuthenticator(transport, self._sasl, self._client_id, host or "")
-        return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator)
+        tunnel = None
+        if self._tunnel is not None:
+            tunnel = self._tunnel(PlaintextTransport(sock), host or "", port)
+        return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator, tunnel)
 
     def close(self) -> None:
         if self._sasl is not None:

@@ -67,16 +67,18 @@ class Selector:
         self._poller = Poller()
         self._watch = ChannelWatch(self._poller)
 
-    def connect(self, channel_id: str, address: str, port: int, *, host: str | None = None) -> None:
+    def connect(
+        self, channel_id: str, address: str, port: int, *, host: str | None = None, host_port: int = 0
+    ) -> None:
         """Begin to connect to the IP `address`; a later poll reports it in `connected` or `disconnected`.
 
-        `host` is the name the peer must prove (TLS). Raises OSError if connecting cannot even begin, and
-        IllegalStateError if the id is in use.
+        `host` is the name the peer must prove (TLS), and `host_port` its port there, whoever leads to it. Raises
+        OSError if connecting cannot even begin, and IllegalStateError if the id is in use.
         """
         self._fork_guard.check()
         self._ensure_new(channel_id)
         sock, at_once = begin_connect(address, port, *self._buffer_bytes)
-        channel = self._build(channel_id, sock, host)
+        channel = self._build(channel_id, sock, host, host_port)
         channel.peer = f"{address}:{port}"
         if at_once:
             self._prepared_at_once.append(channel)
@@ -256,9 +258,11 @@ class Selector:
         if channel_id in self._channels:
             raise IllegalStateError(f"There is a connection {channel_id} already")
 
-    def _build(self, channel_id: str, sock: socket.socket, host: str | None = None) -> KafkaChannel:
+    def _build(
+        self, channel_id: str, sock: socket.socket, host: str | None = None, port: int = 0
+    ) -> KafkaChannel:
         try:
-            channel = self._builder.build(channel_id, sock, self._max_receive_bytes, host)
+            channel = self._builder.build(channel_id, sock, self._max_receive_bytes, host, port)
         except BaseException:
             sock.close()
             raise

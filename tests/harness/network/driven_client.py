@@ -13,6 +13,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
+from kclient.config.values import Password
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
@@ -26,6 +27,7 @@ class Settings:
     client_id: str = "driven"
     client_dns_lookup: str = "use_all_dns_ips"
     connections_max_idle_ms: int = -1
+    kclient_proxy_url: Password | None = None
     kclient_receive_max_bytes: int = 104_857_600
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     metadata_recovery_strategy: str = "rebootstrap"

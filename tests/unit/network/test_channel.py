@@ -48,7 +48,12 @@ class PasswordBuilder:
         self.closed = False
 
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
         self.hosts.append(host)
         self.authenticators.append(Password(sock))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from kclient.config.sasl_configs import SaslConfig
 from kclient.config.ssl_configs import SslConfig
 from kclient.config.values import Password
 from kclient.errors import InvalidReceiveError
+from kclient.network.channel import KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
+from kclient.network.proxy import ProxyAddress, ProxyTunnel
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport
 from kclient.protocol.header import parse_request
@@ -146,3 +149,30 @@ def test_a_context_that_has_changed_holds_for_the_next_channel(
     builder.build("1", sockets[0], 100, "broker.example")
     builder.build("2", sockets[0], 100, "broker.example")
     assert asked == ["current", "current"]
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_through_a_proxy_nothing_is_said_to_the_broker_before_the_tunnel_is_there(
+    contexts: TlsContexts, sockets: tuple[socket.socket, socket.socket], secured: bool
+) -> None:
+    proxy = ProxyAddress(scheme="http", host="proxy", port=3128)
+    builder = ClientChannelBuilder(
+        tls=contexts if secured else None,
+        sasl=credentials() if secured else None,
+        tunnel=partial(ProxyTunnel, proxy),
+    )
+    channel: KafkaChannel = builder.build("7", sockets[0], 100, "broker.example", 9092)
+    assert not channel.prepare()
+    assert sockets[1].recv(10_000) == (
+        b"CONNECT broker.example:9092 HTTP/1.1\r\nHost: broker.example:9092\r\n\r\n"
+    )
+    assert channel.peer == "broker.example:9092 through http://proxy:3128"
+    assert not channel.prepare()
+    with pytest.raises(BlockingIOError):
+        sockets[1].recv(1)
+    sockets[1].sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert channel.prepare() is not secured
+    if secured:
+        hello = sockets[1].recv(10_000)
+        assert hello[:2] == b"\x16\x03"
+        assert b"broker.example" in hello

@@ -269,7 +269,12 @@ class Greedy(PlaintextTransport):
 
 class GreedyBuilder(PlaintextChannelBuilder):
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
         return KafkaChannel(channel_id, Greedy(sock), max_receive_bytes)
 

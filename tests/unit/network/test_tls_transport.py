@@ -43,7 +43,12 @@ class ServerBuilder:
         self._context = context
 
     def build(
-        self, channel_id: str, sock: socket.socket, max_receive_bytes: int, host: str | None = None
+        self,
+        channel_id: str,
+        sock: socket.socket,
+        max_receive_bytes: int,
+        host: str | None = None,
+        port: int = 0,
     ) -> KafkaChannel:
         scratch = memoryview(bytearray(SCRATCH_BYTES))
         transport = TlsTransport(sock, self._context, scratch, host, server=True)
