@@ -12,6 +12,7 @@ from kclient.client.bootstrap import (
     validate_proxy_resolvable,
     validate_resolvable,
 )
+from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
@@ -54,7 +55,7 @@ def build_network_client(
         if proxy is None:
             found = validate_resolvable(found, config.client_dns_lookup, log_context)
         else:
-            validate_proxy_resolvable(proxy.host)
+            validate_proxy_resolvable(proxy)
         return [(address.host, address.port) for address in found]
 
     def resolve(host: str) -> Sequence[str]:
@@ -108,6 +109,9 @@ def build_network_client(
         sessions,
         new_request,
         updater.handle_connection_failure,
+        ConnectionReports(
+            log_context, config.security_protocol, lambda: not metadata.is_bootstrapping, proxy
+        ),
         time,
         log_context,
         proxy,

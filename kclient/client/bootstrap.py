@@ -12,12 +12,15 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
-from kclient.errors import BootstrapError, ConfigError
+from kclient.errors import BootstrapError, ConfigError, ConnectionFailure
 from kclient.utils.log_context import LogContext
+
+if TYPE_CHECKING:
+    from kclient.network.proxy import ProxyAddress
 
 SETTING = "bootstrap.servers"
 PROXY_SETTING = "kclient.proxy.url"
@@ -87,17 +90,15 @@ def resolve_host(host: str) -> list[str]:
     return list(dict.fromkeys(_addrinfo(host)))
 
 
-def validate_proxy_resolvable(host: str) -> None:
+def validate_proxy_resolvable(proxy: ProxyAddress) -> None:
     """Check that the name of the proxy resolves now; those of brokers are resolved by it. Raises BootstrapError."""
     try:
-        resolve_host(host)
+        resolve_host(proxy.host)
     except OSError as error:
         raise BootstrapError(
-            f"The host name of {PROXY_SETTING} does not resolve ({host}: {error.strerror or error}); check the name "
-            "and DNS",
-            host=host,
-            step="dns",
-            setting=PROXY_SETTING,
+            f"The host name of {PROXY_SETTING} does not resolve ({proxy.host}: {error.strerror or error}); check "
+            "the name and DNS",
+            connection=ConnectionFailure(proxy=str(proxy), step="dns", attempts=1, setting=PROXY_SETTING),
         ) from None
 
 
@@ -127,10 +128,9 @@ def validate_resolvable(
     if len(failures) == len(addresses):
         raise BootstrapError(
             f"No host name of {SETTING} resolves ({'; '.join(failures)}); check the names and DNS",
-            host=addresses[-1].host,
-            port=addresses[-1].port,
-            step="dns",
-            setting=SETTING,
+            connection=ConnectionFailure(
+                host=addresses[-1].host, port=addresses[-1].port, step="dns", attempts=1, setting=SETTING
+            ),
         )
     log = log_context.logger(__name__)
     for failure in failures:

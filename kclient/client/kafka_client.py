@@ -7,7 +7,7 @@ from typing import Protocol
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
 from kclient.common.node import Node
-from kclient.errors import AuthenticationError
+from kclient.errors import AuthenticationError, KafkaError
 
 
 class Connections(Protocol):
@@ -82,6 +82,12 @@ class KafkaClient(Protocol):
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         """The versions that the broker said it supports on its present connection, None before that."""
+
+    def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
+        """The reason why a broker cannot be reached; None if it can, or was never tried.
+
+        Without `node_id`, which any thread may ask for, it is that of the broker which failed last.
+        """
 
     def update_credentials(self, username: str, password: str) -> None:
         """Use them for every connection that authenticates from now on, for the first time or again. From any thread.

@@ -224,7 +224,7 @@ class Metadata:
             self._schedule.succeeded(now_ms, partial=partial, request_version=known, changed=changed)
             if picture.stale_topics:
                 self._schedule.request_full(reset_backoff=False)
-            self._last_error = self._refused = None
+            self._last_error = self._refused = self._fatal = None
             self._topic_error = _topic_error(after)
             self._update_version += 1
             self._changed.notify_all()
@@ -249,7 +249,7 @@ class Metadata:
             self._changed.notify_all()
 
     def fatal_error(self, error: KafkaError) -> None:
-        """Nothing will help (wrong credentials): every waiter gets `error`, now and later."""
+        """Nothing will help (wrong credentials): every waiter gets `error`, until there is an update all the same."""
         with self._lock:
             self._fatal = self._last_error = error
             self._changed.notify_all()
@@ -313,7 +313,7 @@ class Metadata:
                     reason = "" if self._last_error is None else f": {self._last_error}"
                     raise KafkaTimeoutError(
                         f"The metadata was not updated within {timer.timeout_ms} ms{reason}"
-                    ) from self._last_error
+                    ).because_of(self._last_error)
                 changed = self._changed.next()
             yield Pause(changed, timer)
 
@@ -326,6 +326,11 @@ class Metadata:
             topic_error, self._topic_error = self._topic_error, None
             if topic_error is not None:
                 raise topic_error
+
+    def raise_fatal_error(self) -> None:
+        """Raise what nothing will help against (wrong credentials), until there is an update all the same."""
+        with self._lock:
+            self._raise_fatal()
 
     def raise_error_for_topic(self, topic: str) -> None:
         """Raise a fatal error, or what the last answer said against `topic` and no other one."""

@@ -12,7 +12,14 @@ from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
 from kclient.common.node import Node
-from kclient.errors import DisconnectError, IllegalStateError, SchemaError, UnsupportedVersionError
+from kclient.errors import (
+    ConnectionFailure,
+    DisconnectError,
+    IllegalStateError,
+    KafkaError,
+    SchemaError,
+    UnsupportedVersionError,
+)
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
 from kclient.security.sasl import SaslCredentials
@@ -136,7 +143,10 @@ class NetworkClient:
             connections.renew_sessions(now_ms)
         if now_ms >= pipeline.next_check_ms:
             for node_id in pipeline.late_nodes(now_ms):
-                late = DisconnectError("it did not answer within request.timeout.ms")
+                late = DisconnectError(
+                    "it did not answer within request.timeout.ms",
+                    connection=ConnectionFailure(step="request", setting="request.timeout.ms"),
+                )
                 connections.close(node_id, now_ms, late, timed_out=True)
         return pipeline.complete() if pipeline.responses else []
 
@@ -147,6 +157,9 @@ class NetworkClient:
     def close_connection(self, node_id: int) -> None:
         self._check_usable()
         self._connections.forget(node_id, self._time.monotonic_ms())
+
+    def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
+        return self._connections.reports.failure(node_id)
 
     def update_credentials(self, username: str, password: str) -> None:
         for name, value in (("username", username), ("password", password)):

@@ -12,7 +12,7 @@ from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
 from kclient.client.sessions import Sessions
 from kclient.common.node import Node
-from kclient.errors import AuthenticationError, DisconnectError, KafkaError
+from kclient.errors import AuthenticationError, ConnectionFailure, ConnectionStep, DisconnectError, KafkaError
 from kclient.network.selector import Selector
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
@@ -37,6 +37,7 @@ class NodeConnections:
         sessions: Sessions,
         new_request: RequestFactory,
         on_failure: Callable[[KafkaError], None],
+        reports: ConnectionReports,
         time: Time,
         log_context: LogContext,
         proxy: ProxyAddress | None = None,
@@ -50,8 +51,9 @@ class NodeConnections:
         self._time = time
         self._proxy = proxy
         self._log = log_context.logger(__name__)
-        self._reports = ConnectionReports(log_context)
-        self._negotiations = Negotiations(self._reports.describe)
+        self.reports = reports
+        """The last word on connections and why they failed."""
+        self._negotiations = Negotiations(reports.describe)
         self.versions = self._negotiations.versions
         """The versions agreed on, by the ids of the nodes that are ready."""
         self.to_ask = self._negotiations.due
@@ -65,9 +67,12 @@ class NodeConnections:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
         if not self._states.can_connect(node.id, now_ms):
             return False
-        self._reports.connecting(node)
+        self.reports.connecting(node, now_ms)
+        step: ConnectionStep = "dns"
         try:
             address = self._states.connecting(node.id, node.host, now_ms)
+            self.reports.resolved(node.id, address)
+            step = "tcp"
             self._log.debug("Connecting to %s at %s", node, address)
             port = node.port if self._proxy is None else self._proxy.port
             self._selector.connect(str(node.id), address, port, host=node.host, host_port=node.port)
@@ -75,7 +80,7 @@ class NodeConnections:
             # Resolving may have blocked for so long that a backoff counted from before it is over already, and this
             # thread would do nothing but resolve a name that is not there.
             failed_ms = self._time.monotonic_ms()
-            self.ended(node.id, failed_ms, DisconnectError(str(error.strerror or error)))
+            self.ended(node.id, failed_ms, DisconnectError(str(error.strerror or error)), step=step)
         else:
             self.next_check_ms = min(self.next_check_ms, now_ms + self._states.setup_timeout_ms(node.id))
         return True
@@ -83,7 +88,7 @@ class NodeConnections:
     def established(self, node_id: int) -> None:
         """TCP, handshake and authentication are through: next come the versions, unless they are known."""
         if self._states.state(node_id) is ConnectionState.RENEWING_SESSION:
-            self._log.debug("Authenticated again with %s", self._reports.describe(node_id))
+            self._log.debug("Authenticated again with %s", self.reports.describe(node_id))
             self._ready(node_id)
             return
         self._states.checking_api_versions(node_id)
@@ -111,7 +116,10 @@ class NodeConnections:
         """Close the connections that take longer to set up than they may, and see to sessions that end soon."""
         for node_id in self._states.nodes_with_setup_timeout(now_ms):
             timeout_ms = self._states.setup_timeout_ms(node_id)
-            error = DisconnectError(f"not set up in {timeout_ms} ms (socket.connection.setup.timeout.ms)")
+            setting = "socket.connection.setup.timeout.ms"
+            error = DisconnectError(
+                f"not set up in {timeout_ms} ms ({setting})", connection=ConnectionFailure(setting=setting)
+            )
             self.close(node_id, now_ms, error)
         for node_id in self._sessions.late_nodes(now_ms):
             error = DisconnectError("it did not let the client authenticate again within request.timeout.ms")
@@ -125,29 +133,45 @@ class NodeConnections:
     def disconnect(self, node_id: int, now_ms: int) -> None:
         """Close the connection, if there is one, because somebody wishes so."""
         if self._states.is_connected_or_connecting(node_id):
-            self._log.info("Disconnecting from %s on request", self._reports.describe(node_id))
+            self._log.info("Disconnecting from %s on request", self.reports.describe(node_id))
             self.close(node_id, now_ms)
 
     def close(
         self, node_id: int, now_ms: int, error: KafkaError | None = None, *, timed_out: bool = False
     ) -> None:
         """Close the connection, with `error` because it can no longer be trusted, or is of no use."""
+        step = self._selector.step(str(node_id))
         self._selector.close_channel(str(node_id))
-        self.ended(node_id, now_ms, error, timed_out=timed_out)
+        self.ended(node_id, now_ms, error, timed_out=timed_out, step=step)
 
     def ended(
-        self, node_id: int, now_ms: int, error: KafkaError | None = None, *, timed_out: bool = False
+        self,
+        node_id: int,
+        now_ms: int,
+        error: KafkaError | None = None,
+        *,
+        timed_out: bool = False,
+        step: ConnectionStep | None = None,
     ) -> None:
-        """The channel is gone; without `error` that was wished for, with `timed_out` a request took too long."""
+        """The channel is gone; without `error` that was wished for, with `timed_out` a request took too long.
+
+        `step` is where it ended, if `error` does not say that.
+        """
         state = self._states.state(node_id)
+        by_peer = step is None
+        if step is None:
+            step = "request" if error is None or error.connection is None else error.connection.step
         if state is ConnectionState.CHECKING_API_VERSIONS:
             error = self._negotiations.interrupted(node_id, error)
+            step = "api_versions" if step == "request" else step
+        if error is not None:
+            error = self.reports.ended(node_id, state, error, now_ms, step, by_peer=by_peer)
         refused = error if isinstance(error, AuthenticationError) else None
         self._states.disconnected(node_id, now_ms, refused)
         self._negotiations.end(node_id)
         self._sessions.end(node_id)
         if error is not None:
-            self._on_failure(self._reports.ended(node_id, state, error, now_ms))
+            self._on_failure(error)
         self._pipeline.connection_ended(node_id, now_ms, error, timed_out)
 
     def forget(self, node_id: int, now_ms: int) -> None:
@@ -167,7 +191,7 @@ class NodeConnections:
             self.close(node_id, response.received_ms, error)
         elif node_id in self.versions:
             self._ready(node_id)
-            self._reports.connected(node_id)
+            self.reports.connected(node_id)
 
     def _ready(self, node_id: int) -> None:
         self._states.ready(node_id)

@@ -122,17 +122,21 @@ class RequestSender:
             if error is not None:
                 return error
             if self.client.connections.is_disconnected(node.id):
+                cause = self.client.connection_failure(node.id)
+                why = "" if cause is None else f": {cause}"
                 return DisconnectError(
-                    f"Broker {node} cannot be reached for a {waiting.api_key.name} request"
-                )
+                    f"Broker {node} cannot be reached for a {waiting.api_key.name} request{why}"
+                ).because_of(cause)
         return self._too_late(waiting, now_ms)
 
     def _too_late(self, waiting: _Unsent, now_ms: int) -> KafkaTimeoutError | None:
         if now_ms >= waiting.deadline_ms:
+            cause = self.client.connection_failure(None if waiting.node is None else waiting.node.id)
+            why = "" if cause is None else f"; the last failure was: {cause}"
             return KafkaTimeoutError(
                 f"No {waiting.api_key.name} request could be sent within {self._request_timeout_ms} ms "
-                f"(request.timeout.ms): {waiting.node or 'every broker'} is out of reach"
-            )
+                f"(request.timeout.ms): {waiting.node or 'every broker'} is out of reach{why}"
+            ).because_of(cause)
         return None
 
     def _send_now(self, node: Node, waiting: _Unsent, now_ms: int) -> None:

@@ -126,10 +126,11 @@ class ClientResponse:
             return DisconnectError(
                 f"{self.request} got no answer within {self.request.timeout_ms} ms (request.timeout.ms), "
                 "so the connection was closed"
-            )
-        failure = DisconnectError(f"The connection closed before {self.request} was answered")
-        failure.__cause__ = self.cause
-        return failure
+            ).because_of(self.cause)
+        why = "" if self.cause is None else f": {self.cause}"
+        return DisconnectError(f"The connection closed before {self.request} was answered{why}").because_of(
+            self.cause
+        )
 
     def raise_if_failed(self) -> None:
         """Raise `failure()` if there is one."""

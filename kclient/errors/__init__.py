@@ -86,12 +86,13 @@ error without children stands on a shared line under its parent.
 
 from __future__ import annotations
 
-from kclient.errors import base, broker, client, cluster, codes, group, security, transaction
+from kclient.errors import base, broker, client, cluster, codes, connection, group, security, transaction
 from kclient.errors.base import *
 from kclient.errors.broker import *
 from kclient.errors.client import *
 from kclient.errors.cluster import *
 from kclient.errors.codes import *
+from kclient.errors.connection import *
 from kclient.errors.group import *
 from kclient.errors.security import *
 from kclient.errors.transaction import *
@@ -102,6 +103,7 @@ __all__ += broker.__all__
 __all__ += client.__all__
 __all__ += cluster.__all__
 __all__ += codes.__all__
+__all__ += connection.__all__
 __all__ += group.__all__
 __all__ += security.__all__
 __all__ += transaction.__all__

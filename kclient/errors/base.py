@@ -7,7 +7,9 @@ attributes of the class, what happened this time are attributes of the instance.
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from kclient.errors.connection import ConnectionFailure
 
 __all__ = [
     "ApiError",
@@ -45,9 +47,11 @@ class KafkaError(Exception):
     """True if trying the same again later can succeed."""
     invalid_metadata: bool = False
     """True if the metadata of the cluster is out of date and has to be fetched again before the next try."""
+    connection: ConnectionFailure | None = None
+    """The connection to a broker that failed, and how far it came, if that is what happened or why it took too long."""
     default_message: ClassVar[str] = "The Kafka client met an error."
 
-    _data_names: ClassVar[frozenset[str]] = frozenset()
+    _data_names: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     def __init_subclass__(cls, *, code: int | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -74,6 +78,14 @@ class KafkaError(Exception):
     def message(self) -> str:
         """The text of the error."""
         return str(self)
+
+    def because_of(self, cause: KafkaError | None) -> Self:
+        """This error with its cause, if there is one, and with what that knows of a connection."""
+        if cause is not None:
+            self.__cause__ = cause
+            if self.connection is None:
+                self.connection = cause.connection
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__)

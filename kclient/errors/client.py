@@ -147,17 +147,8 @@ class InvalidReceiveError(KafkaError):
 
 
 class BootstrapError(KafkaTimeoutError):
-    """No bootstrap server could be reached in time.
+    """A broker cannot be reached, of bootstrap.servers or another one. `connection` says how far it came."""
 
-    `host` and `port` name the last one tried, `step` how far it came, `elapsed_ms` how long was tried and
-    `setting` which setting to look at.
-    """
-
-    host: str | None = None
-    port: int = -1
-    step: Literal["dns", "tcp", "api_versions"] = "tcp"
-    elapsed_ms: int = 0
-    setting: str = "bootstrap.servers"
     default_message = (
         "None of the bootstrap.servers could be reached; check the addresses and that a broker runs."
     )

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 
 from kclient._accel import EVENT_READ, EVENT_WRITE
-from kclient.errors import IllegalStateError
+from kclient.errors import ConnectionStep, IllegalStateError
 from kclient.network.receive import NetworkReceive, ReceiveMemory
 from kclient.network.send import NetworkSend
 from kclient.network.transport import Transport
@@ -106,6 +106,7 @@ class KafkaChannel:
     """True while nothing is read from the channel."""
     peer: str = attrs.field(default="an unconnected peer", init=False)
     """Address of the other side, for messages."""
+    _reached: bool = attrs.field(default=False, init=False)  # TCP was through
     _last_bytes: int = attrs.field(default=0, init=False)  # of the frame that came last
     _receive: NetworkReceive | None = attrs.field(default=None, init=False)
     _send: NetworkSend | None = attrs.field(default=None, init=False)
@@ -141,6 +142,17 @@ class KafkaChannel:
     def session_lifetime_ms(self) -> int:
         """Time that the peer granted when it was last shown who this is, 0 if it set no limit."""
         return 0 if self._authenticator is None else self._authenticator.session_lifetime_ms
+
+    @property
+    def step(self) -> ConnectionStep:
+        """The part of setting it up that it is at, or was when it ended."""
+        if not self._reached:
+            return "tcp"
+        if self._tunnel is not None and not self._tunnel.complete:
+            return "proxy"
+        if not self.transport.ready:
+            return "tls"
+        return "sasl" if self._authenticator is not None and not self._authenticator.complete else "request"
 
     def wanted_events(self) -> int:
         """The events that it has to hear of now."""
@@ -182,6 +194,7 @@ class KafkaChannel:
         if not self.connected:
             self.transport.finish_connect()
             address = self.transport.sock.getpeername()
+            self._reached = True
             self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
             if self._tunnel is not None:
                 self.peer = str(self._tunnel)

@@ -42,15 +42,12 @@ class SaslClientAuthenticator:
     _host: str
     complete: bool = attrs.field(default=False, init=False)
     session_lifetime_ms: int = attrs.field(default=0, init=False)
-    _mechanism: SaslMechanism = attrs.field(init=False)
+    _mechanism: SaslMechanism | None = attrs.field(default=None, init=False)
     _send: NetworkSend | None = attrs.field(default=None, init=False)
     _receive: NetworkReceive | None = attrs.field(default=None, init=False)
     _asked: tuple[ApiKeys, int] | None = attrs.field(default=None, init=False)
     _correlation_id: int = attrs.field(default=0, init=False)
     _version: int = attrs.field(default=0, init=False)  # of SaslAuthenticate
-
-    def __attrs_post_init__(self) -> None:
-        self._mechanism = self._credentials.new_mechanism(self._host)
 
     @property
     def wants_write(self) -> bool:
@@ -71,7 +68,6 @@ class SaslClientAuthenticator:
 
     def restart(self) -> None:
         self.complete = False
-        self._mechanism = self._credentials.new_mechanism(self._host)
         self._shake_hands()  # the versions are known
 
     def close(self) -> None:
@@ -136,6 +132,8 @@ class SaslClientAuthenticator:
         self._shake_hands()
 
     def _shake_hands(self) -> None:
+        # Not before it is needed, as there may be no credentials at the moment, nor later than that: they change.
+        self._mechanism = self._credentials.new_mechanism(self._host)
         self._ask(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE_VERSION)
 
     def _on_handshake(self, answer: Any) -> None:
@@ -147,12 +145,14 @@ class SaslClientAuthenticator:
             )
         if error is not None:
             raise error
+        assert self._mechanism is not None
         self._send_token(self._mechanism.first())
 
     def _on_token(self, answer: Any) -> None:
         if answer.error_code:
             # The broker's words are for whoever has to look after this: that of a wrong password names no user.
             raise Errors.for_code(answer.error_code, answer.error_message) or SaslAuthenticationError()
+        assert self._mechanism is not None
         token = self._mechanism.next(bytes(answer.auth_bytes))
         if token is not None:
             self._send_token(token)

@@ -9,7 +9,14 @@ from __future__ import annotations
 import socket
 
 from kclient._accel import EVENT_READ, EVENT_WRITE, Poller, forks
-from kclient.errors import AuthenticationError, DisconnectError, IllegalStateError, KafkaError
+from kclient.errors import (
+    AuthenticationError,
+    ConnectionFailure,
+    ConnectionStep,
+    DisconnectError,
+    IllegalStateError,
+    KafkaError,
+)
 from kclient.network.channel import ChannelState, KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder
 from kclient.network.channel_watch import ChannelWatch
@@ -189,6 +196,11 @@ class Selector:
         channel = self._channels.get(channel_id)
         return channel is not None and channel.ready
 
+    def step(self, channel_id: str) -> ConnectionStep:
+        """The part of setting it up that a channel is at."""
+        channel = self._channels.get(channel_id)
+        return "request" if channel is None else channel.step
+
     def session_lifetime_ms(self, channel_id: str) -> int:
         """Time that the peer granted the channel when it authenticated last, 0 if it set no limit."""
         channel = self._channels.get(channel_id)
@@ -361,6 +373,8 @@ class Selector:
 
     def _disconnect(self, channel: KafkaChannel, error: KafkaError, state: ChannelState) -> None:
         self._log.debug("Connection %s to %s ended: %s", channel.id, channel.peer, error)
+        if error.connection is None:
+            error.connection = ConnectionFailure(step=channel.step)
         self._forget(channel, state)
         if channel.id in self.connected:
             self.connected.remove(channel.id)  # and ended in the same poll
@@ -381,10 +395,9 @@ class Selector:
 def _reason(channel: KafkaChannel, error: BaseException) -> KafkaError:
     """`error` as what the users of a connection understand."""
     if isinstance(error, EOFError):
-        detail = "was closed by the peer"
-        if channel.receiving:
-            detail += " in the middle of a message"
-        return DisconnectError(f"The connection to {channel.peer} {detail}")
+        return DisconnectError(
+            f"closed by the peer{' in the middle of a message' if channel.receiving else ''}"
+        )
     if isinstance(error, KafkaError):
         return error
-    return DisconnectError(f"The connection to {channel.peer} failed: {error}")
+    return DisconnectError(str((isinstance(error, OSError) and error.strerror) or error))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from kclient._accel import Poller
-from kclient.errors import SslAuthenticationError
+from kclient.errors import ConnectionFailure, SslAuthenticationError
 from kclient.network.transport import Buffer, PlaintextTransport
 
 _RECORD_BYTES = 16 * 1024  # the most that one record of TLS holds
@@ -64,7 +64,12 @@ class TlsTransport:
         self._scratch = scratch
         self._host = host
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server, server_hostname=host)
+        try:
+            self._tls = context.wrap_bio(
+                self._incoming, self._outgoing, server_side=server, server_hostname=host
+            )
+        except ValueError as error:  # a name that a broker advertises may be anything
+            raise OSError(errno.EINVAL, f"{host!r} cannot be the name of a certificate: {error}") from None
         # For type checkers it reads into a bytearray alone, and returns bytes.
         self._read: Callable[[int, memoryview], int] = cast("Any", self._tls).read
         self._unsent = memoryview(b"")
@@ -201,8 +206,10 @@ class TlsTransport:
             pass
         if self._heard:
             return OSError(errno.EPROTO, f"TLS failed in the middle of the connection: {_reason(error)}")
+        hint, setting = _hint(error)
         return SslAuthenticationError(
-            f"The TLS handshake with {self._host or 'the peer'} failed: {_explain(error)}"
+            f"The TLS handshake with {self._host or 'the peer'} failed: {_reason(error)}; {hint}",
+            connection=ConnectionFailure(step="tls", setting=setting),
         )
 
 
@@ -230,35 +237,54 @@ def _reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()
 
 
-_NOT_ACCEPTED = (
-    "the broker wants a certificate, and has not accepted that of ssl.keystore.location, if there is one"
+_TRUST, _KEY, _VERSIONS = "ssl.truststore.location", "ssl.keystore.location", "ssl.enabled.protocols"
+_NAMES = "ssl.endpoint.identification.algorithm"
+_UNCHECKED = f"{_NAMES}= (empty) turns this check off"
+_NOTHING_FITS = (
+    "nothing fits both sides; see ssl.cipher.suites and ssl.enabled.protocols, and whether the broker wants a "
+    "certificate (ssl.keystore.location)"
 )
-_HINTS = {
-    "CERTIFICATE_VERIFY_FAILED": "the certificates to trust are those of ssl.truststore.location",
-    "WRONG_VERSION_NUMBER": "the peer does not speak TLS; is security.protocol that of this listener?",
-    "UNSUPPORTED_PROTOCOL": "see ssl.enabled.protocols",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "the peer wants another version of TLS; see ssl.enabled.protocols",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "nothing fits both sides; see ssl.cipher.suites and ssl.enabled.protocols, and "
-    "whether the broker wants a certificate (ssl.keystore.location)",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the broker wants a certificate of the client; set ssl.keystore.location",
+_NOT_ACCEPTED = (
+    "the broker wants a certificate, and has not accepted that of ssl.keystore.location, if there is one",
+    _KEY,
+)
+# What to look at, and the setting of it.
+_HINTS: dict[str, tuple[str, str]] = {
+    "CERTIFICATE_VERIFY_FAILED": ("the certificates to trust are those of ssl.truststore.location", _TRUST),
+    "WRONG_VERSION_NUMBER": (
+        "the peer does not speak TLS; is security.protocol that of this listener?",
+        "security.protocol",
+    ),
+    "UNSUPPORTED_PROTOCOL": ("see ssl.enabled.protocols", _VERSIONS),
+    "TLSV1_ALERT_PROTOCOL_VERSION": (
+        "the peer wants another version of TLS; see ssl.enabled.protocols",
+        _VERSIONS,
+    ),
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": (_NOTHING_FITS, "ssl.cipher.suites"),
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": (
+        "the broker wants a certificate of the client; set ssl.keystore.location",
+        _KEY,
+    ),
     "SSLV3_ALERT_BAD_CERTIFICATE": _NOT_ACCEPTED,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _NOT_ACCEPTED,
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of ssl.keystore.location has expired",
-    "TLSV1_ALERT_UNKNOWN_CA": "the broker does not trust who signed the certificate of ssl.keystore.location",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("the certificate of ssl.keystore.location has expired", _KEY),
+    "TLSV1_ALERT_UNKNOWN_CA": (
+        "the broker does not trust who signed the certificate of ssl.keystore.location",
+        _KEY,
+    ),
 }
 # X509_V_ERR_...: what was wrong with a certificate.
-_VERIFY_HINTS = {
-    10: "the broker's certificate has to be renewed, or the clock of this machine is wrong",
-    18: "a certificate that signs itself has to be in ssl.truststore.location",
-    62: "the broker's certificate needs the name by which it is reached; ssl.endpoint.identification.algorithm= "
-    "(empty) turns this check off",
-    64: "the broker's certificate needs the address by which it is reached; ssl.endpoint.identification.algorithm= "
-    "(empty) turns this check off",
+_VERIFY_HINTS: dict[int, tuple[str, str]] = {
+    9: ("the broker's certificate is not valid yet, or the clock of this machine is wrong", _TRUST),
+    10: ("the broker's certificate has to be renewed, or the clock of this machine is wrong", _TRUST),
+    18: ("a certificate that signs itself has to be in ssl.truststore.location", _TRUST),
+    62: (f"the broker's certificate needs the name by which it is reached; {_UNCHECKED}", _NAMES),
+    64: (f"the broker's certificate needs the address by which it is reached; {_UNCHECKED}", _NAMES),
 }
 
 
-def _explain(error: ssl.SSLError) -> str:
-    hint = _HINTS.get(error.reason or "", "check the certificates on both sides")
+def _hint(error: ssl.SSLError) -> tuple[str, str]:
+    hint = _HINTS.get(error.reason or "", ("check the certificates on both sides", _TRUST))
     if isinstance(error, ssl.SSLCertVerificationError):
         hint = _VERIFY_HINTS.get(error.verify_code, hint)
-    return f"{_reason(error)}; {hint}"
+    return hint

@@ -102,6 +102,8 @@ class MockClient:
         self.credentials: tuple[str, str] | None = None
         self.closed = False
         self.connections = MockConnections()
+        self.failure: KafkaError | None = None
+        """The reason why no broker can be reached."""
         self.new_request = RequestFactory(request_timeout_ms)
         self._time = time
         self._metadata = metadata
@@ -275,6 +277,9 @@ class MockClient:
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         return self._versions if self.connections.node(node_id).connected else None
+
+    def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
+        return self.failure
 
     def update_credentials(self, username: str, password: str) -> None:
         self.credentials = (username, password)

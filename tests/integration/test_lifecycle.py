@@ -308,8 +308,9 @@ def test_a_host_that_does_not_resolve_is_named_together_with_the_setting(make: C
     with pytest.raises(BootstrapError, match=r"no-such-host\.invalid") as failed:
         make("no-such-host.invalid:9092")
     assert "bootstrap.servers" in str(failed.value)
-    assert failed.value.setting == "bootstrap.servers"
-    assert failed.value.step == "dns"
+    assert failed.value.connection is not None
+    assert failed.value.connection.setting == "bootstrap.servers"
+    assert failed.value.connection.step == "dns"
     assert time.monotonic() - started < 30
     assert not threads_of("forgotten")
 

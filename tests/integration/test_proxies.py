@@ -152,8 +152,6 @@ def ask(settings: dict[str, Any]) -> None:
 
 
 CLIENTS = pytest.mark.parametrize("use", [produce, consume, ask])
-# The consumer's time-outs say nothing of connections yet.
-TELLING = pytest.mark.parametrize("use", [produce, ask])
 
 
 def failure(use: Callable[[dict[str, Any]], None], proxy_url: str, **settings: Any) -> KafkaError:
@@ -174,7 +172,7 @@ def test_a_proxy_that_does_not_accept_the_password_is_told_at_once(
     assert not proxy.asked
 
 
-@TELLING
+@CLIENTS
 @pytest.mark.parametrize(
     ("scheme", "refusal", "text"),
     [
@@ -196,7 +194,7 @@ def test_what_a_proxy_says_is_what_a_time_out_says(
     assert len(proxy.asked) > 1  # which another try may mend
 
 
-@TELLING
+@CLIENTS
 @SCHEMES
 def test_a_proxy_that_says_nothing_is_given_up_after_the_time_for_connections(
     use: Callable[[dict[str, Any]], None], scheme: str
@@ -209,7 +207,7 @@ def test_a_proxy_that_says_nothing_is_given_up_after_the_time_for_connections(
         assert silent.accepted > 1
 
 
-@TELLING
+@CLIENTS
 def test_a_proxy_that_is_not_there_is_named(use: Callable[[dict[str, Any]], None]) -> None:
     port = closed_port()
     error = failure(use, f"socks5://127.0.0.1:{port}")

@@ -208,3 +208,22 @@ def test_a_listener_without_sasl_is_told(broker: RealKafka, authority: Authority
         pytest.raises(KafkaError, match=r"SASL|security\.protocol"),
     ):
         admin.list_topics(timeout_ms=2000)
+
+
+@pytest.mark.parametrize("kind", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
+def test_a_client_that_does_not_authenticate_is_told_what_the_listener_may_want(
+    broker: RealKafka, kind: type[KafkaProducer | KafkaConsumer | KafkaAdminClient]
+) -> None:
+    address = f"127.0.0.1:{broker.ports['OPEN']}"
+    more = {"max.block.ms": 1500} if kind is KafkaProducer else {"default.api.timeout.ms": 1500}
+    more["request.timeout.ms"] = 1000
+    with (
+        kind({"bootstrap.servers": address, **more}) as client,
+        pytest.raises(
+            KafkaTimeoutError, match=rf"{address}: request: closed by the peer .*with SASL"
+        ) as caught,
+    ):
+        ask(client, "t")
+    assert caught.value.connection is not None
+    assert (caught.value.connection.step, caught.value.connection.setting) == ("request", "security.protocol")
+    assert caught.value.connection.attempts > 1

@@ -201,11 +201,20 @@ def test_versions_that_do_not_fit_are_refused(broker: RealKafka, authority: Auth
 
 
 def test_a_plaintext_client_on_a_port_for_tls_is_told_so(broker: RealKafka) -> None:
+    address = f"127.0.0.1:{broker.ports['SSL']}"
+    told = rf"{address}: api versions: .* speaks TLS; set security\.protocol"
     with (
-        KafkaProducer(bootstrap_servers=f"127.0.0.1:{broker.ports['SSL']}") as producer,
-        pytest.raises(InvalidReceiveError, match=r"speaks TLS; set security\.protocol"),
+        KafkaProducer(bootstrap_servers=address) as producer,
+        pytest.raises(InvalidReceiveError, match=told) as caught,
     ):
         producer.send("t", b"")
+    assert caught.value.connection is not None
+    assert caught.value.connection.setting == "security.protocol"
+    with (
+        KafkaAdminClient(bootstrap_servers=address) as admin,
+        pytest.raises(KafkaTimeoutError, match=told),
+    ):
+        admin.list_topics(timeout_ms=1500)
 
 
 def test_a_client_with_tls_on_a_plaintext_port_is_told_so(broker: RealKafka, authority: Authority) -> None:

@@ -197,9 +197,9 @@ class AdminDriver:
     def _expire(self, now_ms: int) -> None:
         for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
             self._forget(call)
-            call.future.fail(KafkaTimeoutError(self._timeout_text(call)))
+            call.future.fail(self._timeout_of(call))
 
-    def _timeout_text(self, call: Call) -> str:
+    def _timeout_of(self, call: Call) -> KafkaTimeoutError:
         where = call.target
         if call.attempts:
             text = f"{call.api_key.name} to {where} got no answer in time after {call.attempts} attempts"
@@ -208,8 +208,10 @@ class AdminDriver:
         nodes = self._metadata.fetch().nodes
         text += f"; known are {', '.join(map(str, nodes)) or 'no brokers'} (bootstrap.servers)"
         looked_up = None if call.target.key is None else self._coordinators.last_error(call.target.key)
-        cause = looked_up or call.last_error or self._metadata.last_error
-        return text if cause is None else f"{text}; the last failure was: {cause}"
+        cause = looked_up or call.last_error or self._metadata.last_error or self._client.connection_failure()
+        if cause is not None:
+            text += f"; the last failure was: {cause}"
+        return KafkaTimeoutError(text).because_of(cause)
 
     def _forget(self, call: Call) -> None:
         self._in_flight.discard(call)

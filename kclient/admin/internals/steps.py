@@ -62,7 +62,7 @@ def run(operation: Operation[R], timer: Timer, what: str) -> R:
         raise KafkaTimeoutError(
             f"{what} did not finish within {timer.timeout_ms} ms (timeout_ms, by default default.api.timeout.ms): "
             f"{error}"
-        ) from error
+        ).because_of(error) from error
     finally:
         operation.close()
 

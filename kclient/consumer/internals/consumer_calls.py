@@ -360,8 +360,13 @@ class ConsumerCalls:
             core.wakeup.raise_if_pending()
             core.queue.raise_error()
             core.assigned.raise_error()
+            core.metadata.raise_fatal_error()
             if timer.is_expired():
-                raise KafkaTimeoutError(f"The position of {tp} was not found in {timer.timeout_ms} ms")
+                cause = core.network.connection_failure()
+                raise KafkaTimeoutError(
+                    f"The position of {tp} was not found in {timer.timeout_ms} ms"
+                    + (f": {cause}" if cause is not None else "")
+                ).because_of(cause)
             yield self._next_change(seen, timer)
 
     def need_group(self, what: str) -> None:

@@ -74,6 +74,10 @@ class LeaderOffsets:
             self._metadata.request_update()
         return by_leader, leaderless
 
+    def connection_failure(self) -> KafkaError | None:
+        """The reason why the broker cannot be reached that failed last, None if it can."""
+        return self._sender.client.connection_failure()
+
     def can_validate(self, node: Node | None) -> bool:
         """Return True if a leader's epochs can be asked for: before version 3 it took cluster permissions."""
         if node is None:

@@ -38,8 +38,8 @@ class RequestManager(Protocol):
 class NetworkThread:
     """Runs the loop: tasks of the application, a turn for every manager, then I/O.
 
-    `submit`, `wakeup`, `close` and `join` may be called by any thread, all else happens on the I/O thread. It knows
-    nothing of the public consumer, so that one which was forgotten unclosed can be collected.
+    `submit`, `wakeup`, `close`, `join` and `connection_failure` may be called by any thread, all else happens on
+    the I/O thread. It knows nothing of the public consumer, so that one which was forgotten unclosed can be collected.
     """
 
     _config: ConsumerConfig
@@ -65,6 +65,10 @@ class NetworkThread:
     def update_credentials(self, username: str, password: str) -> None:
         """Authenticate with these from now on, as `KafkaClient.update_credentials`."""
         self._client.update_credentials(username, password)
+
+    def connection_failure(self) -> KafkaError | None:
+        """The reason why the broker cannot be reached that failed last, None if it can. From any thread."""
+        return self._client.connection_failure()
 
     def start(self) -> None:
         """Begin."""

@@ -203,7 +203,9 @@ class OffsetFetcher:
         for search in self._searches:
             if now_ms >= search.request.deadline_ms:
                 missing = ", ".join(map(str, sorted(search.missing)))
-                search.expire(f"No offsets were found in time for {missing}")
+                search.expire(
+                    f"No offsets were found in time for {missing}", self._leaders.connection_failure()
+                )
                 continue
             if search.waiting_for == 0 and now_ms >= search.retry_ms:
                 self._continue_search(search, now_ms)
@@ -215,6 +217,11 @@ class OffsetFetcher:
 
     def _continue_search(self, search: _Search, now_ms: int) -> None:
         wanted = {tp: time for tp, time in search.timestamps.items() if tp in search.missing}
+        try:
+            self._metadata.raise_fatal_error()
+        except KafkaError as error:
+            search.request.fail(error)
+            return
         search.back_off(self._backoff, now_ms)
         search.waiting_for = len(wanted)
 

@@ -47,10 +47,17 @@ class PendingRequest(Generic[T]):
         self.retry_ms = now_ms + backoff.backoff_ms(self.attempts)
         self.attempts += 1
 
-    def expire(self, what: str) -> None:
-        """Fail it: its time is over, of which `what` says what that means."""
-        reason = "" if self.last_error is None else f": {self.last_error}"
-        self.request.fail(KafkaTimeoutError(what + reason))
+    def expire(self, what: str, unreachable: KafkaError | None) -> None:
+        """Fail it: its time is over, of which `what` says what that means.
+
+        `unreachable` is why a connection ended last, which is the reason if no answer said another one.
+        """
+        reasons = [each for each in (self.last_error, unreachable) if each is not None]
+        if reasons and reasons[0].connection is not None:
+            del reasons[1:]
+        reason = f": {'; '.join(map(str, reasons))}" if reasons else ""
+        cause = reasons[-1] if reasons else None
+        self.request.fail(KafkaTimeoutError(what + reason).because_of(cause))
 
 
 class CommitRequest(Request[Offsets]):

@@ -49,7 +49,9 @@ class TopicMetadataManager:
         self._waiting = [each for each in self._waiting if not each.request.done()]
         for waiting in self._waiting:
             if now_ms >= waiting.request.deadline_ms:
-                waiting.expire("No broker answered for topic metadata in time")
+                waiting.expire(
+                    "No broker answered for topic metadata in time", self._sender.client.connection_failure()
+                )
                 continue
             if not waiting.in_flight and now_ms >= waiting.retry_ms:
                 self._send(waiting, now_ms)

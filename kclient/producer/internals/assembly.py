@@ -96,6 +96,7 @@ def build_producer(
         config=config,
         queued=queued,
         metadata=metadata,
+        client=client,
         idempotence=idempotence,
         metrics=metrics,
         backoff=backoff,

@@ -172,6 +172,6 @@ class Placement:
                 f"{missing} was not found within {timer.timeout_ms} ms (max.block.ms); asked were the brokers "
                 f"behind bootstrap.servers={servers}"
                 + (f"; the last error was: {cause}" if cause is not None else "; does it exist?")
-            ) from (cause or error)
+            ).because_of(cause or error) from (cause or error)
         finally:
             core.metrics.metadata_wait.record((timer.now_ms() - started_ms) * NS_PER_MS)

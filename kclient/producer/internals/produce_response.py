@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from kclient.client.kafka_client import KafkaClient
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -59,6 +60,7 @@ class ProduceResponseHandler:
 
     _queued: QueuedBatches
     _metadata: ProducerMetadata
+    _client: KafkaClient
     _idempotence: IdempotenceManager | None
     _metrics: ProducerMetrics
     _backoff: ExponentialBackoff
@@ -285,12 +287,16 @@ class ProduceResponseHandler:
             where = (
                 "they were never sent: see whether the partition has a leader and its broker can be reached"
             )
-        cause = f"; the last error was: {batch.last_error}" if batch.last_error is not None else ""
+        leader = self._metadata.leader_and_epoch(batch.tp).leader
+        cause = self._client.connection_failure(None if leader is None else leader.id) or batch.last_error
+        text = "" if cause is None else f"; the last error was: {cause}"
         error = KafkaTimeoutError(
             f"{batch.builder.count} records for {batch.tp} were not delivered within {now_ms - batch.created_ms} ms "
-            f"(delivery.timeout.ms is {self._config.delivery_timeout_ms}) and {batch.attempts} retries; {where}{cause}"
+            f"(delivery.timeout.ms is {self._config.delivery_timeout_ms}) and {batch.attempts} retries; {where}{text}"
         )
-        error.__cause__ = batch.last_error
+        if isinstance(cause, KafkaError):
+            return error.because_of(cause)
+        error.__cause__ = cause
         return error
 
     def _take_if_queued(self, batch: ProducerBatch) -> None:

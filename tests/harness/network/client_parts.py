@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.mock_time import MockTime
+from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
@@ -57,6 +58,9 @@ class NotedSelector:
     def authenticate_again(self, channel_id: str) -> None:
         self.again.append(channel_id)
 
+    def step(self, channel_id: str) -> str:
+        return "tcp"
+
     def close_channel(self, channel_id: str) -> None:
         self.closed.append(channel_id)
 
@@ -90,6 +94,7 @@ class ClientParts:
             Sessions(self.selector, self.states, self.pipeline.in_flight, 30_000),
             self.new_request,
             self.failures.append,
+            ConnectionReports(LogContext(), "PLAINTEXT", lambda: True),
             self.time,
             LogContext(),
         )

@@ -9,7 +9,7 @@ import pytest
 
 from kclient.client import bootstrap
 from kclient.client.bootstrap import BootstrapAddress, expand_servers, parse_address, validate_resolvable
-from kclient.errors import BootstrapError, ConfigError
+from kclient.errors import BootstrapError, ConfigError, ConnectionFailure
 from kclient.utils.log_context import LogContext
 
 IDENTITY = LogContext("[Producer clientId=p] ")
@@ -104,12 +104,8 @@ def test_no_name_that_resolves_is_an_error_that_names_host_step_and_setting(
         BootstrapError, match=r"nowhere: Name or service not known.*check the names"
     ) as caught:
         validate_resolvable([BootstrapAddress("nowhere", 9092)], "use_all_dns_ips", IDENTITY)
-    error = caught.value
-    assert (error.host, error.port, error.step, error.setting) == (
-        "nowhere",
-        9092,
-        "dns",
-        "bootstrap.servers",
+    assert caught.value.connection == ConnectionFailure(
+        host="nowhere", port=9092, step="dns", attempts=1, setting="bootstrap.servers"
     )
 
 

@@ -206,7 +206,8 @@ def test_a_broker_that_never_answers_versions_is_asked_in_a_bounded_way() -> Non
         assert asked_versions(broker)[:7] == [NEWEST, 0, 0, NEWEST, 0, 0, NEWEST]
         error = driven.metadata.last_error
         assert isinstance(error, BootstrapError)
-        assert error.step == "api_versions"
+        assert error.connection is not None
+        assert error.connection.step == "api_versions"
 
 
 def test_metadata_comes_by_whichever_bootstrap_server_is_alive() -> None:
@@ -229,7 +230,9 @@ def test_no_server_alive_is_told_by_name_and_once(caplog: pytest.LogCaptureFixtu
         driven.poll_until(several)
         error = driven.metadata.last_error
         assert isinstance(error, BootstrapError)
-        assert (error.host, error.port, error.step) == ("127.0.0.1", port, "tcp")
+        where = error.connection
+        assert where is not None
+        assert (where.host, where.port, where.step) == ("127.0.0.1", port, "tcp")
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].getMessage().startswith(f"[driven] Cannot connect to 127.0.0.1:{port}")

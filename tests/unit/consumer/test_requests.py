@@ -8,7 +8,7 @@ from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.requests import CommitRequest, PendingRequest, Request
-from kclient.errors import KafkaError, KafkaTimeoutError
+from kclient.errors import BootstrapError, ConnectionFailure, DisconnectError, KafkaError, KafkaTimeoutError
 from kclient.utils.backoff import ExponentialBackoff
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -46,6 +46,27 @@ def test_a_request_is_tried_again_later_each_time_and_says_at_the_end_what_was_w
         waits.append(pending.retry_ms - 5)
     assert waits == [100, 200, 400]
     pending.last_error = KafkaError("the last one")
-    pending.expire("No answer came")
-    with pytest.raises(KafkaTimeoutError, match="No answer came: the last one"):
+    pending.expire("No answer came", None)
+    with pytest.raises(KafkaTimeoutError, match=r"No answer came: the last one$"):
         pending.request.result()
+
+
+@pytest.mark.parametrize(
+    ("answered", "told", "place"),
+    [
+        (None, ": unreachable", "b2"),
+        (KafkaError("odd"), ": odd; unreachable", "b2"),
+        (DisconnectError("cut", connection=ConnectionFailure(host="b1")), ": cut", "b1"),
+    ],
+    ids=["nothing", "no word of it", "the same"],
+)
+def test_a_broker_that_is_out_of_reach_is_the_reason_if_the_last_error_does_not_say_it(
+    answered: KafkaError | None, told: str, place: str
+) -> None:
+    pending = PendingRequest(Request[int](1000))
+    pending.last_error = answered
+    pending.expire("Late", BootstrapError("unreachable", connection=ConnectionFailure(host="b2")))
+    error = pending.request.exception()
+    assert isinstance(error, KafkaTimeoutError)
+    assert str(error) == f"Late{told}"
+    assert error.connection == ConnectionFailure(host=place)

@@ -13,6 +13,7 @@ from kclient.errors import (
     AdminError,
     BootstrapError,
     ConfigError,
+    ConnectionFailure,
     CorruptRecordError,
     IllegalStateError,
     KafkaError,
@@ -56,7 +57,7 @@ def test_every_error_survives_pickling_and_copying(cls: type[KafkaError]) -> Non
         NoOffsetForPartitionError("none", topic_partitions=frozenset({TP})),
         LogTruncationError("cut", offsets={TP: 9}, divergent_offsets={TP: 5}),
         AdminError("partly", results={"a": 1}, errors={"b": CorruptRecordError("bad")}),
-        BootstrapError("no", host="b1", port=9092, step="dns", elapsed_ms=5, setting="request.timeout.ms"),
+        BootstrapError("no", connection=ConnectionFailure(host="b1", port=9092, step="dns", attempts=2)),
         ThrottlingQuotaExceededError("slow down", throttle_time_ms=250),
         UnknownServerError("odd", code=999),
     ],
@@ -67,6 +68,17 @@ def test_data_is_kept_by_pickling(error: KafkaError) -> None:
     assert str(duplicate) == str(error)
     assert vars(duplicate).keys() == vars(error).keys() != set()
     assert str(vars(duplicate)) == str(vars(error))
+
+
+def test_a_cause_is_told_with_what_it_knows_of_a_connection() -> None:
+    cause = BootstrapError("refused", connection=ConnectionFailure(host="b1", step="tcp"))
+    error = KafkaTimeoutError("too late").because_of(cause)
+    assert error.__cause__ is cause
+    assert error.connection is cause.connection
+    assert pickle.loads(pickle.dumps(error)).connection == cause.connection
+    own = KafkaTimeoutError("too late", connection=ConnectionFailure(host="b2")).because_of(cause)
+    assert own.connection == ConnectionFailure(host="b2")
+    assert KafkaTimeoutError("too late").because_of(None).__cause__ is None
 
 
 def test_some_errors_are_builtin_errors_too() -> None:

@@ -232,3 +232,39 @@ def test_a_request_that_the_socket_does_not_take_at_once_is_written_later(broker
     broker.authenticator.authenticate()
     assert not broker.authenticator.wants_write
     assert broker.take()[0].api_key == ApiKeys.API_VERSIONS
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no token"), SaslAuthenticationError("no ticket")])
+def test_credentials_that_are_not_there_end_the_exchange_and_not_its_beginning(
+    broker: Broker, error: Exception
+) -> None:
+    # Whoever begins a connection is ready for a socket that fails, and for nothing else.
+    class Missing:
+        mechanism = "ECHO"
+
+        def new_mechanism(self, host: str) -> Echo:
+            raise error
+
+    broker.authenticator = SaslClientAuthenticator(
+        broker.transport, cast(Any, Missing()), "me", "broker.example"
+    )
+    with pytest.raises(type(error), match=str(error)):
+        broker.step(versions())
+
+
+def test_every_exchange_is_one_of_the_credentials_as_they_are_then(broker: Broker) -> None:
+    asked: list[str] = []
+
+    class Counted(Credentials):
+        def new_mechanism(self, host: str) -> Echo:
+            asked.append(host)
+            return super().new_mechanism(host)
+
+    broker.authenticator = SaslClientAuthenticator(
+        broker.transport, cast(Any, Counted()), "me", "broker.example"
+    )
+    assert not asked
+    broker.step(versions())
+    assert len(asked) == 1
+    broker.authenticator.restart()
+    assert len(asked) == 2

@@ -412,3 +412,16 @@ def test_closing_says_farewell(transport: Shaken) -> None:
         rest += data
     assert rest  # an encrypted alert
     assert transport.client.sock.fileno() < 0
+
+
+@pytest.mark.parametrize("host", ["", ".example", "a" * 300])
+def test_a_name_that_no_certificate_can_have_is_a_connection_that_cannot_begin(
+    authority: Authority, host: str
+) -> None:
+    # Brokers advertise what they like.
+    selector = selector_of(ClientChannelBuilder(tls=TlsContexts(trusting(authority), LogContext())))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with pytest.raises(OSError, match="cannot be the name of a certificate"):
+            selector.connect("c", "127.0.0.1", listening.getsockname()[1], host=host)
+        assert not selector.channels()
+    selector.close()

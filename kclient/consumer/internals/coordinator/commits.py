@@ -183,14 +183,15 @@ class CommitManager:
 
     def _expire(self, waiting: _Commit | _Lookup) -> None:
         what = "commit offsets" if isinstance(waiting, _Commit) else "look up committed offsets"
-        reason = f": {waiting.last_error}" if waiting.last_error is not None else ""
+        cause = waiting.last_error
+        reason = f": {cause}" if cause is not None else ""
         if waiting in self._in_flight:
             reason = ": the coordinator has not answered, so they may have been committed"
         elif not reason and not self._finder.known:
-            reason = ": the group's coordinator was not found"
-        self._fail(
-            waiting, KafkaTimeoutError(f"Could not {what} of group {self._group_id!r} in time{reason}")
-        )
+            cause = self._sender.client.connection_failure()
+            reason = ": the group's coordinator was not found" + (f": {cause}" if cause is not None else "")
+        error = KafkaTimeoutError(f"Could not {what} of group {self._group_id!r} in time{reason}")
+        self._fail(waiting, error.because_of(cause))
 
     def _fail(self, waiting: _Commit | _Lookup, error: KafkaError) -> None:
         if isinstance(waiting, _Commit):
