@@ -7,8 +7,52 @@ import typing
 from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
-    from kclient.admin.kafka_admin_client import KafkaAdminClient
-    from kclient.admin.settings import AdminSettings
+    from kclient.admin.acl import (
+        AccessControlEntry,
+        AccessControlEntryFilter,
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        PatternType,
+        ResourcePattern,
+        ResourcePatternFilter,
+        ResourceType,
+    )
+    from kclient.admin.kafka_admin_client import (
+        KafkaAdminClient,
+    )
+    from kclient.admin.quotas import (
+        ClientQuotaAlteration,
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
+        QuotaMatchType,
+    )
+    from kclient.admin.resource_configs import (
+        AlterConfigOp,
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ConfigResourceType,
+        ConfigSource,
+        ConfigSynonym,
+        ConfigType,
+    )
+    from kclient.admin.scram import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialsDescription,
+        UserScramCredentialUpsertion,
+    )
+    from kclient.admin.settings import (
+        AdminSettings,
+    )
+    from kclient.admin.tokens import (
+        DelegationToken,
+        TokenInformation,
+    )
     from kclient.admin.types import (
         ClusterDescription,
         CreatedTopic,
@@ -25,8 +69,48 @@ else:
     __getattr__, __dir__ = lazy.names(
         __name__,
         {
+            "kclient.admin.acl": (
+                "AccessControlEntry",
+                "AccessControlEntryFilter",
+                "AclBinding",
+                "AclBindingFilter",
+                "AclOperation",
+                "AclPermissionType",
+                "PatternType",
+                "ResourcePattern",
+                "ResourcePatternFilter",
+                "ResourceType",
+            ),
+            "kclient.admin.resource_configs": (
+                "AlterConfigOp",
+                "AlterConfigOpType",
+                "ConfigEntry",
+                "ConfigResource",
+                "ConfigResourceType",
+                "ConfigSource",
+                "ConfigSynonym",
+                "ConfigType",
+            ),
             "kclient.admin.kafka_admin_client": ("KafkaAdminClient",),
+            "kclient.admin.quotas": (
+                "ClientQuotaAlteration",
+                "ClientQuotaEntity",
+                "ClientQuotaFilter",
+                "ClientQuotaFilterComponent",
+                "QuotaMatchType",
+            ),
+            "kclient.admin.scram": (
+                "ScramCredentialInfo",
+                "ScramMechanism",
+                "UserScramCredentialDeletion",
+                "UserScramCredentialUpsertion",
+                "UserScramCredentialsDescription",
+            ),
             "kclient.admin.settings": ("AdminSettings",),
+            "kclient.admin.tokens": (
+                "DelegationToken",
+                "TokenInformation",
+            ),
             "kclient.admin.types": (
                 "ClusterDescription",
                 "CreatedTopic",
@@ -43,9 +127,28 @@ else:
     )
 
 __all__ = [
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "AdminSettings",
+    "AlterConfigOp",
+    "AlterConfigOpType",
+    "ClientQuotaAlteration",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
     "ClusterDescription",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
     "CreatedTopic",
+    "DelegationToken",
     "GroupDescription",
     "GroupListing",
     "KafkaAdminClient",
@@ -53,6 +156,17 @@ __all__ = [
     "MemberDescription",
     "NewTopic",
     "OffsetSpec",
+    "PatternType",
+    "QuotaMatchType",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ResourceType",
+    "ScramCredentialInfo",
+    "ScramMechanism",
+    "TokenInformation",
     "TopicDescription",
     "TopicListing",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
+    "UserScramCredentialsDescription",
 ]

@@ -1,4 +1,4 @@
-"""KafkaAdminClient: topics, groups, offsets and the cluster, from any thread."""
+"""KafkaAdminClient: topics, groups, settings, access and the cluster, from any thread."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from kclient.admin import internals
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals import operations
 from kclient.admin.internals.arguments import (
@@ -42,7 +43,16 @@ from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
+    from kclient.admin.acl import AclBinding, AclBindingFilter
+    from kclient.admin.quotas import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter
+    from kclient.admin.resource_configs import AlterConfigOp, ConfigEntry, ConfigResource, ConfigResourceType
+    from kclient.admin.scram import (
+        UserScramCredentialDeletion,
+        UserScramCredentialsDescription,
+        UserScramCredentialUpsertion,
+    )
     from kclient.admin.settings import AdminSettings
+    from kclient.admin.tokens import DelegationToken
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -164,6 +174,160 @@ class KafkaAdminClient:
         what = f"Listing the offsets of group {group_id}"
         operation = operations.offsets.list_consumer_group_offsets
         return self._run(what, timeout_ms, operation, group_id, wanted)
+
+    def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """Every setting of topics, brokers, groups and the like, by name."""
+        wanted = internals.security_arguments.checked_resources(resources)
+        check_flag("include_synonyms", include_synonyms)
+        check_flag("include_documentation", include_documentation)
+        what, operation = "Describing settings", operations.configs.describe_configs
+        return self._run(what, timeout_ms, operation, wanted, include_synonyms, include_documentation)
+
+    def incremental_alter_configs(
+        self,
+        configs: Mapping[ConfigResource, Iterable[AlterConfigOp]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[ConfigResource, None]:
+        """Change single settings, and leave the others as they are (KIP-339). `validate_only` only checks."""
+        wanted = internals.security_arguments.checked_config_changes(configs)
+        check_flag("validate_only", validate_only)
+        operation = operations.configs.incremental_alter_configs
+        return self._run("Altering settings", timeout_ms, operation, wanted, validate_only)
+
+    def list_config_resources(
+        self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
+    ) -> list[ConfigResource]:
+        """Return what has settings of its own, of `types` or of any type (KIP-1142)."""
+        wanted = internals.security_arguments.checked_resource_types(types)
+        operation = operations.configs.list_config_resources
+        return self._run("Listing what has settings", timeout_ms, operation, wanted)
+
+    def create_acls(
+        self, acls: Iterable[AclBinding], *, timeout_ms: int | None = None
+    ) -> dict[AclBinding, None]:
+        """Create access rules; those that are there already stay as they are.
+
+        Raises SecurityDisabledError if the cluster has no authorizer, as do the other two.
+        """
+        wanted = internals.security_arguments.checked_acls(acls)
+        return self._run("Creating ACLs", timeout_ms, operations.acls.create_acls, wanted)
+
+    def describe_acls(
+        self, acl_filter: AclBindingFilter, *, timeout_ms: int | None = None
+    ) -> list[AclBinding]:
+        """Return the access rules that `acl_filter` finds; `AclBindingFilter()` finds all."""
+        wanted = internals.security_arguments.checked_acl_filter(acl_filter)
+        return self._run("Describing ACLs", timeout_ms, operations.acls.describe_acls, wanted)
+
+    def delete_acls(
+        self, filters: Iterable[AclBindingFilter], *, timeout_ms: int | None = None
+    ) -> dict[AclBindingFilter | AclBinding, list[AclBinding]]:
+        """Delete the access rules that `filters` find; returns them by filter.
+
+        A rule that could not be deleted is a key of AdminError's `.errors`, beside filters that failed as a whole.
+        """
+        wanted = internals.security_arguments.checked_acl_filters(filters)
+        return self._run("Deleting ACLs", timeout_ms, operations.acls.delete_acls, wanted)
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[str, UserScramCredentialsDescription]:
+        """Mechanisms and iterations of users' passwords, of all users without `users` (KIP-554)."""
+        wanted = None if users is None else internals.security_arguments.checked_users(users)
+        what, operation = "Describing SCRAM credentials", operations.scram.describe_user_scram_credentials
+        return self._run(what, timeout_ms, operation, wanted)
+
+    def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[str, None]:
+        """Set and delete users' passwords (KIP-554). They are salted here; returns the users."""
+        wanted = internals.security_arguments.checked_credential_alterations(alterations)
+        what, operation = "Altering SCRAM credentials", operations.scram.alter_user_scram_credentials
+        return self._run(what, timeout_ms, operation, wanted)
+
+    def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: Iterable[str] = (),
+        max_lifetime_ms: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> DelegationToken:
+        """Create a token that others can authenticate with (KIP-48), for oneself or for `owner` (KIP-373).
+
+        `owner` and `renewers` are principals as "User:alice". `max_lifetime_ms` is the broker's unless given. The
+        connection has to be authenticated, and not by a token.
+        """
+        checks = internals.security_arguments
+        whose, others = checks.checked_owner(owner), checks.checked_principals("renewers", renewers)
+        limit_ms = checks.checked_period("max_lifetime_ms", max_lifetime_ms, least=1)
+        operation = operations.tokens.create_delegation_token
+        return self._run("Creating a delegation token", timeout_ms, operation, whose, others, limit_ms)
+
+    def renew_delegation_token(
+        self, hmac: bytes, *, renew_period_ms: int | None = None, timeout_ms: int | None = None
+    ) -> int:
+        """Extend the time of the token with `hmac`, by the broker's period unless given; returns its end in ms."""
+        checks = internals.security_arguments
+        secret, period_ms = (
+            checks.checked_hmac(hmac),
+            checks.checked_period("renew_period_ms", renew_period_ms),
+        )
+        operation = operations.tokens.renew_delegation_token
+        return self._run("Renewing a delegation token", timeout_ms, operation, secret, period_ms)
+
+    def expire_delegation_token(
+        self, hmac: bytes, *, expiry_period_ms: int | None = None, timeout_ms: int | None = None
+    ) -> int:
+        """End the token with `hmac` in `expiry_period_ms` from now, at once without it; returns its end in ms."""
+        checks = internals.security_arguments
+        secret, period_ms = (
+            checks.checked_hmac(hmac),
+            checks.checked_period("expiry_period_ms", expiry_period_ms),
+        )
+        operation = operations.tokens.expire_delegation_token
+        return self._run("Ending a delegation token", timeout_ms, operation, secret, period_ms)
+
+    def describe_delegation_token(
+        self, owners: Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> list[DelegationToken]:
+        """Return the tokens that the caller may see, of all owners without `owners`."""
+        wanted = None if owners is None else internals.security_arguments.checked_principals("owners", owners)
+        operation = operations.tokens.describe_delegation_token
+        return self._run("Describing delegation tokens", timeout_ms, operation, wanted)
+
+    def describe_client_quotas(
+        self, quota_filter: ClientQuotaFilter, *, timeout_ms: int | None = None
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """Quotas by name of the entities that `quota_filter` finds (KIP-546)."""
+        wanted = internals.security_arguments.checked_quota_filter(quota_filter)
+        operation = operations.quotas.describe_client_quotas
+        return self._run("Describing client quotas", timeout_ms, operation, wanted)
+
+    def alter_client_quotas(
+        self,
+        alterations: Iterable[ClientQuotaAlteration],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[ClientQuotaEntity, None]:
+        """Set and take away quotas (KIP-546). `validate_only` only checks."""
+        wanted = internals.security_arguments.checked_quota_alterations(alterations)
+        check_flag("validate_only", validate_only)
+        operation = operations.quotas.alter_client_quotas
+        return self._run("Altering client quotas", timeout_ms, operation, wanted, validate_only)
 
     def update_credentials(self, username: str, password: str) -> None:
         """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.

@@ -46,7 +46,7 @@ def checked_new_topics(new_topics: Any) -> list[NewTopic]:
 
 def checked_topics(names: Any) -> list[str]:
     """Names of topics, without repeats."""
-    wanted: list[str] = _distinct("names", names)
+    wanted: list[str] = distinct("names", names)
     for name in wanted:
         check_topic(name, "names")
     return wanted
@@ -54,7 +54,7 @@ def checked_topics(names: Any) -> list[str]:
 
 def checked_groups(group_ids: Any) -> list[str]:
     """Names of groups, without repeats."""
-    return [checked_group(group, "group_ids") for group in _distinct("group_ids", group_ids)]
+    return [checked_group(group, "group_ids") for group in distinct("group_ids", group_ids)]
 
 
 def checked_group(group_id: Any, argument: str = "group_id") -> str:
@@ -77,7 +77,7 @@ def checked_words(argument: str, words: Any) -> tuple[str, ...]:
 
 def checked_partitions(partitions: Any) -> list[TopicPartition]:
     """Partitions, without repeats."""
-    return [_checked_partition("partitions", tp) for tp in _distinct("partitions", partitions)]
+    return [_checked_partition("partitions", tp) for tp in distinct("partitions", partitions)]
 
 
 def checked_specs(specs: Any) -> dict[TopicPartition, int]:
@@ -127,7 +127,8 @@ def _entries(argument: str, given: Any) -> list[Any]:
     return list(given)
 
 
-def _distinct(argument: str, given: Any) -> list[Any]:
+def distinct(argument: str, given: Any) -> list[Any]:
+    """The entries of a collection, without repeats."""
     entries = _entries(argument, given)
     try:
         return list(dict.fromkeys(entries))

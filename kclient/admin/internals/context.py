@@ -11,7 +11,7 @@ import attrs
 from kclient.admin.internals.driver import AdminDriver, Call, Target
 from kclient.admin.internals.steps import Operation, Pause, run
 from kclient.common.node import Node
-from kclient.errors import AdminError, Errors, KafkaError
+from kclient.errors import AdminError, Errors, KafkaError, UnknownServerError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import KafkaFuture
@@ -90,6 +90,12 @@ def retry_on_codes(
         return Errors.for_code(next((code for code in codes if code in retried), 0))
 
     return check
+
+
+def said_of_each(asked: Iterable[K], said: Mapping[K, V]) -> dict[K, V | KafkaError]:
+    """Entries of an answer for each that was `asked` for, and an error for what it leaves out."""
+    missing = UnknownServerError("The broker's answer says nothing of it")
+    return {key: said.get(key, missing) for key in asked}
 
 
 def settle(

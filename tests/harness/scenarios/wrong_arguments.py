@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.network.scripted_broker import ScriptedBroker
+from harness.scenarios.wrong_admin_arguments import ADMIN_CASES, Invoke
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -86,6 +87,10 @@ _WRONG_PARTITIONS = (*_WRONG, InvalidTopicError)
 
 def timeouts(what: str, call: Call) -> Case:
     return what, call, "timeout_ms", _WRONG, _TIMEOUTS
+
+
+def of_admin(call: Invoke) -> Call:
+    return lambda clients, value: call(clients.admin, value)
 
 
 PRODUCER: list[Case] = [
@@ -442,6 +447,10 @@ ADMIN: list[Case] = [
         "list_consumer_group_offsets", lambda b, x: b.admin.list_consumer_group_offsets("g", timeout_ms=x)
     ),
     timeouts("close", lambda b, x: b.admin.close(x)),
+    *(
+        (what, of_admin(call), argument, errors, values)
+        for what, call, argument, errors, values in ADMIN_CASES
+    ),
 ]
 
 VALUES: list[Case] = [

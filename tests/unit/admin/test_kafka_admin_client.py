@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from kclient._accel import forks
-from kclient.admin import KafkaAdminClient, NewTopic, kafka_admin_client
+from kclient.admin import (
+    AclBindingFilter,
+    ClientQuotaFilter,
+    ConfigResource,
+    ConfigResourceType,
+    KafkaAdminClient,
+    NewTopic,
+    kafka_admin_client,
+)
 from kclient.admin.internals.driver import Call
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import BootstrapError, ForkedClientError, GroupAuthorizationError, KafkaTimeoutError
@@ -18,6 +26,7 @@ from kclient.utils.time import SYSTEM_TIME
 
 DEFAULT_MS = 70_000
 T0 = TopicPartition("a", 0)
+TOPIC = ConfigResource(ConfigResourceType.TOPIC, "a")
 
 
 class NotedDriver:
@@ -85,6 +94,22 @@ CALLS: dict[str, Callable[[KafkaAdminClient, int | None], object]] = {
     "Describing groups g": lambda admin, ms: admin.describe_groups({"g": 1}, timeout_ms=ms),
     "Deleting groups g": lambda admin, ms: admin.delete_groups(["g"], timeout_ms=ms),
     "Listing the offsets of group g": lambda admin, ms: admin.list_consumer_group_offsets("g", timeout_ms=ms),
+    "Describing settings": lambda admin, ms: admin.describe_configs([TOPIC], timeout_ms=ms),
+    "Altering settings": lambda admin, ms: admin.incremental_alter_configs({TOPIC: []}, timeout_ms=ms),
+    "Listing what has settings": lambda admin, ms: admin.list_config_resources(timeout_ms=ms),
+    "Creating ACLs": lambda admin, ms: admin.create_acls([], timeout_ms=ms),
+    "Describing ACLs": lambda admin, ms: admin.describe_acls(AclBindingFilter(), timeout_ms=ms),
+    "Deleting ACLs": lambda admin, ms: admin.delete_acls([AclBindingFilter()], timeout_ms=ms),
+    "Describing SCRAM credentials": lambda admin, ms: admin.describe_user_scram_credentials(timeout_ms=ms),
+    "Altering SCRAM credentials": lambda admin, ms: admin.alter_user_scram_credentials([], timeout_ms=ms),
+    "Creating a delegation token": lambda admin, ms: admin.create_delegation_token(timeout_ms=ms),
+    "Renewing a delegation token": lambda admin, ms: admin.renew_delegation_token(b"h", timeout_ms=ms),
+    "Ending a delegation token": lambda admin, ms: admin.expire_delegation_token(b"h", timeout_ms=ms),
+    "Describing delegation tokens": lambda admin, ms: admin.describe_delegation_token(timeout_ms=ms),
+    "Describing client quotas": lambda admin, ms: admin.describe_client_quotas(
+        ClientQuotaFilter.all(), timeout_ms=ms
+    ),
+    "Altering client quotas": lambda admin, ms: admin.alter_client_quotas([], timeout_ms=ms),
 }
 
 

@@ -10,8 +10,17 @@ import typing
 from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
-    from kclient.admin.internals.operations import groups, offsets, topics
+    from kclient.admin.internals.operations import (
+        acls,
+        configs,
+        groups,
+        offsets,
+        quotas,
+        scram,
+        tokens,
+        topics,
+    )
 else:
     __getattr__, __dir__ = lazy.names(__name__, {})
 
-__all__ = ["groups", "offsets", "topics"]
+__all__ = ["acls", "configs", "groups", "offsets", "quotas", "scram", "tokens", "topics"]

@@ -1,0 +1,213 @@
+"""Arguments that cannot be right, for what the admin client does about access, credentials, quotas and settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from kclient.admin import (
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AlterConfigOp,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ConfigResource,
+    ConfigResourceType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+)
+
+_WRONG = (TypeError, ValueError)
+_READ = AccessControlEntry("User:a", AclOperation.READ)
+_ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), _READ)
+_DELETION = UserScramCredentialDeletion("u", ScramMechanism.SCRAM_SHA_256)
+_QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "u"}), {"x": 1})
+_TOPIC = ConfigResource(ConfigResourceType.TOPIC, "t")
+_BROKER = ConfigResource(ConfigResourceType.BROKER, "one")
+_FLAGS: list[Any] = [None, 0, 1, "false", []]
+_LISTS: list[Any] = [None, 5, "x", b"x", [5], [None], [[]], [{}], ["x"], [b"x"]]
+_PRINCIPALS: list[Any] = ["alice", "User:", ":alice", "", b"User:a", 5, ["User:a"]]
+_PERIODS: list[Any] = [-1, 2**63, 1.5, math.nan, "1", True, []]
+_HMACS: list[Any] = [None, b"", "text", 5, bytearray(b"x"), []]
+_TIMEOUTS: list[Any] = [-1, 1.5, math.nan, "100", True, []]
+
+Invoke = Callable[[KafkaAdminClient, Any], object]
+
+ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]]] = [
+    (
+        "create_acls",
+        lambda a, x: a.create_acls(x),
+        "acls",
+        _WRONG,
+        [*_LISTS, _ACL, [AclBinding(ResourcePattern(ResourceType.ANY, "t"), _READ)], [_ACL.to_filter()]],
+    ),
+    ("describe_acls", lambda a, x: a.describe_acls(x), "acl_filter", _WRONG, [*_LISTS, _ACL]),
+    ("delete_acls", lambda a, x: a.delete_acls(x), "filters", _WRONG, [*_LISTS, AclBindingFilter(), [_ACL]]),
+    (
+        "describe_user_scram_credentials",
+        lambda a, x: a.describe_user_scram_credentials(x),
+        "users",
+        _WRONG,
+        [5, "u", b"u", [5], [None], [""], [[]]],
+    ),
+    (
+        "alter_user_scram_credentials",
+        lambda a, x: a.alter_user_scram_credentials(x),
+        "alterations",
+        _WRONG,
+        [*_LISTS, _DELETION],
+    ),
+    (
+        "create_delegation_token",
+        lambda a, x: a.create_delegation_token(owner=x),
+        "owner",
+        _WRONG,
+        _PRINCIPALS,
+    ),
+    (
+        "create_delegation_token",
+        lambda a, x: a.create_delegation_token(renewers=x),
+        "renewers",
+        _WRONG,
+        [5, None, "User:a", b"User:a", *([each] for each in _PRINCIPALS)],
+    ),
+    (
+        "create_delegation_token",
+        lambda a, x: a.create_delegation_token(max_lifetime_ms=x),
+        "max_lifetime_ms",
+        _WRONG,
+        [0, *_PERIODS],
+    ),
+    ("renew_delegation_token", lambda a, x: a.renew_delegation_token(x), "hmac", _WRONG, _HMACS),
+    (
+        "renew_delegation_token",
+        lambda a, x: a.renew_delegation_token(b"h", renew_period_ms=x),
+        "renew_period_ms",
+        _WRONG,
+        _PERIODS,
+    ),
+    ("expire_delegation_token", lambda a, x: a.expire_delegation_token(x), "hmac", _WRONG, _HMACS),
+    (
+        "expire_delegation_token",
+        lambda a, x: a.expire_delegation_token(b"h", expiry_period_ms=x),
+        "expiry_period_ms",
+        _WRONG,
+        _PERIODS,
+    ),
+    (
+        "describe_delegation_token",
+        lambda a, x: a.describe_delegation_token(x),
+        "owners",
+        _WRONG,
+        [5, "User:a", *([each] for each in _PRINCIPALS)],
+    ),
+    (
+        "describe_client_quotas",
+        lambda a, x: a.describe_client_quotas(x),
+        "quota_filter",
+        _WRONG,
+        [None, 5, "user", {"user": "a"}, ClientQuotaFilter],
+    ),
+    (
+        "alter_client_quotas",
+        lambda a, x: a.alter_client_quotas(x),
+        "alterations",
+        _WRONG,
+        [*_LISTS, _QUOTA],
+    ),
+    (
+        "alter_client_quotas",
+        lambda a, x: a.alter_client_quotas([_QUOTA], validate_only=x),
+        "validate_only",
+        _WRONG,
+        _FLAGS,
+    ),
+    (
+        "describe_configs",
+        lambda a, x: a.describe_configs(x),
+        "resources",
+        _WRONG,
+        [*_LISTS, _TOPIC, [_BROKER]],
+    ),
+    (
+        "describe_configs",
+        lambda a, x: a.describe_configs([_TOPIC], include_synonyms=x),
+        "include_synonyms",
+        _WRONG,
+        _FLAGS,
+    ),
+    (
+        "describe_configs",
+        lambda a, x: a.describe_configs([_TOPIC], include_documentation=x),
+        "include_documentation",
+        _WRONG,
+        _FLAGS,
+    ),
+    (
+        "incremental_alter_configs",
+        lambda a, x: a.incremental_alter_configs(x),
+        "configs",
+        _WRONG,
+        [
+            None,
+            5,
+            "t",
+            [_TOPIC],
+            {"t": []},
+            {_TOPIC: 5},
+            {_TOPIC: "x=1"},
+            {_TOPIC: ["x=1"]},
+            {_BROKER: [AlterConfigOp("x", "1")]},
+        ],
+    ),
+    (
+        "incremental_alter_configs",
+        lambda a, x: a.incremental_alter_configs({_TOPIC: [AlterConfigOp("x", "1")]}, validate_only=x),
+        "validate_only",
+        _WRONG,
+        _FLAGS,
+    ),
+    (
+        "list_config_resources",
+        lambda a, x: a.list_config_resources(x),
+        "types",
+        _WRONG,
+        [5, None, "topics", [2], ["TOPIC"], [None]],
+    ),
+    *(
+        (name, call, "timeout_ms", _WRONG, _TIMEOUTS)
+        for name, call in (
+            ("create_acls", lambda a, x: a.create_acls([_ACL], timeout_ms=x)),
+            ("describe_acls", lambda a, x: a.describe_acls(AclBindingFilter(), timeout_ms=x)),
+            ("delete_acls", lambda a, x: a.delete_acls([AclBindingFilter()], timeout_ms=x)),
+            ("describe_user_scram_credentials", lambda a, x: a.describe_user_scram_credentials(timeout_ms=x)),
+            (
+                "alter_user_scram_credentials",
+                lambda a, x: a.alter_user_scram_credentials([_DELETION], timeout_ms=x),
+            ),
+            ("create_delegation_token", lambda a, x: a.create_delegation_token(timeout_ms=x)),
+            ("renew_delegation_token", lambda a, x: a.renew_delegation_token(b"h", timeout_ms=x)),
+            ("expire_delegation_token", lambda a, x: a.expire_delegation_token(b"h", timeout_ms=x)),
+            ("describe_delegation_token", lambda a, x: a.describe_delegation_token(timeout_ms=x)),
+            (
+                "describe_client_quotas",
+                lambda a, x: a.describe_client_quotas(ClientQuotaFilter.all(), timeout_ms=x),
+            ),
+            ("alter_client_quotas", lambda a, x: a.alter_client_quotas([_QUOTA], timeout_ms=x)),
+            ("describe_configs", lambda a, x: a.describe_configs([_TOPIC], timeout_ms=x)),
+            (
+                "incremental_alter_configs",
+                lambda a, x: a.incremental_alter_configs({_TOPIC: [AlterConfigOp("x", "1")]}, timeout_ms=x),
+            ),
+            ("list_config_resources", lambda a, x: a.list_config_resources(timeout_ms=x)),
+        )
+    ),
+]
+"""Of each: the method, a call of it, the argument, the errors for it, its bad values."""

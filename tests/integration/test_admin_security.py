@@ -1,0 +1,78 @@
+"""Access rules, credentials, tokens, quotas: the embedded broker has none and says so by the name of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kclient.admin import (
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AlterConfigOp,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+)
+from kclient.broker import EmbeddedKafka
+from kclient.errors import AdminError, UnknownTopicOrPartitionError, UnsupportedVersionError
+
+ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), AccessControlEntry("User:a", AclOperation.READ))
+QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "a"}), {"producer_byte_rate": 1})
+CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
+    "CREATE_ACLS": lambda admin: admin.create_acls([ACL]),
+    "DESCRIBE_ACLS": lambda admin: admin.describe_acls(AclBindingFilter()),
+    "DELETE_ACLS": lambda admin: admin.delete_acls([ACL.to_filter()]),
+    "DESCRIBE_USER_SCRAM_CREDENTIALS": lambda admin: admin.describe_user_scram_credentials(),
+    "ALTER_USER_SCRAM_CREDENTIALS": lambda admin: admin.alter_user_scram_credentials(
+        [UserScramCredentialDeletion("a", ScramMechanism.SCRAM_SHA_256)]
+    ),
+    "CREATE_DELEGATION_TOKEN": lambda admin: admin.create_delegation_token(),
+    "RENEW_DELEGATION_TOKEN": lambda admin: admin.renew_delegation_token(b"h"),
+    "EXPIRE_DELEGATION_TOKEN": lambda admin: admin.expire_delegation_token(b"h"),
+    "DESCRIBE_DELEGATION_TOKEN": lambda admin: admin.describe_delegation_token(),
+    "DESCRIBE_CLIENT_QUOTAS": lambda admin: admin.describe_client_quotas(ClientQuotaFilter.all()),
+    "ALTER_CLIENT_QUOTAS": lambda admin: admin.alter_client_quotas([QUOTA]),
+    "LIST_CONFIG_RESOURCES": lambda admin: admin.list_config_resources(),
+}
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[KafkaAdminClient]:
+    with EmbeddedKafka() as kafka, KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.mark.parametrize("api", CALLS)
+def test_what_the_broker_does_not_have_is_said_at_once(admin: KafkaAdminClient, api: str) -> None:
+    with pytest.raises(UnsupportedVersionError, match=f"The broker does not support {api} at all"):
+        CALLS[api](admin)
+
+
+def test_settings_of_topics_are_set_described_and_deleted(admin: KafkaAdminClient) -> None:
+    admin.create_topics(["configured"])
+    topic = ConfigResource(ConfigResourceType.TOPIC, "configured")
+    assert admin.incremental_alter_configs({topic: [AlterConfigOp("retention.ms", "60000")]}) == {topic: None}
+    setting = admin.describe_configs([topic], include_synonyms=True)[topic]["retention.ms"]
+    assert (setting.value, setting.source) == ("60000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    broker = ConfigResource(ConfigResourceType.BROKER, str(admin.describe_cluster().nodes[0].id))
+    assert "log.retention.ms" in admin.describe_configs([broker])[broker]
+
+
+def test_of_several_resources_those_that_are_there_are_described(admin: KafkaAdminClient) -> None:
+    admin.create_topics(["there"])
+    there, missing = (ConfigResource(ConfigResourceType.TOPIC, name) for name in ("there", "missing"))
+    with pytest.raises(AdminError, match="topic missing") as raised:
+        admin.describe_configs([there, missing])
+    assert list(raised.value.results) == [there]
+    assert isinstance(raised.value.errors[missing], UnknownTopicOrPartitionError)
