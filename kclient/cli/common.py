@@ -84,6 +84,13 @@ def add_pairs(parser: argparse.ArgumentParser, *flags: str, **more: Any) -> None
     parser.add_argument(*flags, **{**pairs, **more})
 
 
+def add_output_argument(parser: argparse.ArgumentParser) -> None:
+    """`--output`, for commands whose output programs read as well."""
+    parser.add_argument(
+        "--output", choices=["text", "json"], default="text", help="json is one object a line"
+    )
+
+
 def add_command(commands: Any, name: str, summary: str, **more: Any) -> argparse.ArgumentParser:
     """The parser of a command or of a part of one, whose help begins with `summary`."""
     made: argparse.ArgumentParser = commands.add_parser(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from kclient.cli.common import (
     add_client_arguments,
+    add_output_argument,
     add_pairs,
     client_settings,
     closing,
@@ -71,9 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout-ms", type=natural, help="end when no record came for so long (default: never)"
     )
     parser.add_argument("--isolation-level", choices=["read_uncommitted", "read_committed"])
-    parser.add_argument(
-        "--output", choices=["text", "json"], default="text", help="json is one object a line"
-    )
+    add_output_argument(parser)
     parser.add_argument("--format", help="text with marks for each record; see below")
     add_pairs(
         parser,

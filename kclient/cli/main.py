@@ -28,6 +28,8 @@ COMMANDS = {
     "consume": "print records",
     "topics": "list, describe, create and delete topics",
     "groups": "list, describe and delete consumer groups",
+    "acls": "list, add and remove access rules",
+    "configs": "read and change settings of topics, brokers, users and others",
     "broker": "run the embedded broker on its own",
     "perf": "measure producing, consuming and latency",
     "pipeline": "run a pipeline on Spark, or see one at work",

@@ -11,6 +11,9 @@ from typing import Any
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` for commands, their parts and their options; those of commands are of this class as well."""
 
+    shows_words = True
+    """False where a word on the command line may be part of a password, and is not repeated."""
+
     def parse_known_args(  # type: ignore[override]  # typeshed has overloads for a namespace of any type
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
@@ -19,7 +22,10 @@ class Parser(argparse.ArgumentParser):
         if left:
             words = [word.partition("=")[0] for word in left]
             wrong = next((word for word in words if word.startswith("-")), words[0])
-            self.error(f"{wrong} is not known here{_nearest(wrong, self._option_string_actions)}")
+            meant = _nearest(wrong, self._option_string_actions)
+            if not (self.shows_words or meant):
+                self.error("a word belongs to no option; a value with blanks needs quotes")
+            self.error(f"{wrong} is not known here{meant}")
         return options, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
