@@ -167,6 +167,49 @@ def test_groups_describes_all_groups_beside_one_that_is_not_of_consumers(
         assert share not in groups
 
 
+def test_acls_says_that_the_cluster_has_no_authorizer(servers: str, capsys: Captured) -> None:
+    """With one it is in test_admin_security.py."""
+    assert kclient(servers, "acls", "--list") == 1
+    assert "No Authorizer is configured" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "name", "value"),
+    [
+        ("--topic", "topics", "retention.ms", "60000"),
+        ("--broker", "brokers", "log.cleaner.threads", "2"),
+        ("--group", "groups", "consumer.session.timeout.ms", "50000"),
+        ("--client-metrics", "client-metrics", "interval.ms", "60000"),
+        ("--client", "clients", "request_percentage", "50.5"),
+    ],
+)
+def test_configs_are_set_described_and_deleted(
+    servers: str, topic: str, capsys: Captured, option: str, kind: str, name: str, value: str
+) -> None:
+    entity = "1" if kind == "brokers" else topic
+
+    def described(*words: str) -> list[list[str]]:
+        capsys.readouterr()
+        assert kclient(servers, "configs", "--describe", *words) == 0
+        return [row[1:3] for row in lines(capsys) if row[0] == f"{kind} {entity}"]
+
+    assert kclient(servers, "configs", "--alter", option, entity, "--add-config", f"{name}={value}") == 0
+    wait_until(lambda: described(option, entity) == [[name, value]], what="the setting")
+    assert described("--entity-type", kind) == [[name, value]]
+    delete = ("configs", "--alter", option, entity, "--delete-config", name)
+    assert kclient(servers, *delete) == 0
+    wait_until(lambda: described(option, entity) == [], what="its end")
+    assert kclient(servers, *delete) == 1
+    assert "is not set there" in " ".join(capsys.readouterr().err.split())
+
+
+def test_configs_that_the_broker_does_not_know_are_refused_by_name(
+    servers: str, topic: str, capsys: Captured
+) -> None:
+    assert kclient(servers, "configs", "--alter", "--topic", topic, "--add-config", "no.such=1") == 1
+    assert "no.such" in capsys.readouterr().err
+
+
 def test_perf_produce_and_perf_consume_count_every_record(servers: str, topic: str, capsys: Captured) -> None:
     send = ("--topic", topic, "--num-records", "500", "--record-size", "20", "--print-metrics")
     assert kclient(servers, "perf produce", *send, "--producer-props", "acks=all", "linger.ms=1") == 0

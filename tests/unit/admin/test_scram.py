@@ -117,7 +117,7 @@ def described(user: str, code: int = 0, **mechanisms: int) -> describe.DescribeU
 def test_users_are_described_with_mechanisms_that_may_be_newer_than_we_are(
     scripted: ScriptedBroker, client: KafkaAdminClient
 ) -> None:
-    results = [described("alice", m1=4096, m9=5000), described("bob", m2=8192)]
+    results = [described("alice", m9=5000, m1=4096), described("bob", m2=8192)]
     answer = describe.DescribeUserScramCredentialsResponse(error_message=None, results=results)
     scripted.answer(ApiKeys.DESCRIBE_USER_SCRAM_CREDENTIALS, answer, answer)
     found = client.describe_user_scram_credentials()

@@ -54,10 +54,11 @@ def describe_user_scram_credentials(
 
 
 def _description(one: DescribeUserScramCredentialsResult) -> UserScramCredentialsDescription:
-    infos = (
-        ScramCredentialInfo(ScramMechanism(info.mechanism), info.iterations) for info in one.credential_infos
-    )
-    return UserScramCredentialsDescription(one.user, tuple(infos))
+    infos = [
+        ScramCredentialInfo(ScramMechanism(each.mechanism), each.iterations) for each in one.credential_infos
+    ]
+    # Brokers say them in any order.
+    return UserScramCredentialsDescription(one.user, tuple(sorted(infos, key=lambda info: info.mechanism)))
 
 
 def alter_user_scram_credentials(
