@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -231,6 +233,51 @@ def test_the_end_is_told_after_the_last_bytes_with_and_without_a_farewell(
         with pytest.raises(EOFError):
             made.client.recv_into(buffer)
         made.close()
+
+
+@pytest.fixture
+def over_tcp(authority: Authority, pair: Path) -> Iterator[Shaken]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        near = socket.create_connection(listening.getsockname())
+        far, _ = listening.accept()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made = shaken(near, far, client_context(trusting(authority)), authority.server_context(pair))
+    yield made
+    made.close()
+
+
+def readable(made: Shaken, timeout_s: float) -> bool:
+    return bool(select.select([made.client.sock], [], [], timeout_s)[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems report every byte")
+def test_in_the_middle_of_much_the_socket_gathers_before_it_wakes_anybody(over_tcp: Shaken) -> None:
+    buffer = memoryview(bytearray(300_000))
+    over_tcp.far.sendall(over_tcp.encrypted(b"x" * 1000))
+    assert readable(over_tcp, _DEADLINE_S)
+    filled = over_tcp.client.recv_into(buffer)
+    over_tcp.far.sendall(over_tcp.encrypted(b"x" * 16_000))
+    assert not readable(over_tcp, 0.1)
+    over_tcp.far.sendall(over_tcp.encrypted(b"x" * (300_000 - 17_000)))
+    while filled < 300_000:
+        assert readable(over_tcp, _DEADLINE_S)
+        filled += over_tcp.client.recv_into(buffer[filled:])
+    over_tcp.far.sendall(over_tcp.encrypted(b"x"))
+    assert readable(over_tcp, _DEADLINE_S)
+
+
+def test_whatever_a_record_is_cut_by_the_last_bytes_wake_the_reader(over_tcp: Shaken) -> None:
+    for size in range(60_000, 150_000, 3_500):
+        for left in (1, 500, 16_000, *range(40_000, 60_000, 4_000), size - 10):
+            whole = over_tcp.encrypted(b"x" * size)
+            buffer = memoryview(bytearray(size))
+            over_tcp.far.sendall(whole[:-left])
+            assert readable(over_tcp, _DEADLINE_S)
+            filled = over_tcp.client.recv_into(buffer)
+            over_tcp.far.sendall(whole[-left:])
+            while filled < size:
+                assert readable(over_tcp, _DEADLINE_S), f"{filled} of {size} bytes, {left} at last"
+                filled += over_tcp.client.recv_into(buffer[filled:])
 
 
 def test_bytes_that_the_socket_does_not_take_are_kept_and_written_later(transport: Shaken) -> None:
