@@ -37,6 +37,7 @@ ALIKE = (
     "security",
     "serialization",
 )
+MAKE_SPARK = ["make", "--no-print-directory", "spark-env"]
 _MINUTE_S = 60.0
 
 
@@ -142,23 +143,23 @@ def failed_tests(report: Path) -> Iterator[str]:
 
 
 def spark_steps(jobs: int, environment: str) -> tuple[list[Step], list[Step]]:
-    """Environments that have kclient as users have it, and the tests of kclient.spark in them."""
+    """Environment that has kclient as users have it, and the tests of kclient.spark in it."""
     if shutil.which("java") is None:
         print("note: no java on this machine, so the tests on Spark will be skipped", flush=True)
         return [], []
-    make = ["make", "--no-print-directory", "spark-env"]
-    made = [Step("environment with PySpark", [*make, f"SPARK_VENV={environment}"], early=True)]
-    tests = [
-        Step(
-            "pytest: Spark",
-            pytest_command(jobs, "-m", "not soak", "tests/spark", python=_python(environment)),
-        )
-    ]
-    if shutil.which("mvn") is None:
+    made = Step("environment with PySpark", [*MAKE_SPARK, f"SPARK_VENV={environment}"], early=True)
+    command = pytest_command(jobs, "-m", "not soak", "tests/spark", python=_python(environment))
+    return [made], [Step("pytest: Spark", command)]
+
+
+def connector_steps(jobs: int, environment: str) -> list[Step]:
+    """Environment with an older PySpark, whose own connector there is, and what is compared with that."""
+    if shutil.which("java") is None or shutil.which("mvn") is None:
         print(
-            "note: no mvn on this machine, so Spark's own connector is not there to compare with", flush=True
+            "note: no java or mvn on this machine, so Spark's own connector is not there to compare with",
+            flush=True,
         )
-        return made, tests
+        return []
     # Spark's own connector comes from Maven, complete up to this version.
     older = f"{environment}-{CONNECTOR}"
     # Made after the first environment, whose wheel fits as well.
@@ -166,9 +167,10 @@ def spark_steps(jobs: int, environment: str) -> tuple[list[Step], list[Step]]:
     beside = pytest_command(
         jobs, "-m", "old_spark", "-W", "ignore::ResourceWarning", *BESIDE, python=_python(older)
     )
-    made.append(Step(f"environment with PySpark {CONNECTOR}", [*make, *wanted], early=True))
-    tests.append(Step("pytest: beside Spark's own connector", beside))
-    return made, tests
+    return [
+        Step(f"environment with PySpark {CONNECTOR}", [*MAKE_SPARK, *wanted]),
+        Step("pytest: beside Spark's own connector", beside),
+    ]
 
 
 def _python(environment: str) -> str:
@@ -179,9 +181,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="test processes (default 2)")
     parser.add_argument("--spark-environment", default=".venv-spark", help="where PySpark is, or will be")
-    parser.add_argument("--only", choices=["checks", "unit"], help="run one part alone")
+    parser.add_argument("--only", choices=["checks", "unit", "connector"], help="run one part alone")
     arguments = parser.parse_args()
 
+    if arguments.only == "connector":
+        return report(connector_steps(arguments.jobs, arguments.spark_environment))
     steps = list(CHECKS)
     native = arguments.only != "checks" and has_native()
     if arguments.only != "checks" and not native:
@@ -216,6 +220,11 @@ def main() -> int:
         # The tests of packaging need the work tree for themselves, in which the environments build their wheel.
         steps += [*environments, Step(f"pytest: {name}", command, "c" if native else "python"), *spark]
 
+    return report(steps)
+
+
+def report(steps: list[Step]) -> int:
+    """Run all steps and say what failed; the code to end with."""
     failed = list(run_all(steps))
     verdict = f"failed: {len(failed)}" if failed else "all of it passed"
     print(f"==> {verdict}", *failed, sep="\n    ", flush=True)

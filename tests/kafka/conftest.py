@@ -23,7 +23,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("kafka"))
+            # Those with the one broker of the whole run go to one worker, those with brokers of their own to another.
+            shared = "kafka" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("kafka" if shared else "kafka-apart"))
 
 
 @pytest.fixture(scope="session")

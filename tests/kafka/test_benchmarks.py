@@ -9,6 +9,7 @@ from harness.real_kafka.broker import RealKafka
 pytestmark = [pytest.mark.peers, pytest.mark.heavy]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_every_client_does_what_it_can_and_is_reported(
     kafka: RealKafka, monkeypatch: pytest.MonkeyPatch
