@@ -30,7 +30,7 @@ class AdminConfig(ClientConfig):
         [], HIGH, "The controllers to ask first instead of brokers (KIP-919).", NoDuplicates(), support=LATER
     )
     connections_max_idle_ms: int = vary(ClientConfig, "connections.max.idle.ms", default=300_000)
-    enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False, off=())
+    enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False)
     # The admin client has no metrics yet.
     metrics_num_samples: int = vary(ClientConfig, "metrics.num.samples", support=LATER)
     metrics_sample_window_ms: int = vary(ClientConfig, "metrics.sample.window.ms", support=LATER)

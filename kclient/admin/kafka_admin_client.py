@@ -35,6 +35,8 @@ from kclient.admin.types import (
     TopicDescription,
     TopicListing,
 )
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
+from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.config.declare import ConfigSource
@@ -58,7 +60,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class KafkaAdminClient:
+class KafkaAdminClient(PushedMetrics):
     """Manages a Kafka cluster. Thread-safe.
 
     Settings are Java's: dotted in a mapping or a `.properties` file, underscored as keywords. Methods wait for their
@@ -78,7 +80,8 @@ class KafkaAdminClient:
         self._time = SYSTEM_TIME
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
-        self._driver = build_driver(self._config, self._backoff, self._time)
+        self._pushed = ClientTelemetry(list, dict, enabled=self._config.enable_metrics_push)
+        self._driver = build_driver(self._config, self._backoff, self._pushed, self._time)
         # In this order: after a Ctrl-C in between there is no thread that nobody would end.
         self._closed = False
         self._driver.start()
@@ -339,6 +342,11 @@ class KafkaAdminClient:
         """
         self._fork_guard.check()
         self._driver.update_credentials(username, password)
+
+    @property
+    def _telemetry(self) -> ClientTelemetry:
+        self._fork_guard.check()
+        return self._pushed
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Wait at most `timeout_ms` (by default default.api.timeout.ms) for calls under way, then close.

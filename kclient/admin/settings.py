@@ -19,9 +19,7 @@ class AdminSettings(ClientSettings, total=False):
     default_api_timeout_ms: int
     """Default: 60000. How long calls without a timeout of their own may take."""
     enable_metrics_push: bool
-    """Default: False. Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet. Not
-    implemented yet.
-    """
+    """Default: False. Whether metrics are pushed to brokers that ask for them (KIP-714)."""
     metrics_num_samples: int
     """Default: 2. How many windows are kept to compute a metric. Not implemented yet."""
     metrics_sample_window_ms: int

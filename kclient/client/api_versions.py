@@ -86,12 +86,15 @@ class ApiVersionsNegotiation:
         """True if no more tries are left."""
         return self._tries >= MAX_TRIES
 
-    def request(self) -> ApiVersionsRequest:
-        """The message of the next try."""
+    def request(self, cluster_id: str | None = None, broker_id: int | None = None) -> ApiVersionsRequest:
+        """The message of the next try. A broker that is not `broker_id` of `cluster_id` refuses it (KIP-1242)."""
         self._tries += 1
-        return ApiVersionsRequest(
+        request = ApiVersionsRequest(
             client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=__version__.replace("+", "-")
         )
+        if cluster_id is not None and broker_id is not None:
+            request.cluster_id, request.node_id = cluster_id, broker_id
+        return request
 
     def failed(self) -> None:
         """The connection ended before the answer, or the answer could not be read."""

@@ -21,6 +21,8 @@ from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
 from kclient.client.sessions import Sessions
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
+from kclient.client.telemetry.telemetry_sender import TelemetrySender
 from kclient.config.client_configs import ClientConfig
 from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
@@ -37,6 +39,7 @@ def build_network_client(
     *,
     metadata: Metadata,
     max_in_flight: int,
+    telemetry: ClientTelemetry | None = None,
     channel_builder: ChannelBuilder | None = None,
     time: Time = SYSTEM_TIME,
 ) -> NetworkClient:
@@ -70,6 +73,7 @@ def build_network_client(
             config.metadata_recovery_strategy.lower() == "rebootstrap",
             config.metadata_recovery_rebootstrap_trigger_ms,
             addresses,
+            config.metadata_cluster_check_enable,
         ),
         log_context=log_context,
     )
@@ -108,7 +112,7 @@ def build_network_client(
         pipeline,
         sessions,
         new_request,
-        updater.handle_connection_failure,
+        updater,
         ConnectionReports(
             log_context, config.security_protocol, lambda: not metadata.is_bootstrapping, proxy
         ),
@@ -116,7 +120,20 @@ def build_network_client(
         log_context,
         proxy,
     )
-    return NetworkClient(selector, updater, states, pipeline, connections, new_request, time, sasl)
+    return NetworkClient(
+        selector,
+        updater,
+        states,
+        pipeline,
+        connections,
+        new_request,
+        time,
+        log_context,
+        sasl,
+        TelemetrySender(telemetry, time, log_context)
+        if telemetry is not None and telemetry.enabled
+        else None,
+    )
 
 
 def proxy_of(config: ClientConfig) -> ProxyAddress | None:

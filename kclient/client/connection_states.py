@@ -189,6 +189,10 @@ class ConnectionStates:
         """True while there is a connection, or one is being made."""
         return self.state(node_id) not in _OVER
 
+    def connected_or_connecting(self) -> list[int]:
+        """Ids of the nodes with a connection, or with one that is being made."""
+        return [node_id for node_id, node in self._nodes.items() if node.state not in _OVER]
+
     def is_disconnected(self, node_id: int) -> bool:
         """True if the last connection broke and no new one has begun; False for a node never connected to."""
         node = self._nodes.get(node_id)

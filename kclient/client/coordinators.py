@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.client.connection_ids import for_coordinator
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.node import Node
 from kclient.errors import (
@@ -23,7 +24,6 @@ from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, RepeatedWarning
 
 _FIRST_VERSION_WITH_MANY_KEYS: Final = 4
-_OWN_CONNECTION_ID_BASE: Final = 2**31 - 1
 _CREATION_ATTEMPTS: Final = 4
 """Times that a coordinator may be missing: the first key of a cluster has the coordinators' topic made."""
 
@@ -190,7 +190,7 @@ class CoordinatorLookup:
         self._end(key)
         self._log.info("Found the coordinator of %s: %s", key, node)
         if self._own_connection:
-            node = Node(_OWN_CONNECTION_ID_BASE - node.id, node.host, node.port)
+            node = for_coordinator(node)
         self._coordinators[key] = node
 
     def _failed(self, key: CoordinatorKey, error: KafkaError, now_ms: int) -> None:

@@ -32,6 +32,9 @@ class MetadataChannel(Protocol):
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""
 
+    def disconnect_all(self) -> None:
+        """Close every connection."""
+
     def send_metadata_request(self, node: Node, plan: MetadataRequestPlan, now_ms: int) -> None:
         """Send the request; the answer comes back to the updater."""
 
@@ -40,12 +43,14 @@ class MetadataChannel(Protocol):
 class RebootstrapPolicy:
     """metadata.recovery.strategy and metadata.recovery.rebootstrap.trigger.ms (KIP-899, KIP-1102).
 
-    `addresses` gives the (host, port) of bootstrap.servers afresh; it may raise KafkaError.
+    `addresses` gives the (host, port) of bootstrap.servers afresh; it may raise KafkaError. With `cluster_check`
+    brokers are asked whether they are the ones that are meant (KIP-1242).
     """
 
     enabled: bool
     trigger_ms: int
     addresses: Callable[[], Sequence[tuple[str, int]]]
+    cluster_check: bool = True
 
 
 class MetadataUpdater:
@@ -69,12 +74,24 @@ class MetadataUpdater:
         """True if an update is due and every connection has all the requests that it may: the next goes to this."""
         self._in_progress: MetadataRequestPlan | None = None
         self._needed_since_ms: int | None = None
+        self._start_again: str | None = None
+
+    @property
+    def checked_cluster_id(self) -> str | None:
+        """The cluster that every broker has to be of; None where nobody asks, or nothing is known yet."""
+        policy = self._rebootstrap
+        return self.metadata.snapshot.cluster_id if policy.enabled and policy.cluster_check else None
 
     def maybe_update(self, client: MetadataChannel, now_ms: int) -> int:
         """Send a request or connect for one if an update is due; returns how long nothing more will be
         due.
         """
         self.awaits_turn = False
+        if self._start_again is not None:
+            reason, self._start_again = self._start_again, None
+            client.disconnect_all()
+            self._begin_again(now_ms, reason)
+            return 0  # somebody may wait for what was in flight
         if self._in_progress is not None:
             return self._request_timeout_ms
         wait_ms = self.metadata.time_to_next_update_ms(now_ms)
@@ -83,7 +100,10 @@ class MetadataUpdater:
         if self._needed_since_ms is None:
             self._needed_since_ms = now_ms
         elif now_ms - self._needed_since_ms > self._rebootstrap.trigger_ms:
-            self._begin_again(now_ms, f"no broker has answered for {self._rebootstrap.trigger_ms} ms")
+            # Connections that are there do not lead to brokers that answer.
+            self.start_again(f"no broker has answered for {self._rebootstrap.trigger_ms} ms")
+            self._needed_since_ms = now_ms
+            return 0
         node = client.least_loaded_node(now_ms)
         if node is None:
             # A broker that is busy, or asks for silence, is there, and will take the request in its turn (KIP-899).
@@ -106,8 +126,8 @@ class MetadataUpdater:
     def handle_response(self, response: MetadataResponse, now_ms: int) -> None:
         """An answer came."""
         plan, self._in_progress = self._in_progress, None
-        if response.error_code == Errors.REBOOTSTRAP_REQUIRED:
-            self._begin_again(now_ms, "the broker asked for it")
+        if response.error_code == Errors.REBOOTSTRAP_REQUIRED and self._rebootstrap.enabled:
+            self.start_again("the broker asked for it")
             return
         error = Errors.for_code(response.error_code)
         if error is not None or plan is None:
@@ -132,6 +152,11 @@ class MetadataUpdater:
             # Later on another broker will answer, and what one of them says is no reason to fail anybody.
             self.metadata.record_error(error)
         self.metadata.request_update()
+
+    def start_again(self, reason: str) -> None:
+        """Close every connection with the next update, and begin with bootstrap.servers, if that is the policy."""
+        if self._rebootstrap.enabled:
+            self._start_again = reason
 
     def _begin_again(self, now_ms: int, reason: str) -> None:
         self._needed_since_ms = now_ms

@@ -36,11 +36,13 @@ class Negotiations:
         if response.error_code == Errors.UNSUPPORTED_VERSION and negotiation.unsupported(response):
             self.due[node_id] = negotiation
             return None
-        negotiation.restart()
         error = Errors.for_code(response.error_code)
         if error is None:
+            negotiation.restart()
             self.versions[node_id] = NodeApiVersions.from_response(response)
             return None
+        # The next connection asks in the newest version again: the oldest one has no room for what is refused here.
+        del self._begun[node_id]
         return self._nothing_in_common(node_id) if isinstance(error, UnsupportedVersionError) else error
 
     def interrupted(self, node_id: int, error: KafkaError | None) -> KafkaError | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Final
+
 from kclient._accel import forks
 from kclient.client.api_versions import NodeApiVersions
 from kclient.client.connection_states import ConnectionStates
@@ -11,6 +14,7 @@ from kclient.client.node_choice import NodeChoice
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
+from kclient.client.telemetry.telemetry_sender import TelemetrySender, TelemetryState
 from kclient.common.node import Node
 from kclient.errors import (
     ConnectionFailure,
@@ -24,7 +28,11 @@ from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
 from kclient.security.sasl import SaslCredentials
 from kclient.utils.fork import ForkGuard
+from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+_LAST_PUSH_MS: Final = 200
+"""Time that the end of a client may take for the last of its metrics."""
 
 
 class NetworkClient:
@@ -44,14 +52,18 @@ class NetworkClient:
         connections: NodeConnections,
         new_request: RequestFactory,
         time: Time,
+        log_context: LogContext,
         credentials: SaslCredentials | None = None,
+        telemetry: TelemetrySender | None = None,
     ) -> None:
         self._selector = selector
         self._updater = updater
         self._pipeline = pipeline
         self._connections = connections
         self._time = time
+        self._log = log_context.logger(__name__)
         self._credentials = credentials
+        self._telemetry = telemetry
         self.connections = states
         self.new_request = new_request
         self.choice = NodeChoice(updater.metadata, states, pipeline)
@@ -112,6 +124,22 @@ class NetworkClient:
         except UnsupportedVersionError as error:
             self._updater.handle_failure(now_ms, error)
 
+    def offers(self, api_key: ApiKeys) -> bool | None:
+        """Return True if a broker with a connection has the API, None if there is no such broker."""
+        known = self._connections.versions.values()
+        return any(versions.range_of(api_key) is not None for versions in known) if known else None
+
+    def send_internal(
+        self, node: Node, message: Any, on_complete: Callable[[ClientResponse], None], now_ms: int
+    ) -> None:
+        """Send a request of the client's own, which is told to nobody else."""
+        request = self.new_request(node.id, message, on_complete=on_complete)
+        try:
+            version = self._connections.versions[node.id].usable_version(request.api_key)
+            self._pipeline.transmit(request, message, version, now_ms, internal=True)
+        except UnsupportedVersionError as error:
+            on_complete(ClientResponse(request, -1, now_ms, error=error))
+
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         if self._closed or forks.generation != self._generation:
             self._check_usable()
@@ -121,6 +149,10 @@ class NetworkClient:
             return pipeline.complete()
         update_ms = self._updater.maybe_update(self, now_ms)
         check_ms = min(pipeline.next_check_ms, connections.next_check_ms) - now_ms
+        if self._telemetry is not None:
+            if now_ms >= self._telemetry.next_ms:
+                self._telemetry.maybe_send(self, now_ms)
+            check_ms = min(check_ms, self._telemetry.next_ms - now_ms)
         selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
         now_ms = self._time.monotonic_ms()
         if selector.completed_sends:
@@ -154,6 +186,12 @@ class NetworkClient:
         self._check_usable()
         self._connections.disconnect(node_id, self._time.monotonic_ms())
 
+    def disconnect_all(self) -> None:
+        """Close every connection; the next poll completes their requests as disconnected."""
+        now_ms = self._time.monotonic_ms()
+        for node_id in self.connections.connected_or_connecting():
+            self._connections.disconnect(node_id, now_ms)
+
     def close_connection(self, node_id: int) -> None:
         self._check_usable()
         self._connections.forget(node_id, self._time.monotonic_ms())
@@ -175,9 +213,25 @@ class NetworkClient:
     def close(self) -> None:
         if self._fork_guard.forked or self._closed:
             return
+        if self._telemetry is not None and forks.generation == self._generation:
+            self._push_last_metrics(self._telemetry)
         self._closed = True
         self._selector.close()
         self._updater.metadata.close()
+
+    def _push_last_metrics(self, telemetry: TelemetrySender) -> None:
+        now_ms = self._time.monotonic_ms()
+        until_ms = now_ms + _LAST_PUSH_MS
+        try:
+            waiting = telemetry.terminate(self, now_ms)
+            while waiting and now_ms < until_ms:
+                self._selector.poll(until_ms - now_ms)
+                now_ms = self._time.monotonic_ms()
+                for channel_id, receive in self._selector.completed_receives.items():
+                    self._pipeline.answered(int(channel_id), receive.payload, now_ms)
+                waiting = telemetry.state is not TelemetryState.TERMINATED
+        except (OSError, KafkaError) as error:
+            self._log.debug("The last metrics could not be pushed: %s", error)
 
     def _check_usable(self) -> None:
         self._fork_guard.check()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Final
 
+from kclient.client.connection_ids import beside
 from kclient.client.connection_states import ConnectionState, ConnectionStates
 from kclient.client.metadata import Metadata
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.common.node import Node
 from kclient.protocol.api_keys import ApiKeys
-
-_BESIDE_ID_BASE: Final = -(2**31)
 
 
 class NodeChoice:
@@ -26,7 +24,7 @@ class NodeChoice:
 
     def beside_fetches(self, node: Node) -> Node:
         """`node`, or, while a fetch to it is in flight, the same broker by a second connection."""
-        return _beside(node) if self._pipeline.in_flight.holds(node.id, ApiKeys.FETCH) else node
+        return beside(node) if self._pipeline.in_flight.holds(node.id, ApiKeys.FETCH) else node
 
     def least_loaded(self, now_ms: int) -> Node | None:
         """The best broker, `beside_fetches`; None if none can be used or connected to now.
@@ -69,9 +67,5 @@ class NodeChoice:
         return any(
             self._states.state(known.id) is ConnectionState.READY
             for node in self._metadata.fetch().nodes
-            for known in (node, _beside(node))
+            for known in (node, beside(node))
         )
-
-
-def _beside(node: Node) -> Node:
-    return Node(_BESIDE_ID_BASE + node.id, node.host, node.port, node.rack)

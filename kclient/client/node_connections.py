@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kclient.client.connection_ids import broker_id
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
+from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.negotiations import Negotiations
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
 from kclient.client.sessions import Sessions
 from kclient.common.node import Node
-from kclient.errors import AuthenticationError, ConnectionFailure, ConnectionStep, DisconnectError, KafkaError
+from kclient.errors import (
+    AuthenticationError,
+    ConnectionFailure,
+    ConnectionStep,
+    DisconnectError,
+    KafkaError,
+    RebootstrapRequiredError,
+)
 from kclient.network.selector import Selector
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
@@ -25,8 +33,8 @@ class NodeConnections:
     """Makes connections, asks over each which versions the broker has, and ends them.
 
     What ends a connection brings everything up to date that was said of it: state, versions, requests in flight.
-    `on_failure` is told of an end that nobody wished for. Resolving host names blocks for as long as the system's
-    resolver takes, as in the Java client. Belongs to the thread of its NetworkClient.
+    The updater of the metadata is told of an end that nobody wished for. Resolving host names blocks for as long as the
+    system's resolver takes, as in the Java client. Belongs to the thread of its NetworkClient.
     """
 
     def __init__(
@@ -36,7 +44,7 @@ class NodeConnections:
         pipeline: RequestPipeline,
         sessions: Sessions,
         new_request: RequestFactory,
-        on_failure: Callable[[KafkaError], None],
+        updater: MetadataUpdater,
         reports: ConnectionReports,
         time: Time,
         log_context: LogContext,
@@ -47,7 +55,7 @@ class NodeConnections:
         self._pipeline = pipeline
         self._sessions = sessions
         self._new_request = new_request
-        self._on_failure = on_failure
+        self._updater = updater
         self._time = time
         self._proxy = proxy
         self._log = log_context.logger(__name__)
@@ -103,7 +111,7 @@ class NodeConnections:
             ):
                 continue
             del self.to_ask[node_id]
-            message = negotiation.request()
+            message = negotiation.request(self._updater.checked_cluster_id, broker_id(node_id))
             request = self._new_request(node_id, message, on_complete=self._versions_answered)
             self._pipeline.transmit(request, message, negotiation.version, now_ms, internal=True)
 
@@ -171,7 +179,7 @@ class NodeConnections:
         self._negotiations.end(node_id)
         self._sessions.end(node_id)
         if error is not None:
-            self._on_failure(error)
+            self._updater.handle_connection_failure(error)
         self._pipeline.connection_ended(node_id, now_ms, error, timed_out)
 
     def forget(self, node_id: int, now_ms: int) -> None:
@@ -187,6 +195,12 @@ class NodeConnections:
             return  # what ended the connection says the rest
         node_id = response.request.node_id
         error = self._negotiations.answered(node_id, response.message)
+        if isinstance(error, RebootstrapRequiredError):
+            error = RebootstrapRequiredError(
+                f"Another broker is there than the one of cluster {self._updater.checked_cluster_id} "
+                "(metadata.cluster.check.enable)"
+            )
+            self._updater.start_again(f"a connection to {self.reports.describe(node_id)} was misrouted")
         if error is not None:
             self.close(node_id, response.received_ms, error)
         elif node_id in self.versions:

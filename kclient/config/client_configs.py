@@ -75,9 +75,8 @@ class ClientConfig(SaslConfig):
     metadata_cluster_check_enable: bool = boolean(
         True,
         LOW,
-        "Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.",
-        support=LATER,
-        off=(False,),
+        "Whether brokers are told which cluster and broker the client means to reach, so that one at another's "
+        "address refuses the connection and the client starts again from bootstrap.servers (KIP-1242).",
     )
     send_buffer_bytes: int = integer(
         -1,
@@ -154,9 +153,7 @@ class ClientConfig(SaslConfig):
     enable_metrics_push: bool = boolean(
         True,
         LOW,
-        "Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet.",
-        support=LATER,
-        off=(False,),
+        "Whether metrics are pushed to brokers that ask for them (KIP-714).",
     )
     metrics_num_samples: int = integer(2, LOW, "How many windows are kept to compute a metric.", at_least(1))
     metrics_sample_window_ms: int = long(30_000, LOW, "How long one window of a metric is.", at_least(0))

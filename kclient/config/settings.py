@@ -43,8 +43,8 @@ class ClientSettings(TypedDict, total=False):
     them. Whoever has it can read everything.
     """
     metadata_cluster_check_enable: bool
-    """Default: True. Whether brokers are asked to check that they belong to the cluster the client knows; not sent yet.
-    Not implemented yet.
+    """Default: True. Whether brokers are told which cluster and broker the client means to reach, so that one at
+    another's address refuses the connection and the client starts again from bootstrap.servers (KIP-1242).
     """
     metadata_max_age_ms: int
     """Default: 300000. How old the picture of the cluster may become before it is fetched anew."""

@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from kclient._accel import RecordIterator
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
+from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
@@ -43,7 +45,7 @@ OffsetLike: TypeAlias = int | OffsetAndMetadata
 _CLOSE_TIMEOUT_MS = 30_000
 
 
-class KafkaConsumer(Generic[K, V]):
+class KafkaConsumer(PushedMetrics, Generic[K, V]):
     """Reads records, alone (`assign`) or sharing topics with the other members of a group (`subscribe`).
 
     `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
@@ -391,6 +393,11 @@ class KafkaConsumer(Generic[K, V]):
         """
         self._use.guard.check()
         self._core.network.update_credentials(username, password)
+
+    @property
+    def _telemetry(self) -> ClientTelemetry:
+        self._use.guard.check()
+        return self._core.telemetry
 
     # Ending.
 

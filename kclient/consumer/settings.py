@@ -39,9 +39,7 @@ class ConsumerSettings(ClientSettings, total=False):
     returned.
     """
     enable_metrics_push: bool
-    """Default: True. Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet. Not
-    implemented yet.
-    """
+    """Default: True. Whether metrics are pushed to brokers that ask for them (KIP-714)."""
     exclude_internal_topics: bool
     """Default: True. Whether a subscribed pattern leaves out Kafka's internal topics."""
     fetch_max_bytes: int

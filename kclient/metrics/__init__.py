@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from kclient.metrics.kafka_metric import KafkaMetric
+from kclient.metrics.measurement import Measurement
 from kclient.metrics.metric_name import MetricName
 from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.metrics import Metrics
 from kclient.metrics.sensor import Sensor
 from kclient.metrics.stats import Avg, Max, Rate, Total
 
-__all__ = ["Avg", "Max", "MetricName", "MetricValues", "Metrics", "Rate", "Sensor", "Total"]
+__all__ = [
+    "Avg",
+    "KafkaMetric",
+    "Max",
+    "Measurement",
+    "MetricName",
+    "MetricValues",
+    "Metrics",
+    "Rate",
+    "Sensor",
+    "Total",
+]

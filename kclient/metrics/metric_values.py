@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
 
+from kclient.metrics.measurement import Measurement
 from kclient.metrics.metric_name import MetricName
 
 
@@ -13,6 +15,11 @@ class MetricValues(dict[MetricName, float]):
     A plain name is that of the client as a whole, without a node, topic or partition. Raises KeyError that says which
     metrics there are if none or several of that name are.
     """
+
+    @classmethod
+    def of(cls, measurements: Iterable[Measurement]) -> Self:
+        """Return the values of the measurements."""
+        return cls((each.name, each.value) for each in measurements)
 
     if TYPE_CHECKING:
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from kclient.metrics.measurement import Measurement
 from kclient.metrics.metric_name import MetricName
 from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.sensor import Sensor
@@ -52,13 +53,14 @@ class Metrics:
         with self._lock:
             self._gauges[self.name(name, description)] = measure
 
-    def snapshot(self) -> MetricValues:
-        """Every metric's value now."""
+    def collect(self) -> list[Measurement]:
+        """Return every metric with its value now."""
         with self._lock:
             sensors, gauges = list(self._sensors), dict(self._gauges)
-        values = MetricValues()
-        for sensor in sensors:
-            values.update(sensor.measure())
-        for name, measure in gauges.items():
-            values[name] = measure()
-        return values
+        measurements = [measurement for sensor in sensors for measurement in sensor.measure()]
+        measurements += (Measurement(name, measure(), cumulative=False) for name, measure in gauges.items())
+        return measurements
+
+    def snapshot(self) -> MetricValues:
+        """Return every metric's value now, by name."""
+        return MetricValues.of(self.collect())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from kclient.metrics.measurement import Measurement
 from kclient.metrics.metric_name import MetricName
 from kclient.metrics.stats import Stat
 from kclient.utils.time import Time
@@ -35,8 +36,8 @@ class Sensor:
             for _, stat in self._stats:
                 stat.record(value, now_ms, events, value if largest is None else largest)
 
-    def measure(self) -> dict[MetricName, float]:
+    def measure(self) -> list[Measurement]:
         """Return the current values of the stats."""
         now_ms = self._time.monotonic_ms()
         with self._lock:
-            return {name: stat.measure(now_ms) for name, stat in self._stats}
+            return [Measurement(name, stat.measure(now_ms), stat.cumulative) for name, stat in self._stats]

@@ -27,6 +27,8 @@ class Stat(abc.ABC):
     """The end of a metric's name in Java."""
     wording: ClassVar[str]
     """The description of a metric, with a place for what is measured."""
+    cumulative: ClassVar[bool] = False
+    """True for a sum that only grows."""
 
     @abc.abstractmethod
     def __init__(self, window_ms: int = 30_000, samples: int = 2) -> None: ...
@@ -45,6 +47,7 @@ class Total(Stat):
 
     __slots__ = ("_total",)
     suffix, wording = "total", "The total {}"
+    cumulative = True
 
     def __init__(self, window_ms: int = 30_000, samples: int = 2) -> None:  # noqa: ARG002 - it never forgets
         self._total = 0.0

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from kclient._accel import belongs_to_caller
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
+from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import PartitionInfo
 from kclient.config.declare import ConfigSource
@@ -43,7 +45,7 @@ _INTERRUPTED_CLOSE_MS = 3000
 T = TypeVar("T")
 
 
-class KafkaProducer(Generic[K, V]):
+class KafkaProducer(PushedMetrics, Generic[K, V]):
     """Sends records, in batches and from a thread of its own. All methods may be called by any thread.
 
     `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
@@ -246,6 +248,11 @@ class KafkaProducer(Generic[K, V]):
         """Return the metrics of the producer, under Java's names: by MetricName, and by plain name as well."""
         self._guard.check()
         return self._core.metrics.snapshot()
+
+    @property
+    def _telemetry(self) -> ClientTelemetry:
+        self._guard.check()
+        return self._core.telemetry
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Deliver what was added, and end.

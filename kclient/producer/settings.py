@@ -44,9 +44,7 @@ class ProducerSettings(ClientSettings, total=False):
     enable_idempotence: bool
     """Default: True. Whether brokers keep each record exactly once and in order even when it is sent again."""
     enable_metrics_push: bool
-    """Default: True. Whether metrics are pushed to brokers that ask for them (KIP-714); nothing is pushed yet. Not
-    implemented yet.
-    """
+    """Default: True. Whether metrics are pushed to brokers that ask for them (KIP-714)."""
     interceptor_classes: Sequence[ProducerInterceptor | type[ProducerInterceptor]]
     """Default: []. Objects that see, and may change, records before they are sent, and see their outcome."""
     kclient_adaptive_batching: bool

@@ -7,6 +7,7 @@ from kclient.admin.internals.driver import AdminDriver
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.time import Time
 
@@ -20,7 +21,9 @@ class _BrokersAlone(Metadata):
         return []
 
 
-def build_driver(config: AdminConfig, backoff: ExponentialBackoff, time: Time) -> AdminDriver:
+def build_driver(
+    config: AdminConfig, backoff: ExponentialBackoff, telemetry: ClientTelemetry, time: Time
+) -> AdminDriver:
     """The driver that `config` describes; its I/O thread is not started.
 
     Raises BootstrapError if no bootstrap server can be resolved.
@@ -28,7 +31,9 @@ def build_driver(config: AdminConfig, backoff: ExponentialBackoff, time: Time) -
     log_context = config.log_context()
     metadata = _BrokersAlone(MetadataSchedule.from_config(config), log_context=log_context, time=time)
     return AdminDriver(
-        build_network_client(config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, time=time),
+        build_network_client(
+            config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, telemetry=telemetry, time=time
+        ),
         metadata,
         client_id=config.client_id,
         request_timeout_ms=config.request_timeout_ms,

@@ -9,6 +9,7 @@ from kclient.client.assembly import build_network_client
 from kclient.client.coordinators import CoordinatorFinder, CoordinatorKey, CoordinatorType
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.request_sender import RequestSender
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
@@ -26,6 +27,7 @@ from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.leader_offsets import LeaderOffsets
+from kclient.consumer.internals.member_labels import MemberLabels
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread, RequestManager
@@ -66,9 +68,13 @@ def build_consumer(
     subscription = SubscriptionState()
     assigned = AssignedPartitions(reset, log_context)
     metadata = ConsumerMetadata(config, subscription, assigned, time)
-    if client is None:
-        client = build_network_client(config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, time=time)
     metrics = ConsumerMetrics(config, time)
+    member = MemberLabels(config)
+    telemetry = ClientTelemetry(metrics.collect, member.labels, enabled=config.enable_metrics_push)
+    if client is None:
+        client = build_network_client(
+            config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, telemetry=telemetry, time=time
+        )
     cursor = RecordCursor(None if time is SYSTEM_TIME else time.monotonic_ms)
     changes = Changes(cursor.stop)
     buffer = FetchBuffer(changes.notify, client.wakeup, config.fetch_max_bytes)
@@ -91,6 +97,7 @@ def build_consumer(
             time=time,
         )
         metrics.watch_rebalances(lambda: membership.rebalance_count)
+        member.membership = membership
     offsets = OffsetFetcher(
         config=config,
         leaders=LeaderOffsets(
@@ -154,6 +161,7 @@ def build_consumer(
         network=network,
         interceptors=interceptors,
         metrics=metrics,
+        telemetry=telemetry,
         time=time,
     )
     if start:

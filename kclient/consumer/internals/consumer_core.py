@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from kclient._accel import Columns, RecordCursor, yield_gil
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
@@ -67,6 +68,7 @@ class ConsumerCore:
     network: NetworkThread
     _interceptors: Sequence[ConsumerInterceptor]
     metrics: ConsumerMetrics
+    telemetry: ClientTelemetry
     time: Time
     collector: FetchCollector = attrs.field(init=False)
     wakeup: WakeupTrigger = attrs.field(init=False)

@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 
 from kclient.consumer.config import ConsumerConfig
-from kclient.metrics import Avg, Max, Metrics, MetricValues, Rate, Total
+from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
 from kclient.utils.time import Time
 
 # How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
@@ -126,7 +126,11 @@ class ConsumerMetrics:
         self._group.gauge("assigned-partitions", "The number of partitions assigned", assigned)
         self._fetch.gauge("records-lag-max", "The largest lag of a partition, in records", max_lag)
 
-    def snapshot(self) -> MetricValues:
-        """Every metric's value now."""
+    def collect(self) -> list[Measurement]:
+        """Return every metric with its value now."""
         self._fold()
-        return MetricValues({**self._fetch.snapshot(), **self._group.snapshot(), **self._consumer.snapshot()})
+        return [*self._fetch.collect(), *self._group.collect(), *self._consumer.collect()]
+
+    def snapshot(self) -> MetricValues:
+        """Return every metric's value now, by name."""
+        return MetricValues.of(self.collect())

@@ -6,6 +6,7 @@ import attrs
 
 from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
+from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.producer.config import ProducerConfig
 from kclient.producer.interceptor import ProducerInterceptors, make_interceptors
 from kclient.producer.internals.accumulator import RecordAccumulator
@@ -40,6 +41,7 @@ class ProducerCore:
     sender: Sender
     io_thread: IoThread
     metrics: ProducerMetrics
+    telemetry: ClientTelemetry
     interceptors: ProducerInterceptors
     partitioner: Partitioner | None
     key_serializer: AdaptedSerializer
@@ -66,10 +68,16 @@ def build_producer(
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
     metrics = ProducerMetrics(config, time)
+    labels = {} if config.transactional_id is None else {"transactional_id": config.transactional_id}
+    telemetry = ClientTelemetry(metrics.collect, lambda: labels, enabled=config.enable_metrics_push)
     metadata = ProducerMetadata(config, time)
     if client is None:
         client = build_network_client(
-            config, metadata=metadata, max_in_flight=config.max_in_flight_requests_per_connection, time=time
+            config,
+            metadata=metadata,
+            max_in_flight=config.max_in_flight_requests_per_connection,
+            telemetry=telemetry,
+            time=time,
         )
     wakeup = SenderWakeup(client.wakeup)
     availability = NodeAvailability(config.partitioner_availability_timeout_ms)
@@ -135,6 +143,7 @@ def build_producer(
         sender=sender,
         io_thread=io_thread,
         metrics=metrics,
+        telemetry=telemetry,
         interceptors=interceptors,
         partitioner=partitioner,
         key_serializer=key_serializer,

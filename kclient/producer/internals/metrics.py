@@ -7,7 +7,7 @@ import threading
 import attrs
 
 from kclient.client.kafka_client import KafkaClient
-from kclient.metrics import Avg, Max, Metrics, MetricValues, Rate, Total
+from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.producer_batch import ProducerBatch
@@ -151,7 +151,11 @@ class ProducerMetrics:
         """A batch was split."""
         self._splits.record()
 
-    def snapshot(self) -> MetricValues:
-        """Every metric's value now."""
+    def collect(self) -> list[Measurement]:
+        """Return every metric with its value now."""
         self._fold()
-        return self._metrics.snapshot()
+        return self._metrics.collect()
+
+    def snapshot(self) -> MetricValues:
+        """Return every metric's value now, by name."""
+        return MetricValues.of(self.collect())

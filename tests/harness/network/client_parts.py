@@ -65,6 +65,21 @@ class NotedSelector:
         self.closed.append(channel_id)
 
 
+class NotedUpdater:
+    """Notes what the updater of the metadata is told."""
+
+    def __init__(self) -> None:
+        self.failures: list[KafkaError] = []
+        self.start_again_for: list[str] = []
+        self.checked_cluster_id: str | None = None
+
+    def handle_connection_failure(self, error: KafkaError) -> None:
+        self.failures.append(error)
+
+    def start_again(self, reason: str) -> None:
+        self.start_again_for.append(reason)
+
+
 class ClientParts:
     """The parts of a NetworkClient, put together without sockets and metadata."""
 
@@ -79,7 +94,8 @@ class ClientParts:
             resolve=lambda host: ["10.0.0.1"],
         )
         self.new_request = RequestFactory(30_000)
-        self.failures: list[KafkaError] = []
+        self.updater: Any = NotedUpdater()
+        self.failures: list[KafkaError] = self.updater.failures
         self.pipeline = RequestPipeline(
             self.selector,
             self.states,
@@ -93,7 +109,7 @@ class ClientParts:
             self.pipeline,
             Sessions(self.selector, self.states, self.pipeline.in_flight, 30_000),
             self.new_request,
-            self.failures.append,
+            self.updater,
             ConnectionReports(LogContext(), "PLAINTEXT", lambda: True),
             self.time,
             LogContext(),

@@ -28,7 +28,9 @@ class Settings:
     client_dns_lookup: str = "use_all_dns_ips"
     connections_max_idle_ms: int = -1
     kclient_proxy_url: Password | None = None
+    enable_metrics_push: bool = True
     kclient_receive_max_bytes: int = 104_857_600
+    metadata_cluster_check_enable: bool = True
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     metadata_recovery_strategy: str = "rebootstrap"
     receive_buffer_bytes: int = 65_536

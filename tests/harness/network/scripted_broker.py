@@ -51,9 +51,9 @@ class _Always:
 class ScriptedBroker(Listener):
     """A broker that decodes requests with kclient's codec and answers by handlers.
 
-    By default it answers ApiVersions with kclient's own ranges (or `versions`) and Metadata with itself as the only
-    broker and leader of `topics` (name -> number of partitions). Everything else it does not answer. `requests` holds
-    what came, oldest first.
+    By default it answers ApiVersions with kclient's own ranges but telemetry (or `versions`) and Metadata with itself
+    as the only broker and leader of `topics` (name -> number of partitions). Everything else it does not answer.
+    `requests` holds what came, oldest first.
     """
 
     def __init__(
@@ -198,7 +198,9 @@ class ScriptedBroker(Listener):
 
 
 def _broker_apis() -> list[ApiKeys]:
-    return [api for api in ApiKeys if api.on_broker_listener]
+    # As brokers do on which nobody receives metrics.
+    telemetry = ApiKeys.GET_TELEMETRY_SUBSCRIPTIONS, ApiKeys.PUSH_TELEMETRY
+    return [api for api in ApiKeys if api.on_broker_listener and api not in telemetry]
 
 
 def cluster_of(count: int, topics: Mapping[str, int] | None = None) -> list[ScriptedBroker]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from harness.network.ports import free_port
-from harness.real_kafka.node import SHORT_LIVED, KafkaNode, classpath, missing, new_id, tool
+from harness.real_kafka.node import POM, SHORT_LIVED, KafkaNode, classpath, missing, new_id, tool
 
 __all__ = ["RealKafka", "classpath", "missing"]
 
@@ -22,8 +22,8 @@ class RealKafka(KafkaNode):
 
     A second listener, on `behind_proxy_port`, tells clients that the broker is at `proxy_port`: a `FaultProxy` that
     listens there has all of their connections. `listeners` are further ones, by name with their protocols; `ports` has
-    theirs. `settings` overrides lines of server.properties; `java` are options of its virtual machine. Use as
-    a context manager, or call start() and close().
+    theirs. `settings` overrides lines of server.properties; `java`, `pom` and `more_classes` are as of KafkaNode. Use
+    as a context manager, or call start() and close().
     """
 
     def __init__(
@@ -33,6 +33,8 @@ class RealKafka(KafkaNode):
         listeners: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
         java: Sequence[str] = SHORT_LIVED,
+        pom: Path = POM,
+        more_classes: Path | None = None,
     ) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
         port, controller = free_port(), free_port()
@@ -69,7 +71,9 @@ class RealKafka(KafkaNode):
             "num.partitions": "1",
             **(settings or {}),
         }
-        super().__init__(directory, properties, port=port, heap=heap, java=java)
+        super().__init__(
+            directory, properties, port=port, heap=heap, java=java, pom=pom, more_classes=more_classes
+        )
         self.format(new_id())
 
     tool = staticmethod(tool)

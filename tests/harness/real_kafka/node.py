@@ -19,6 +19,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
+POM_4_4 = HERE / "pom-4.4.0.xml"
+"""A broker alone, for what is newer than POM's."""
 CACHE = HERE / ".cache"
 # For a process of minutes the better compiler does not pay off, nor does a collector with threads.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -64,10 +66,11 @@ def tool(
     stdin: bytes | None = None,
     timeout_s: float = 90.0,
     check: bool = True,
+    pom: Path = POM,
 ) -> str:
     """Run one of Kafka's command line classes to its end; its standard output."""
     done = subprocess.run(
-        ["java", *SHORT_LIVED, "-Xmx256m", "-cp", classpath(), main_class, *arguments],
+        ["java", *SHORT_LIVED, "-Xmx256m", "-cp", classpath(pom), main_class, *arguments],
         input=stdin,
         capture_output=True,
         timeout=timeout_s,
@@ -85,7 +88,7 @@ class KafkaNode:
     """One process of Kafka: a broker, a controller or both, as the lines of its server.properties say.
 
     `directory` holds its properties, its log file and its data; `port` is the one that tells that it runs. `java` are
-    options of the virtual machine.
+    options of the virtual machine. `pom` says which jars it has, and `more_classes` where there are others.
     """
 
     def __init__(
@@ -96,6 +99,8 @@ class KafkaNode:
         port: int,
         heap: str,
         java: Sequence[str] = SHORT_LIVED,
+        pom: Path = POM,
+        more_classes: Path | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port
@@ -105,14 +110,15 @@ class KafkaNode:
         lines = {"log.dirs": str(self.log_dir), **properties}
         self.config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         self.directory = directory
-        self._classpath = classpath()
+        self._pom = pom
+        self._classpath = classpath(pom) + (f"{os.pathsep}{more_classes}" if more_classes else "")
         self._heap = heap
         self._java = java
         self._process: subprocess.Popen[bytes] | None = None
 
     def format(self, cluster_id: str) -> None:
         """Prepare the data directory."""
-        tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config))
+        tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config), pom=self._pom)
 
     @property
     def running(self) -> bool:

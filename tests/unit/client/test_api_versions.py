@@ -47,6 +47,17 @@ def test_the_first_question_is_in_our_newest_version_and_names_the_client() -> N
     assert negotiation.request().client_software_name == "kclient"
 
 
+@pytest.mark.parametrize(
+    ("cluster_id", "broker_id", "asked"),
+    [("c", 3, ("c", 3)), (None, 3, (None, -1)), ("c", None, (None, -1)), ("c", 0, ("c", 0))],
+)
+def test_a_broker_is_asked_who_it_is_where_both_cluster_and_broker_are_known(
+    cluster_id: str | None, broker_id: int | None, asked: tuple[str | None, int]
+) -> None:
+    request = ApiVersionsNegotiation().request(cluster_id, broker_id)
+    assert (request.cluster_id, request.node_id) == asked
+
+
 def test_error_35_chooses_from_the_range_in_the_answer() -> None:
     negotiation = ApiVersionsNegotiation()
     negotiation.request()

@@ -9,7 +9,13 @@ from kclient.client.metadata import Metadata, MetadataRequestPlan
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
 from kclient.common.node import Node
-from kclient.errors import AuthenticationError, BootstrapError, DisconnectError
+from kclient.errors import (
+    AuthenticationError,
+    BootstrapError,
+    DisconnectError,
+    Errors,
+    RebootstrapRequiredError,
+)
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kclient.utils.backoff import ExponentialBackoff
 
@@ -31,6 +37,10 @@ class Channel:
         self.connections = self
         self.connected: list[Node] = []
         self.sent: list[MetadataRequestPlan] = []
+        self.disconnects = 0
+
+    def disconnect_all(self) -> None:
+        self.disconnects += 1
 
     def least_loaded_node(self, now_ms: int) -> Node | None:
         return self.node
@@ -144,6 +154,7 @@ def test_no_known_broker_available_means_to_begin_again(
     assert metadata.is_bootstrapping
     updater.maybe_update(channel, 1100)
     assert home.calls == 1  # the bootstrap servers are all there is to try
+    assert channel.disconnects == 0  # a coordinator may still be there
 
 
 def test_brokers_that_are_busy_are_kept_and_asked_before_they_get_anything_else(
@@ -180,8 +191,11 @@ def test_brokers_that_do_not_answer_for_the_trigger_time_mean_to_begin_again(
         updater.maybe_update(channel, now)
         updater.handle_failure(now, None)
     assert home.calls == 0
+    assert updater.maybe_update(channel, 13_000) == 0
+    assert channel.disconnects == 0
     updater.maybe_update(channel, 13_000)
     assert home.calls == 1
+    assert channel.disconnects == 1
 
 
 def test_without_a_broker_to_connect_to_the_wait_lasts_until_there_may_be_one(
@@ -239,3 +253,58 @@ def test_what_connections_fail_with_is_told_only_while_no_broker_has_answered(
     updater.handle_connection_failure(AuthenticationError("no"))
     with pytest.raises(AuthenticationError):
         metadata.raise_any_error()
+
+
+def test_a_broker_that_asks_for_it_makes_the_client_close_every_connection_and_begin_again(
+    metadata: Metadata, home: Home, channel: Channel
+) -> None:
+    updater = make(metadata, home)
+    metadata.update(ANSWER, 0)
+    metadata.request_update()
+    updater.maybe_update(channel, 1000)
+    updater.handle_response(MetadataResponse(error_code=Errors.REBOOTSTRAP_REQUIRED), 1010)
+    assert updater.maybe_update(channel, 1010) == 0
+    assert (channel.disconnects, home.calls) == (1, 1)
+    assert metadata.is_bootstrapping
+    updater.maybe_update(channel, 1010)
+    assert len(channel.sent) == 2
+
+
+def test_without_recovery_such_an_answer_is_a_failure_with_a_backoff(
+    metadata: Metadata, home: Home, channel: Channel
+) -> None:
+    updater = make(metadata, home, enabled=False)
+    metadata.update(ANSWER, 0)
+    metadata.request_update()
+    updater.maybe_update(channel, 1000)
+    updater.handle_response(MetadataResponse(error_code=Errors.REBOOTSTRAP_REQUIRED), 1010)
+    assert updater.maybe_update(channel, 1010) > 0
+    assert (channel.disconnects, home.calls, len(channel.sent)) == (0, 0, 1)
+    assert isinstance(metadata.last_error, RebootstrapRequiredError)
+
+
+def test_a_misrouted_connection_makes_the_client_begin_again_while_a_request_is_in_progress(
+    metadata: Metadata, home: Home, channel: Channel
+) -> None:
+    updater = make(metadata, home)
+    metadata.update(ANSWER, 0)
+    metadata.request_update()
+    updater.maybe_update(channel, 1000)
+    updater.start_again("a connection was misrouted")
+    assert updater.maybe_update(channel, 1000) == 0
+    assert (channel.disconnects, home.calls) == (1, 1)
+
+
+@pytest.mark.parametrize(("enabled", "check"), [(True, True), (True, False), (False, True)])
+def test_the_cluster_is_checked_where_the_client_could_begin_again(
+    metadata: Metadata, home: Home, enabled: bool, check: bool
+) -> None:
+    updater = MetadataUpdater(
+        metadata,
+        request_timeout_ms=30_000,
+        reconnect_backoff_ms=50,
+        rebootstrap=RebootstrapPolicy(enabled, 10_000, home, check),
+    )
+    assert updater.checked_cluster_id is None
+    metadata.update(MetadataResponse(brokers=ANSWER.brokers, cluster_id="here"), 0)
+    assert updater.checked_cluster_id == ("here" if enabled and check else None)

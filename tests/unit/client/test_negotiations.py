@@ -130,3 +130,11 @@ def test_a_node_that_is_forgotten_begins_anew_when_it_comes_back(asked: Negotiat
     asked.forget(9)
     asked.begin(1)
     assert ask(asked) == NEWEST
+
+
+def test_a_refusal_leaves_the_next_connection_the_newest_version(asked: Negotiations) -> None:
+    error = asked.answered(1, ApiVersionsResponse(error_code=Errors.REBOOTSTRAP_REQUIRED))
+    assert asked.interrupted(1, error) is error
+    asked.end(1)
+    asked.begin(1)
+    assert ask(asked) == NEWEST

@@ -7,6 +7,7 @@ from kclient.client.connection_states import ConnectionState
 from kclient.errors import (
     BootstrapError,
     DisconnectError,
+    Errors,
     SaslAuthenticationError,
     UnsupportedVersionError,
 )
@@ -211,3 +212,17 @@ def test_forgetting_a_node_leaves_nothing_of_it(parts: ClientParts) -> None:
     assert not parts.states.is_disconnected(1)
     assert parts.pipeline.in_flight.count() == 0
     assert parts.connections.connect_if_allowed(NODE, 20)
+
+
+def test_a_broker_that_is_another_one_than_was_meant_is_left_and_the_client_begins_again(
+    parts: ClientParts,
+) -> None:
+    parts.updater.checked_cluster_id = "here"
+    establish(parts)
+    refusal = ApiVersionsResponse(error_code=Errors.REBOOTSTRAP_REQUIRED)
+    parts.answer(refusal, number=1, api_key=ASKED, version=NEWEST)
+    assert parts.selector.closed == ["1"]
+    assert parts.states.state(1) is ConnectionState.DISCONNECTED
+    assert len(parts.updater.start_again_for) == 1
+    assert "host:9092 (id 1) was misrouted" in parts.updater.start_again_for[0]
+    assert "metadata.cluster.check.enable" in str(parts.failures[0])

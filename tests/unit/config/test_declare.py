@@ -213,11 +213,8 @@ def test_nothing_is_advised_that_is_not_implemented_either(name: str, value: str
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("enable.metrics.push", "true"),
-        ("enable.metrics.push", "false"),
         ("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter"),
         ("metric.reporters", ""),
-        ("metadata.cluster.check.enable", False),
         ("security.protocol", "plaintext"),
         ("transactional.id", None),
     ],
@@ -226,9 +223,10 @@ def test_what_is_not_implemented_yet_accepts_its_default_and_off(name: str, valu
     producer(**{name: value})
 
 
-def test_the_admin_client_refuses_to_push_metrics() -> None:
-    with pytest.raises(ConfigError, match=r"enable\.metrics\.push=True is not implemented yet"):
-        AdminConfig.parse(SERVERS, {"enable.metrics.push": "true"})
+def test_the_admin_client_pushes_metrics_only_where_it_is_told_to() -> None:
+    assert not AdminConfig.parse(SERVERS, {}).enable_metrics_push
+    assert AdminConfig.parse(SERVERS, {"enable.metrics.push": "true"}).enable_metrics_push
+    assert producer().enable_metrics_push
 
 
 def test_a_secret_is_in_no_error_and_no_repr() -> None:

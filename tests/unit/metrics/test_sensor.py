@@ -17,7 +17,7 @@ def sensor(time: MockTime, **stats: Stat) -> Sensor:
 
 
 def measured(of: Sensor) -> dict[str, float]:
-    return {name.name: value for name, value in of.measure().items()}
+    return {each.name.name: each.value for each in of.measure()}
 
 
 def test_a_single_event_counts_as_one() -> None:

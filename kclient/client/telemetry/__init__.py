@@ -1,0 +1,1 @@
+"""Client telemetry: metrics pushed to brokers that ask for them (KIP-714)."""
