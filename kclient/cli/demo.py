@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
-from kclient.cli.common import closing, positive
+from kclient.cli.common import add_settings_arguments, client_settings, closing, given_settings, positive
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
 from kclient.errors import ConfigError, KafkaError
@@ -41,31 +41,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="use this cluster (default: an embedded broker of its own)",
+        help="use this cluster (default: from --command-config, else an embedded broker of its own)",
     )
+    add_settings_arguments(parser, "client", "of settings that all clients have")
 
 
 def run(options: argparse.Namespace) -> int:
     console = Console(soft_wrap=True)
     if options.size < 8:
         raise ConfigError("--size must be at least 8")
-    with _servers(options.bootstrap_server, console) as servers:
+    with _cluster(options, console) as settings:
         demo = Demo(
-            servers, options.records, options.size, f"{_TOPIC}-{time.time_ns() // 1_000_000}", console
+            settings, options.records, options.size, f"{_TOPIC}-{time.time_ns() // 1_000_000}", console
         )
         return 0 if demo.run() else 1
 
 
 @contextlib.contextmanager
-def _servers(given: str | None, console: Console) -> Iterator[str]:
-    if given is not None:
-        yield given
+def _cluster(options: argparse.Namespace, console: Console) -> Iterator[dict[str, object]]:
+    """The settings for all clients; where they name no cluster there is an embedded broker meanwhile."""
+    settings = client_settings(options)
+    if options.bootstrap_server or "bootstrap.servers" in given_settings(options):
+        yield settings
         return
     from kclient.broker import EmbeddedKafka
 
     with EmbeddedKafka() as kafka:
         console.print(f"embedded broker listening on {kafka.bootstrap_servers}", highlight=False)
-        yield kafka.bootstrap_servers
+        yield {**settings, "bootstrap.servers": kafka.bootstrap_servers}
 
 
 @attrs.define
@@ -115,10 +118,12 @@ class Verifier:
 
 
 class Demo:
-    """One run against `servers`; `run` says whether everything was verified."""
+    """One run with clients of these `settings`; `run` says whether everything was verified."""
 
-    def __init__(self, servers: str, records: int, size: int, topic: str, console: Console) -> None:
-        self._servers = servers
+    def __init__(
+        self, settings: dict[str, object], records: int, size: int, topic: str, console: Console
+    ) -> None:
+        self._settings = settings
         self._records = records
         self._size = size
         self._topic = topic
@@ -127,7 +132,7 @@ class Demo:
         self._verifier = Verifier(records)
 
     def run(self) -> bool:
-        with KafkaAdminClient(bootstrap_servers=self._servers) as admin:
+        with KafkaAdminClient(self._settings) as admin:
             admin.create_topics([NewTopic(self._topic, num_partitions=_PARTITIONS)])
             self._console.print(f"created topic {self._topic} with {_PARTITIONS} partitions", highlight=False)
             with self._progress() as progress:
@@ -167,7 +172,7 @@ class Demo:
             return delivered
 
         started_s = clock()
-        with closing(KafkaProducer(bootstrap_servers=self._servers, client_id="demo-producer")) as producer:
+        with closing(KafkaProducer({**self._settings, "client.id": "demo-producer"})) as producer:
             futures = []
             for number in range(self._records):
                 key = b"user-%d" % (number % _KEYS)
@@ -188,7 +193,7 @@ class Demo:
         together = threading.Barrier(_READERS + 1)
         done = threading.Event()
         readers = [
-            _Reader(f"demo-consumer-{n + 1}", self._settings(), self._topic, self._verifier, together, done)
+            _Reader(f"demo-consumer-{n + 1}", self._of_readers(), self._topic, self._verifier, together, done)
             for n in range(_READERS)
         ]
         threads = [threading.Thread(target=reader.run, name=reader.name, daemon=True) for reader in readers]
@@ -217,9 +222,9 @@ class Demo:
                 raise reader.error
         return seconds, {tp: reader.name for reader in readers for tp in reader.partitions}
 
-    def _settings(self) -> dict[str, object]:
+    def _of_readers(self) -> dict[str, object]:
         return {
-            "bootstrap.servers": self._servers,
+            **self._settings,
             "group.id": self._group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,

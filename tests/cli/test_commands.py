@@ -409,6 +409,20 @@ def test_the_demo_verifies_every_record(capsys: pytest.CaptureFixture[str]) -> N
     assert "demo-consumer-2" in said
 
 
+def test_the_demo_runs_on_the_cluster_of_a_settings_file(
+    servers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={servers}\nsecurity.protocol=PLAINTEXT\n")
+    assert main(["demo", "--records", "300", "--command-config", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "verified: 300 records" in said
+    assert "embedded broker" not in said
+    file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n")
+    assert main(["demo", "--records", "300", "--command-config", str(file)]) == 2
+    assert "sasl.jaas.config" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_demo_fails_when_a_record_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -325,6 +325,7 @@ def test_the_commands_and_programs_of_the_guide_do_what_it_says(
         for line in text.splitlines():
             command, *words = shlex.split(line)[1:]
             kclient(broker, command, *words, *(["--force"] if "--remove" in words else []))
+    assert main(["topics", "--list", "--command-config", "client.properties"]) == 0
     printed = capsys.readouterr().out
     assert "Removed: ALLOW WRITE to User:guided from * on TOPIC orders (LITERAL)" in printed
     assert "secret" not in printed

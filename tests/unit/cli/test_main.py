@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from kclient.cli import main as cli
+from kclient.cli import perf
+from kclient.cli.pipeline_arguments import PIPELINES
 from kclient.errors import ConfigError, KafkaTimeoutError
 
 Run = Callable[[argparse.Namespace], int]
@@ -154,3 +156,19 @@ def test_only_the_command_that_is_run_is_imported(
     assert cli.main(["topics"]) == 0
     with pytest.raises(ImportError):
         cli.build_parser()
+
+
+CONNECTING = [
+    *([name] for name in cli.COMMANDS if name not in {"perf", "pipeline"}),
+    *(["perf", part] for part in perf.PARTS),
+    *(["pipeline", name] for name, one in PIPELINES.items() if one.make is not None),
+]
+
+
+@pytest.mark.parametrize("words", CONNECTING, ids=" ".join)
+def test_every_command_takes_a_file_of_settings_by_the_name_of_kafkas_tools(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    assert "--command-config FILE" in capsys.readouterr().out
