@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import attrs
@@ -13,7 +14,7 @@ from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import ClientClosedError
+from kclient.errors import ClientClosedError, KafkaError
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.accumulator import RecordAccumulator
 from kclient.producer.internals.drain import Drainer
@@ -67,6 +68,7 @@ class Sender:
     _aborting: bool = attrs.field(default=False, init=False)
     _reporting: bool = attrs.field(default=True, init=False)
     _cluster: Cluster | None = attrs.field(default=None, init=False)
+    _told_refusal: KafkaError | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._acks = self._config.required_acks
@@ -127,11 +129,7 @@ class Sender:
         if self._idempotence is not None and not self._idempotence.at_rest:
             self._responses.fail_hopeless(now_ms)
             self._idempotence.restart_where_needed()
-            retry_ms = self._idempotence.maybe_send_init_producer_id(self._client, now_ms)
-            if retry_ms is not None:
-                timeout_ms = min(timeout_ms, retry_ms)
-            if self._idempotence.state is State.FATAL_ERROR:
-                self._abort_queued()
+            timeout_ms = min(timeout_ms, self._look_after_producer_id(now_ms))
         wait_ms, saturated = self._send_producer_data(now_ms)
         timeout_ms = min(timeout_ms, wait_ms, _MAX_POLL_MS)
         if timeout_ms > 0:
@@ -142,13 +140,27 @@ class Sender:
         finally:
             self._wakeup.awake()
 
-    def _abort_queued(self) -> None:
-        assert self._idempotence is not None
-        error = self._idempotence.fatal_error
-        assert error is not None
+    def _look_after_producer_id(self, now_ms: int) -> int:
+        """Ask for an id if one is needed; returns after how many ms to look again."""
+        idempotence = self._idempotence
+        assert idempotence is not None
+        if idempotence.refusal is not None and idempotence.refusal is not self._told_refusal:
+            self._told_refusal = idempotence.refusal
+            # What has a sequence was sent before, under an id that is used up: it waits, as its fate may be unknown.
+            self._abort_queued(idempotence.refusal, lambda batch: not batch.has_sequence)
+        retry_ms = None
+        if idempotence.refusal is None or self._queued.incomplete:
+            retry_ms = idempotence.maybe_send_init_producer_id(self._client, now_ms)
+        if idempotence.state is State.FATAL_ERROR:
+            assert idempotence.fatal_error is not None
+            self._abort_queued(idempotence.fatal_error, lambda _: True)
+        return _MAX_POLL_MS if retry_ms is None else retry_ms
+
+    def _abort_queued(self, error: KafkaError, concerns: Callable[[ProducerBatch], bool]) -> None:
         for queue in self._queued.active_queues():
             for batch in list(queue.batches):
-                self._responses.fail(batch, error)
+                if concerns(batch):
+                    self._responses.fail(batch, error)
 
     def _abort(self, error: BaseException) -> None:
         left = self._queued.incomplete.snapshot()

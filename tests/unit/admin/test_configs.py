@@ -143,14 +143,13 @@ def test_a_resource_that_is_refused_hides_no_other(
         client.describe_configs([TOPIC])
 
 
-def test_a_broker_that_has_no_documentation_is_not_asked_for_it(
-    scripted: ScriptedBroker, client: KafkaAdminClient
-) -> None:
+def test_a_broker_that_has_no_documentation_is_not_asked_for_it(scripted: ScriptedBroker) -> None:
     scripted.versions[ApiKeys.DESCRIBE_CONFIGS] = (1, 2)
     scripted.on(ApiKeys.DESCRIBE_CONFIGS, described)
-    with pytest.raises(UnsupportedVersionError, match="DESCRIBE_CONFIGS"):
-        client.describe_configs([TOPIC], include_documentation=True)
-    assert client.describe_configs([TOPIC])[TOPIC]["x"].value == "orders"
+    with KafkaAdminClient(bootstrap_servers=scripted.bootstrap) as client:
+        with pytest.raises(UnsupportedVersionError, match="DESCRIBE_CONFIGS"):
+            client.describe_configs([TOPIC], include_documentation=True)
+        assert client.describe_configs([TOPIC])[TOPIC]["x"].value == "orders"
 
 
 def test_single_settings_are_changed_in_one_request(
@@ -204,13 +203,14 @@ def test_what_has_settings_is_listed_by_type(scripted: ScriptedBroker, client: K
 
 
 def test_a_broker_that_knows_subscriptions_to_metrics_alone_is_asked_for_nothing_else(
-    scripted: ScriptedBroker, client: KafkaAdminClient
+    scripted: ScriptedBroker,
 ) -> None:
     scripted.versions[ApiKeys.LIST_CONFIG_RESOURCES] = (0, 0)
     made = listing.ListConfigResourcesResponse(config_resources=[listing.ConfigResource(resource_name="m")])
     scripted.answer(ApiKeys.LIST_CONFIG_RESOURCES, made)
     metrics = ConfigResourceType.CLIENT_METRICS
-    assert client.list_config_resources([metrics]) == [ConfigResource(metrics, "m")]
-    for types in ([], [metrics, ConfigResourceType.GROUP]):
-        with pytest.raises(UnsupportedVersionError, match="LIST_CONFIG_RESOURCES"):
-            client.list_config_resources(types)
+    with KafkaAdminClient(bootstrap_servers=scripted.bootstrap) as client:
+        assert client.list_config_resources([metrics]) == [ConfigResource(metrics, "m")]
+        for types in ([], [metrics, ConfigResourceType.GROUP]):
+            with pytest.raises(UnsupportedVersionError, match="LIST_CONFIG_RESOURCES"):
+                client.list_config_resources(types)

@@ -57,15 +57,14 @@ def test_names_of_principals_may_have_colons(scripted: ScriptedBroker, client: K
     assert (request.owner_principal_type, request.owner_principal_name) == ("User", "CN=a:b,O=c")
 
 
-def test_a_broker_that_knows_no_other_owners_is_not_asked_for_one(
-    scripted: ScriptedBroker, client: KafkaAdminClient
-) -> None:
+def test_a_broker_that_knows_no_other_owners_is_not_asked_for_one(scripted: ScriptedBroker) -> None:
     scripted.versions[ApiKeys.CREATE_DELEGATION_TOKEN] = (1, 2)
     answer = create.CreateDelegationTokenResponse(principal_type="User", principal_name="alice", hmac=HMAC)
     scripted.answer(ApiKeys.CREATE_DELEGATION_TOKEN, answer)
-    with pytest.raises(UnsupportedVersionError, match="CREATE_DELEGATION_TOKEN"):
-        client.create_delegation_token(owner="User:alice")
-    assert client.create_delegation_token().token_info.token_requester == "User:alice"
+    with KafkaAdminClient(bootstrap_servers=scripted.bootstrap) as client:
+        with pytest.raises(UnsupportedVersionError, match="CREATE_DELEGATION_TOKEN"):
+            client.create_delegation_token(owner="User:alice")
+        assert client.create_delegation_token().token_info.token_requester == "User:alice"
     assert len(scripted.received(ApiKeys.CREATE_DELEGATION_TOKEN)) == 1
 
 

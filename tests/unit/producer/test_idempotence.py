@@ -369,6 +369,28 @@ def test_used_up_epochs_need_a_new_producer_id() -> None:
     assert future.result(0).offset == 0
 
 
+def test_what_was_sent_before_waits_where_no_rule_allows_a_new_producer_id() -> None:
+    m = ProducerModel(linger_ms=0, batch_size=0)
+    m.know({"t": 1})
+    m.initialized(producer_id=7, epoch=32767)
+    in_flight(m, 1)
+    m.answer()
+    first, second = in_flight(m, 2)
+    m.broker.fail("t", ErrorCode.INVALID_RECORD)
+    m.answer()
+    m.answer()
+    m.run(2, advance_ms=20)
+    assert m.core.idempotence.state is State.INITIALIZING
+    m.client.respond(InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    m.run(2)
+    assert first.exception(0).code == ErrorCode.INVALID_RECORD
+    assert not second.done()
+    m.run(advance_ms=20)
+    m.client.respond(InitProducerIdResponse(producer_id=8, producer_epoch=0))
+    m.settle()
+    assert second.result(0).offset == 1
+
+
 def test_a_split_batch_keeps_its_place_before_those_behind_it() -> None:
     m = model(batch_size=400)
     first = [m.send(b"%d" % i * 50) for i in range(6)]

@@ -103,11 +103,30 @@ def test_each_passing_error_makes_the_wait_grow_until_there_is_an_id() -> None:
     assert len(rig.client.sent) == 4
 
 
-@pytest.mark.parametrize("code", [Errors.CLUSTER_AUTHORIZATION_FAILED, Errors.UNSUPPORTED_VERSION])
-def test_a_refusal_is_the_end_and_nobody_is_asked_again(code: Errors) -> None:
+def test_an_id_that_no_rule_allows_is_asked_for_again_after_a_wait_that_grows() -> None:
+    rig = Rig()
+    refusals = []
+    for wait_ms in (100, 200, 400):
+        rig.ask()
+        rig.answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert (rig.manager.state, rig.manager.fatal_error) == (State.UNINITIALIZED, None)
+        assert isinstance(rig.manager.refusal, ClusterAuthorizationError)
+        refusals.append(rig.manager.refusal)
+        assert rig.ask() == wait_ms
+        rig.time.advance(wait_ms)
+    assert len({id(each) for each in refusals}) == 3  # each is news to those who wait
+    assert "an ACL has to allow WRITE" in str(refusals[0])
+    made = batch()
+    rig.manager.on_failure(made, refusals[2])
+    assert rig.manager.fatal_error is None
+    rig.ready()
+    assert rig.manager.refusal is None
+
+
+def test_a_broker_that_has_no_ids_is_the_end_and_nobody_is_asked_again() -> None:
     rig = Rig()
     rig.ask()
-    rig.answer(code)
+    rig.answer(Errors.UNSUPPORTED_VERSION)
     assert rig.manager.state is State.FATAL_ERROR
     assert rig.manager.fatal_error is not None
     assert rig.ask() is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.producer.model import ProducerModel
-from kclient.errors import BufferExhaustedError, ClusterAuthorizationError, KafkaTimeoutError
+from kclient.errors import BufferExhaustedError, KafkaTimeoutError, UnsupportedVersionError
 from kclient.producer import ProducerRecord, RecordMetadata
 from kclient.producer.internals.placement import Placement
 from kclient.producer.partitioner import partition_for_key
@@ -226,8 +226,8 @@ def test_after_an_error_that_is_final_nothing_is_usable_and_the_error_says_why()
     placement = Placement(m.core)
     placement.check_usable()
     m.run()
-    m.client.respond(InitProducerIdResponse(error_code=ClusterAuthorizationError().code))
+    m.client.respond(InitProducerIdResponse(error_code=UnsupportedVersionError().code))
     m.run()
-    with pytest.raises(ClusterAuthorizationError, match="cannot go on and has to be closed") as refused:
+    with pytest.raises(UnsupportedVersionError, match="cannot go on and has to be closed") as refused:
         placement.check_usable()
     assert refused.value.__cause__ is m.core.idempotence.fatal_error  # type: ignore[union-attr]

@@ -54,15 +54,40 @@ def test_a_passing_error_of_init_producer_id_is_tried_again_after_a_backoff() ->
     assert len(m.client.sent) == 2
 
 
-def test_being_refused_a_producer_id_fails_all_records() -> None:
+@pytest.mark.parametrize("code", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION])
+def test_being_refused_a_producer_id_fails_all_records_that_wait_for_it(code: ErrorCode) -> None:
     m = ProducerModel(linger_ms=0)
     m.know({"t": 1})
     future = m.send(b"a")
     m.run()
-    m.client.respond(InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    m.client.respond(InitProducerIdResponse(error_code=code))
     m.run(2)
-    assert future.exception(0).code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert future.exception(0).code == code
     assert m.accumulator.pool.available == m.accumulator.pool.total
+
+
+def test_a_rule_that_comes_later_lets_a_producer_go_on_that_was_refused_its_id() -> None:
+    m = ProducerModel(linger_ms=0)
+    m.know({"t": 1})
+    refused = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    m.send(b"a")
+    m.run()
+    m.client.respond(refused)
+    m.run(5, advance_ms=100)
+    assert len(m.client.sent) == 1  # nobody waits for an id, so nobody asks for one
+    second = m.send(b"b")
+    m.run()
+    m.client.respond(refused)
+    m.run(2)
+    assert second.exception(0).code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    third = m.send(b"c")
+    m.run(advance_ms=20)
+    m.initialized()
+    m.run()
+    m.answer()
+    m.run()
+    assert third.exception(0) is None
+    assert m.broker.log("t").values == [b"c"]
 
 
 def test_a_batch_lingers_for_more_records() -> None:

@@ -54,6 +54,10 @@ _FATAL = (
     UnsupportedVersionError,
     InvalidPidMappingError,
 )
+_NO_RULE = (
+    "The producer gets no id, as its principal may write to no topic: an ACL has to allow WRITE on one (before Kafka "
+    "2.8 IDEMPOTENT_WRITE on the cluster), or enable.idempotence=false"
+)
 # A leader that answers so takes the batch in a new epoch only.
 _WANTS_EPOCH = frozenset(
     {
@@ -81,6 +85,8 @@ class IdempotenceManager:
     _attempts: int = attrs.field(default=0, init=False)
     _retry_at_ms: int = attrs.field(default=-1, init=False)
     fatal_error: KafkaError | None = attrs.field(default=None, init=False)
+    refusal: KafkaError | None = attrs.field(default=None, init=False)
+    """The last answer, if no rule allows an id; until somebody adds one there is none."""
 
     def __attrs_post_init__(self) -> None:
         self._log = self._log_context.logger(__name__)
@@ -134,15 +140,25 @@ class IdempotenceManager:
         if error is None:
             self.identity = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
             self._attempts = 0
+            self.refusal = None
             self._transition_to(State.READY)
             self._log.info("Producer id %d with epoch %d", message.producer_id, message.producer_epoch)
         elif error.retriable:
-            self._transition_to(State.UNINITIALIZED)
-            self._retry_at_ms = response.received_ms + self._backoff.backoff_ms(self._attempts)
-            self._attempts += 1
+            self._try_again(response)
             self._log.debug("No producer id yet: %s", error)
+        elif isinstance(error, ClusterAuthorizationError):
+            # As in Java: who waits for the id is told, and whoever sends next asks again, as rules come and go.
+            self._try_again(response)
+            if self.refusal is None:
+                self._log.warning("%s", _NO_RULE)
+            self.refusal = ClusterAuthorizationError(_NO_RULE)
         else:
             self._fail_for_good(error)
+
+    def _try_again(self, response: ClientResponse) -> None:
+        self._transition_to(State.UNINITIALIZED)
+        self._retry_at_ms = response.received_ms + self._backoff.backoff_ms(self._attempts)
+        self._attempts += 1
 
     def _transition_to(self, state: State) -> None:
         if state not in VALID_TRANSITIONS[self.state]:
@@ -244,7 +260,7 @@ class IdempotenceManager:
 
     def on_failure(self, batch: ProducerBatch, error: BaseException) -> None:
         """`batch` has failed for good, or was given up."""
-        if isinstance(error, _FATAL):
+        if isinstance(error, _FATAL) and error is not self.refusal:
             self._fail_for_good(error)
         entry = self.sequences(batch.queue)
         if entry.forget(batch) and self.fatal_error is None:
