@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import attrs
 
@@ -18,17 +19,21 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+_Description: TypeAlias = tuple[int, int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
 
 @attrs.define(eq=False)
 class EpochMemory:
     """The newest leader epoch seen of each partition, and the topic id it belongs to. Guarded by its owner's
     lock.
 
-    It outlives the picture: a topic that is missing from one answer must not come back with an older leader.
+    It outlives the picture: a topic that is missing from one answer must not come back with an older leader. So do
+    the descriptions of the last answer: many partitions have the same, and most of them have it again next time.
     """
 
     epochs: dict[TopicPartition, int] = attrs.field(factory=dict)
     topic_ids: dict[str, Uuid] = attrs.field(factory=dict)
+    descriptions: dict[_Description, PartitionMetadata] = attrs.field(factory=dict)
 
     def begin_topics(self, topic_ids: Mapping[str, Uuid]) -> None:
         """An answer speaks of these topics; with another id one is another topic, and its epochs begin anew."""
@@ -69,6 +74,7 @@ def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: 
         if topic.name is not None and not topic.error_code and topic.topic_id != Uuid.ZERO
     }
     memory.begin_topics(topic_ids)
+    last, memory.descriptions = memory.descriptions, {}
     stale: dict[str, KafkaError] = {}
     kept: set[str] = set()
     answered, internal, invalid, unauthorized, missing = set(), set(), set(), set(), set()
@@ -81,7 +87,7 @@ def read_response(response: MetadataResponse, before: MetadataSnapshot, memory: 
         if error is None:
             if topic.is_internal:
                 internal.add(name)
-            partitions.update(_partitions(topic, name, before, memory, stale))
+            partitions.update(_partitions(topic, name, before, memory, last, stale))
         elif topic.error_code == Errors.INVALID_TOPIC_EXCEPTION:
             invalid.add(name)
         elif topic.error_code == Errors.TOPIC_AUTHORIZATION_FAILED:
@@ -115,6 +121,7 @@ def _partitions(
     name: str,
     before: MetadataSnapshot,
     memory: EpochMemory,
+    last: Mapping[_Description, PartitionMetadata],
     stale: dict[str, KafkaError],
 ) -> Iterator[tuple[TopicPartition, PartitionMetadata]]:
     for partition in topic.partitions:
@@ -125,13 +132,18 @@ def _partitions(
                 stale[name] = error
         epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
         if memory.accepts(tp, epoch):
-            yield tp, _partition(partition, epoch)
+            description = _description(partition, epoch)
+            found = memory.descriptions.get(description)
+            if found is None:
+                found = last.get(description) or PartitionMetadata(*description)
+                memory.descriptions[description] = found
+            yield tp, found
         elif tp in before.partitions:
             yield tp, before.partitions[tp]
 
 
-def _partition(partition: MetadataResponsePartition, epoch: int | None) -> PartitionMetadata:
-    return PartitionMetadata(
+def _description(partition: MetadataResponsePartition, epoch: int | None) -> _Description:
+    return (
         partition.leader_id,
         epoch,
         tuple(partition.replica_nodes),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 
-from kclient.common.cluster import Cluster
+from kclient.common.cluster import Cluster, TopicDescriptions
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
@@ -36,7 +36,7 @@ NO_LEADER = LeaderAndEpoch(None, None)
 
 @attrs.frozen(eq=False)
 class MetadataSnapshot:
-    """Immutable, so any thread may read it. `cluster` is the same picture for the public API."""
+    """Immutable, so any thread may read it."""
 
     cluster_id: str | None
     nodes: Mapping[int, Node]
@@ -47,32 +47,45 @@ class MetadataSnapshot:
     invalid_topics: frozenset[str] = frozenset()
     unauthorized_topics: frozenset[str] = frozenset()
     missing_topics: frozenset[str] = frozenset()
-    cluster: Cluster = attrs.field(init=False)
+    _cluster: Cluster | None = attrs.field(default=None, init=False)
 
-    @cluster.default
+    @property
+    def cluster(self) -> Cluster:
+        """The same picture for the public API."""
+        cluster = self._cluster
+        if cluster is None:
+            cluster = self._make_cluster()
+            # Made when it is asked for: snapshots on the way to the next one are many.
+            object.__setattr__(self, "_cluster", cluster)
+        return cluster
+
     def _make_cluster(self) -> Cluster:
         nodes = self.nodes
+        by_topic: dict[str, list[TopicPartition]] = {}
+        for tp in self.partitions:
+            by_topic.setdefault(tp.topic, []).append(tp)
 
         def known(ids: Iterable[int]) -> tuple[Node, ...]:
             # A replica on a broker that is down has no address; its id alone still tells where it is.
             return tuple(nodes.get(i) or Node(i, "", -1) for i in ids)
 
-        infos = [
-            PartitionInfo(
-                tp.topic,
-                tp.partition,
-                self._broker(p.leader_id),
-                known(p.replica_ids),
-                known(p.in_sync_replica_ids),
-                known(p.offline_replica_ids),
-                p.leader_epoch,
-            )
-            for tp, p in self.partitions.items()
-        ]
+        def describe(topic: str) -> Iterator[PartitionInfo]:
+            for tp in by_topic[topic]:
+                p = self.partitions[tp]
+                yield PartitionInfo(
+                    tp.topic,
+                    tp.partition,
+                    self._broker(p.leader_id),
+                    known(p.replica_ids),
+                    known(p.in_sync_replica_ids),
+                    known(p.offline_replica_ids),
+                    p.leader_epoch,
+                )
+
         return Cluster(
             self.cluster_id,
             nodes.values(),
-            infos,
+            TopicDescriptions(by_topic, describe),
             controller=self._broker(self.controller_id),
             internal_topics=self.internal_topics,
             invalid_topics=self.invalid_topics,

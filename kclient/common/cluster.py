@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
+
+
+class TopicDescriptions:
+    """The partitions of topics, described when somebody asks for a topic: of many a client needs few. Thread-safe.
+
+    `describe` gives those of one of the `topics`, in any order; it is asked once, or by several threads at once.
+    """
+
+    __slots__ = ("_describe", "_known", "topics")
+
+    def __init__(self, topics: Collection[str], describe: Callable[[str], Iterable[PartitionInfo]]) -> None:
+        self.topics = topics
+        self._describe = describe
+        self._known: dict[str, tuple[PartitionInfo, ...]] = {}
+
+    def of(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """Return the partitions of a topic in order, none for one that is unknown."""
+        infos = self._known.get(topic)
+        if infos is None:
+            if topic not in self.topics:
+                return ()
+            infos = tuple(sorted(self._describe(topic), key=lambda info: info.partition))
+            self._known[topic] = infos
+        return infos
 
 
 class Cluster:
@@ -14,9 +39,8 @@ class Cluster:
 
     __slots__ = (
         "_available",
-        "_by_topic",
+        "_described",
         "_nodes",
-        "_partitions",
         "_topic_ids",
         "_topic_names",
         "cluster_id",
@@ -30,7 +54,7 @@ class Cluster:
         self,
         cluster_id: str | None = None,
         nodes: Iterable[Node] = (),
-        partitions: Iterable[PartitionInfo] = (),
+        partitions: Iterable[PartitionInfo] | TopicDescriptions = (),
         *,
         controller: Node | None = None,
         internal_topics: Iterable[str] = (),
@@ -46,18 +70,13 @@ class Cluster:
         self._nodes = {node.id: node for node in nodes}
         self._topic_ids = dict(topic_ids or {})
         self._topic_names = {uuid: name for name, uuid in self._topic_ids.items()}
-        self._partitions: dict[TopicPartition, PartitionInfo] = {}
-        by_topic: dict[str, list[PartitionInfo]] = {}
-        for info in partitions:
-            self._partitions[TopicPartition(info.topic, info.partition)] = info
-            by_topic.setdefault(info.topic, []).append(info)
-        self._by_topic = {
-            topic: tuple(sorted(infos, key=lambda info: info.partition)) for topic, infos in by_topic.items()
-        }
-        self._available = {
-            topic: tuple(info for info in infos if info.leader is not None)
-            for topic, infos in self._by_topic.items()
-        }
+        if not isinstance(partitions, TopicDescriptions):
+            by_topic: dict[str, list[PartitionInfo]] = {}
+            for info in partitions:
+                by_topic.setdefault(info.topic, []).append(info)
+            partitions = TopicDescriptions(by_topic, by_topic.__getitem__)
+        self._described = partitions
+        self._available: dict[str, tuple[PartitionInfo, ...]] = {}
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -67,7 +86,7 @@ class Cluster:
     @property
     def topics(self) -> frozenset[str]:
         """Every topic with known partitions."""
-        return frozenset(self._by_topic)
+        return frozenset(self._described.topics)
 
     def node_by_id(self, node_id: int) -> Node | None:
         """The broker with this id, None if unknown."""
@@ -75,25 +94,32 @@ class Cluster:
 
     def partition(self, tp: TopicPartition) -> PartitionInfo | None:
         """Return the metadata of `tp`, None if it is unknown."""
-        return self._partitions.get(tp)
+        infos = self._described.of(tp.topic)
+        at = tp.partition
+        if not 0 <= at < len(infos) or infos[at].partition != at:  # numbers are missing
+            at = bisect_left(infos, at, key=lambda info: info.partition)
+        return infos[at] if at < len(infos) and infos[at].partition == tp.partition else None
 
     def leader_for(self, tp: TopicPartition) -> Node | None:
         """The leader of `tp`, None if there is none now or the partition is unknown."""
-        info = self._partitions.get(tp)
+        info = self.partition(tp)
         return None if info is None else info.leader
 
     def partitions_for_topic(self, topic: str) -> tuple[PartitionInfo, ...]:
         """All partitions of `topic` in order, empty if the topic is unknown."""
-        return self._by_topic.get(topic, ())
+        return self._described.of(topic)
 
     def available_partitions_for_topic(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic` that have a leader."""
-        return self._available.get(topic, ())
+        available = self._available.get(topic)
+        if available is None:
+            available = tuple(info for info in self._described.of(topic) if info.leader is not None)
+            self._available[topic] = available
+        return available
 
     def partition_count(self, topic: str) -> int | None:
         """Return the number of partitions of `topic`, None if it is unknown."""
-        infos = self._by_topic.get(topic)
-        return None if infos is None else len(infos)
+        return len(self._described.of(topic)) or None
 
     def topic_id(self, topic: str) -> Uuid | None:
         """The identifier of `topic` (KIP-516), None where the brokers know none."""
@@ -104,4 +130,6 @@ class Cluster:
         return self._topic_names.get(topic_id)
 
     def __repr__(self) -> str:
-        return f"Cluster(id={self.cluster_id}, nodes={len(self._nodes)}, topics={len(self._by_topic)})"
+        return (
+            f"Cluster(id={self.cluster_id}, nodes={len(self._nodes)}, topics={len(self._described.topics)})"
+        )

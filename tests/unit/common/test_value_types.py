@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from kclient.common.cluster import Cluster
+from kclient.common.cluster import Cluster, TopicDescriptions
 from kclient.common.node import Node
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
@@ -73,3 +73,32 @@ def test_a_cluster_knows_leaders_and_which_partitions_have_one() -> None:
     assert cluster.partition_count("other") is None
     assert cluster.topic_name(Uuid(b"\1" * 16)) == "t"
     assert cluster.topics == {"t"}
+
+
+def test_topics_are_described_only_when_somebody_asks_for_them() -> None:
+    described: list[str] = []
+
+    def describe(topic: str) -> list[PartitionInfo]:
+        described.append(topic)
+        return [PartitionInfo(topic, number, None) for number in (4, 0, 2)]
+
+    cluster = Cluster("c", [], TopicDescriptions({"a", "b"}, describe))
+
+    assert cluster.topics == {"a", "b"}
+    assert cluster.partitions_for_topic("nobody's") == ()
+    assert described == []
+    assert [info.partition for info in cluster.partitions_for_topic("a")] == [0, 2, 4]
+    assert cluster.partition_count("a") == 3
+    assert described == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("number", "known"), [(0, True), (1, False), (2, True), (3, False), (4, True), (5, False)]
+)
+def test_a_partition_is_found_by_its_number_where_others_are_missing(number: int, known: bool) -> None:
+    cluster = Cluster("c", [], [PartitionInfo("t", each, None) for each in (0, 2, 4)])
+
+    found = cluster.partition(TopicPartition("t", number))
+
+    assert (found is not None and found.partition == number) is known
+    assert cluster.partition(TopicPartition("t", -1)) is None
