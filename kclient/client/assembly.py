@@ -86,11 +86,7 @@ def build_network_client(
     )
     sasl = None
     if channel_builder is None:
-        if config.security_protocol.startswith("SASL"):
-            # Here, as it brings much that most processes have no use for.
-            from kclient.security.sasl_credentials import sasl_credentials
-
-            sasl = sasl_credentials(config, log_context)
+        sasl = credentials_of(config)
         channel_builder = channel_builder_of(config, sasl, proxy)
     selector = Selector(
         max_receive_bytes=config.kclient_receive_max_bytes,
@@ -136,11 +132,20 @@ def build_network_client(
     )
 
 
+def credentials_of(config: ClientConfig) -> SaslCredentials | None:
+    """Return who the client is, if SASL is to tell that. Raises ConfigError, and may block for a token."""
+    if not config.security_protocol.startswith("SASL"):
+        return None
+    # Here and below: most processes have no use for it.
+    from kclient.security.sasl_credentials import sasl_credentials
+
+    return sasl_credentials(config, config.log_context())
+
+
 def proxy_of(config: ClientConfig) -> ProxyAddress | None:
     """Return the proxy that leads to the brokers, if there is one. Raises ConfigError."""
     if config.kclient_proxy_url is None:
         return None
-    # Here and below: most processes have no use for it.
     from kclient.network.proxy import parse_proxy
 
     return parse_proxy(config.kclient_proxy_url)

@@ -167,7 +167,11 @@ class ConnectionReports:
         known = error.connection or ConnectionFailure()
         setting = known.setting
         if setting is None:
-            setting = "security.protocol" if refused else _setting(node, error, step, self._proxy is not None)
+            setting = (
+                "security.protocol"
+                if refused
+                else setting_to_look_at(node, error, step, self._proxy is not None)
+            )
         return ConnectionFailure(
             host=node.host,
             port=node.port,
@@ -195,7 +199,8 @@ def _told(error: KafkaError, text: str, failure: ConnectionFailure) -> KafkaErro
     return told.because_of(error)
 
 
-def _setting(node: Node, error: KafkaError, step: ConnectionStep, proxied: bool) -> str | None:
+def setting_to_look_at(node: Node, error: KafkaError, step: ConnectionStep, proxied: bool) -> str | None:
+    """Return the setting that is most likely wrong where a connection to `node` failed, if there is one."""
     if step == "proxy" or (proxied and step in {"dns", "tcp"}):
         return "kclient.proxy.url"
     if step in {"dns", "tcp"}:

@@ -144,6 +144,11 @@ class KafkaChannel:
         return 0 if self._authenticator is None else self._authenticator.session_lifetime_ms
 
     @property
+    def authenticator(self) -> Authenticator | None:
+        """The proof of who this is, None if nobody asks for that."""
+        return self._authenticator
+
+    @property
     def step(self) -> ConnectionStep:
         """The part of setting it up that it is at, or was when it ended."""
         if not self._reached:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,7 +14,6 @@ from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
 from kclient.network.transport import PlaintextTransport, Transport
 from kclient.security.sasl import SaslCredentials
-from kclient.security.tls import TlsContexts
 
 
 class ChannelBuilder(Protocol):
@@ -34,6 +34,13 @@ class ChannelBuilder(Protocol):
 
     def close(self) -> None:
         """Release what all channels share."""
+
+
+class TlsContextSource(Protocol):
+    """Gives the context for a new connection."""
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context for the next connection."""
 
 
 class PlaintextChannelBuilder:
@@ -60,7 +67,7 @@ class PlaintextChannelBuilder:
 class ClientChannelBuilder:
     """Channels of a client with a proxy, TLS and SASL, whichever of them there is. Belongs to one thread."""
 
-    _tls: TlsContexts | None = None
+    _tls: TlsContextSource | None = None
     _sasl: SaslCredentials | None = None
     _tunnel: Callable[[Transport, str, int], Tunnel] | None = None  # to a host and its port
     _client_id: str | None = None

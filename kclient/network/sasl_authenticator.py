@@ -42,6 +42,8 @@ class SaslClientAuthenticator:
     _host: str
     complete: bool = attrs.field(default=False, init=False)
     session_lifetime_ms: int = attrs.field(default=0, init=False)
+    offered: list[str] = attrs.field(factory=list, init=False)
+    """The mechanisms that the broker has, once it has said so."""
     _mechanism: SaslMechanism | None = attrs.field(default=None, init=False)
     _send: NetworkSend | None = attrs.field(default=None, init=False)
     _receive: NetworkReceive | None = attrs.field(default=None, init=False)
@@ -138,6 +140,7 @@ class SaslClientAuthenticator:
 
     def _on_handshake(self, answer: Any) -> None:
         error = Errors.for_code(answer.error_code)
+        self.offered = answer.mechanisms
         if isinstance(error, UnsupportedSaslMechanismError):
             offered = ", ".join(sorted(answer.mechanisms)) or "none"
             raise UnsupportedSaslMechanismError(

@@ -8,7 +8,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from kclient._accel import Poller
 from kclient.errors import ConnectionFailure, SslAuthenticationError
@@ -257,8 +257,8 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 _TRUST, _KEY, _VERSIONS = "ssl.truststore.location", "ssl.keystore.location", "ssl.enabled.protocols"
-_NAMES = "ssl.endpoint.identification.algorithm"
-_UNCHECKED = f"{_NAMES}= (empty) turns this check off"
+NAMES_SETTING: Final = "ssl.endpoint.identification.algorithm"
+_UNCHECKED = f"{NAMES_SETTING}= (empty) turns this check off"
 _NOTHING_FITS = (
     "nothing fits both sides; see ssl.cipher.suites and ssl.enabled.protocols, and whether the broker wants a "
     "certificate (ssl.keystore.location)"
@@ -297,8 +297,8 @@ _VERIFY_HINTS: dict[int, tuple[str, str]] = {
     9: ("the broker's certificate is not valid yet, or the clock of this machine is wrong", _TRUST),
     10: ("the broker's certificate has to be renewed, or the clock of this machine is wrong", _TRUST),
     18: ("a certificate that signs itself has to be in ssl.truststore.location", _TRUST),
-    62: (f"the broker's certificate needs the name by which it is reached; {_UNCHECKED}", _NAMES),
-    64: (f"the broker's certificate needs the address by which it is reached; {_UNCHECKED}", _NAMES),
+    62: (f"the broker's certificate needs the name by which it is reached; {_UNCHECKED}", NAMES_SETTING),
+    64: (f"the broker's certificate needs the address by which it is reached; {_UNCHECKED}", NAMES_SETTING),
 }
 
 

@@ -210,6 +210,17 @@ def test_configs_that_the_broker_does_not_know_are_refused_by_name(
     assert "no.such" in capsys.readouterr().err
 
 
+def test_doctor_finds_a_cluster_well_and_guesses_its_release(servers: str, capsys: Captured) -> None:
+    assert kclient(servers, "doctor", "--output", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    (broker,) = found["brokers"]
+    assert (f"{broker['host']}:{broker['port']}", broker["id"]) == (servers, 1)
+    _, versions, metadata = broker["addresses"][0]["steps"]
+    assert versions["speaks_like"] == "Kafka 4.3"
+    assert metadata["brokers"] == [f"{servers} (id 1)"]
+    assert found["cluster_id"]
+
+
 def test_perf_produce_and_perf_consume_count_every_record(servers: str, topic: str, capsys: Captured) -> None:
     send = ("--topic", topic, "--num-records", "500", "--record-size", "20", "--print-metrics")
     assert kclient(servers, "perf produce", *send, "--producer-props", "acks=all", "linger.ms=1") == 0

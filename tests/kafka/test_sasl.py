@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient import KafkaConsumer, KafkaProducer
 from kclient.admin import KafkaAdminClient
+from kclient.cli.main import main
 from kclient.errors import (
     KafkaError,
     KafkaTimeoutError,
@@ -227,3 +229,39 @@ def test_a_client_that_does_not_authenticate_is_told_what_the_listener_may_want(
     assert caught.value.connection is not None
     assert (caught.value.connection.step, caught.value.connection.setting) == ("request", "security.protocol")
     assert caught.value.connection.attempts > 1
+
+
+@pytest.mark.parametrize(
+    ("listener", "changes", "step", "setting"),
+    [
+        ("SECURE", {}, None, None),
+        ("OPEN", {"sasl.jaas.config": jaas("SCRAM-SHA-512", password="guessed")}, "sasl", "sasl.jaas.config"),
+        ("SECURE", {"sasl.mechanism": "SCRAM-SHA-256"}, "sasl", "sasl.mechanism"),
+        ("OPEN", {"security.protocol": "PLAINTEXT"}, "metadata", "security.protocol"),
+    ],
+)
+def test_the_doctor_finds_what_is_wrong_with_credentials(
+    broker: RealKafka,
+    authority: Authority,
+    listener: str,
+    changes: dict[str, object],
+    step: str | None,
+    setting: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = {**settings_for(broker, authority, listener, "SCRAM-SHA-512"), **changes}
+    words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    code = main(["doctor", "--output", "json", *words])
+    printed = capsys.readouterr().out
+    assert PASSWORD not in printed
+    found = json.loads(printed)
+    assert code == (0 if step is None else 1), found
+    steps = found["brokers"][0]["addresses"][0]["steps"]
+    assert [(each["step"], each["setting"]) for each in steps if not each["ok"]] == (
+        [] if step is None else [(step, setting)]
+    )
+    if step is None:
+        assert [each["step"] for each in steps] == ["tcp", "tls", "sasl", "api_versions", "metadata"]
+        assert steps[2]["offered"] == ["SCRAM-SHA-512"]
+    if step == "metadata":
+        assert steps[-1]["offered"] == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient import KafkaConsumer, KafkaProducer
 from kclient.admin import KafkaAdminClient
+from kclient.cli.main import main
 from kclient.errors import InvalidReceiveError, KafkaError, KafkaTimeoutError, SslAuthenticationError
 
 STORE = "store-password"
@@ -223,3 +225,38 @@ def test_a_client_with_tls_on_a_plaintext_port_is_told_so(broker: RealKafka, aut
         pytest.raises(KafkaTimeoutError, match=r"in the TLS handshake; is security\.protocol"),
     ):
         admin.list_topics(timeout_ms=1500)
+
+
+@pytest.mark.parametrize(
+    ("listener", "step", "setting"),
+    [
+        ("SSL", None, None),
+        ("EXPIRED", "tls", "ssl.truststore.location"),
+        ("OTHER", "tls", "ssl.endpoint.identification.algorithm"),
+        ("MUTUAL", "tls", "ssl.keystore.location"),
+        ("OLD", "tls", "ssl.enabled.protocols"),
+        ("PLAINTEXT", "tls", "security.protocol"),
+    ],
+)
+def test_the_doctor_finds_what_is_wrong_with_a_listener(
+    broker: RealKafka,
+    authority: Authority,
+    listener: str,
+    step: str | None,
+    setting: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    address = f"127.0.0.1:{broker.ports[listener]}" if listener in broker.ports else broker.bootstrap_servers
+    settings = {"security.protocol": "SSL", "ssl.truststore.location": str(authority.file)}
+    settings["ssl.enabled.protocols"] = "TLSv1.3"
+    words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    code = main(["doctor", "--bootstrap-server", address, "--output", "json", *words])
+    found = json.loads(capsys.readouterr().out)
+    assert code == (0 if step is None else 1), found
+    steps = found["brokers"][0]["addresses"][0]["steps"]
+    wrong = [(each["step"], each["setting"]) for each in steps if not each["ok"]]
+    assert wrong == ([] if step is None else [(step, setting)])
+    if listener in {"SSL", "EXPIRED", "OTHER", "MUTUAL"}:
+        certificate = steps[1]["certificate"]
+        assert certificate["has_the_name"] is (listener != "OTHER")
+        assert (certificate["days_left"] < 0) is (listener == "EXPIRED")
