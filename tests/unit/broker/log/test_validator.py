@@ -121,6 +121,12 @@ def test_a_count_that_does_not_fit_the_offsets_is_refused(count: int, delta: int
         validate(changed(data, ">i", c.LAST_OFFSET_DELTA_AT, delta))
 
 
+def test_clients_write_no_control_records() -> None:
+    data = changed(batch([b"a"], producer_id=7, producer_epoch=0, base_sequence=0), ">h", 21, 0x30)
+    with pytest.raises(InvalidRecordError, match="may not write control records"):
+        validate(data)
+
+
 def test_a_count_that_does_not_fit_the_records_is_refused() -> None:
     data = changed(changed(batch(), ">i", c.COUNT_AT, 3), ">i", c.LAST_OFFSET_DELTA_AT, 2)
     with pytest.raises(InvalidRecordError, match="the records of a batch are malformed"):
