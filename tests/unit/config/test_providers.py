@@ -108,7 +108,6 @@ def test_a_list_of_what_is_allowed_is_kept_to(tmp_path: Path) -> None:
 def test_without_a_provider_nothing_is_looked_up() -> None:
     config = ProducerConfig.parse({"bootstrap.servers": "host:1", "client.id": "${env:KCLIENT_TEST_A}"}, {})
     assert config.client_id == "${env:KCLIENT_TEST_A}"
-    assert looked_up("${file:/etc/hostname:x}") == "${file:/etc/hostname:x}"
 
 
 def test_no_class_is_imported_by_its_name() -> None:
