@@ -225,9 +225,9 @@ class KafkaAdminClient(PushedMetrics):
         return self._run("Creating ACLs", timeout_ms, operations.acls.create_acls, wanted)
 
     def describe_acls(
-        self, acl_filter: AclBindingFilter, *, timeout_ms: int | None = None
+        self, acl_filter: AclBindingFilter | None = None, *, timeout_ms: int | None = None
     ) -> list[AclBinding]:
-        """Return the access rules that `acl_filter` finds; `AclBindingFilter()` finds all."""
+        """Return the access rules that `acl_filter` finds, all of them without it."""
         wanted = internals.security_arguments.checked_acl_filter(acl_filter)
         return self._run("Describing ACLs", timeout_ms, operations.acls.describe_acls, wanted)
 
@@ -312,9 +312,9 @@ class KafkaAdminClient(PushedMetrics):
         return self._run("Describing delegation tokens", timeout_ms, operation, wanted)
 
     def describe_client_quotas(
-        self, quota_filter: ClientQuotaFilter, *, timeout_ms: int | None = None
+        self, quota_filter: ClientQuotaFilter | None = None, *, timeout_ms: int | None = None
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """Quotas by name of the entities that `quota_filter` finds (KIP-546)."""
+        """Quotas by name of the entities that `quota_filter` finds, of all of them without it (KIP-546)."""
         wanted = internals.security_arguments.checked_quota_filter(quota_filter)
         operation = operations.quotas.describe_client_quotas
         return self._run("Describing client quotas", timeout_ms, operation, wanted)

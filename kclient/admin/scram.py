@@ -64,6 +64,10 @@ class UserScramCredentialUpsertion:
             raise ValueError(f"{kind}: user must not be empty")
         if not self.password:
             raise ValueError(f"{kind}: password must not be empty")
+        try:
+            self.password.encode()
+        except UnicodeEncodeError:  # which would have the password in it
+            raise ValueError(f"{kind}: password cannot be written as UTF-8") from None
         mechanism, iterations = self.credential_info.mechanism, self.credential_info.iterations
         if mechanism not in {ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512}:
             raise ValueError(f"{kind}: credential_info: passwords cannot be salted for {mechanism.name}")

@@ -117,7 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--producer", action="store_true", help="what a producer needs for --topic and --transactional-id"
     )
     usual.add_argument(
-        "--idempotent", action="store_true", help="with --producer: idempotent before Kafka 3.0"
+        "--idempotent",
+        action="store_true",
+        help="with --producer: what idempotence needs of the cluster before Kafka 2.8",
     )
     usual.add_argument(
         "--consumer", action="store_true", help="what a consumer needs for --topic and --group"

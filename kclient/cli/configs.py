@@ -109,7 +109,7 @@ def _described(admin: KafkaAdminClient, entity: Entity, *, every: bool) -> Itera
             sensitive=setting.is_sensitive,
         )
         for resource, settings in described.items()
-        for setting in settings.values()
+        for _, setting in sorted(settings.items())
         if every or _is_own(entity.type, resource, setting)
     ]
 

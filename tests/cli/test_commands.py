@@ -234,6 +234,37 @@ def test_topics_are_created_listed_described_and_deleted(
     assert main([*at, "--delete", "--topic", topic, "--if-exists"]) == 0
 
 
+def test_settings_of_topics_are_set_described_and_deleted(
+    servers: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ["configs", "--bootstrap-server", servers, "--topic", topic]
+    assert main([*at, "--alter", "--add-config", "cleanup.policy=[compact,delete],retention.ms=60000"]) == 0
+    assert capsys.readouterr().out == f"Changed topics {topic}: set cleanup.policy, retention.ms.\n"
+    assert main([*at, "--describe"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"topics {topic}\tcleanup.policy\tcompact,delete\tDYNAMIC_TOPIC_CONFIG",
+        f"topics {topic}\tretention.ms\t60000\tDYNAMIC_TOPIC_CONFIG",
+    ]
+    assert main([*at, "--alter", "--delete-config", "cleanup.policy,retention.ms"]) == 0
+    capsys.readouterr()
+    assert main([*at, "--describe"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "api"),
+    [
+        (["acls", "--list"], "DESCRIBE_ACLS"),
+        (["configs", "--describe", "--user", "u"], "DESCRIBE_CLIENT_QUOTAS"),
+    ],
+)
+def test_what_the_broker_does_not_have_is_said_by_its_name(
+    servers: str, words: list[str], api: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--bootstrap-server", servers]) == 1
+    assert capsys.readouterr().err == f"error: The broker does not support {api} at all\n"
+
+
 def test_a_wrong_setting_ends_with_code_2_and_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics", "--list", "-X", "request.timeout=5"]) == 2
     assert "request.timeout.ms" in capsys.readouterr().err

@@ -26,8 +26,8 @@ def checked_acls(acls: Any) -> list[AclBinding]:
 
 
 def checked_acl_filter(acl_filter: Any) -> AclBindingFilter:
-    """One filter for rules."""
-    return _one("acl_filter", acl_filter, AclBindingFilter)
+    """One filter for rules; None is that for all."""
+    return AclBindingFilter() if acl_filter is None else _one("acl_filter", acl_filter, AclBindingFilter)
 
 
 def checked_acl_filters(filters: Any) -> list[AclBindingFilter]:
@@ -96,8 +96,10 @@ def checked_period(argument: str, period_ms: Any, *, least: int = 0) -> int:
 
 
 def checked_quota_filter(quota_filter: Any) -> ClientQuotaFilter:
-    """One filter for quotas."""
-    return _one("quota_filter", quota_filter, ClientQuotaFilter)
+    """One filter for quotas; None is that for all."""
+    return (
+        ClientQuotaFilter() if quota_filter is None else _one("quota_filter", quota_filter, ClientQuotaFilter)
+    )
 
 
 def checked_quota_alterations(alterations: Any) -> list[ClientQuotaAlteration]:

@@ -48,7 +48,7 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
         _WRONG,
         [*_LISTS, _ACL, [AclBinding(ResourcePattern(ResourceType.ANY, "t"), _READ)], [_ACL.to_filter()]],
     ),
-    ("describe_acls", lambda a, x: a.describe_acls(x), "acl_filter", _WRONG, [*_LISTS, _ACL]),
+    ("describe_acls", lambda a, x: a.describe_acls(x), "acl_filter", _WRONG, [*_LISTS[1:], _ACL]),
     ("delete_acls", lambda a, x: a.delete_acls(x), "filters", _WRONG, [*_LISTS, AclBindingFilter(), [_ACL]]),
     (
         "describe_user_scram_credentials",
@@ -113,7 +113,7 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
         lambda a, x: a.describe_client_quotas(x),
         "quota_filter",
         _WRONG,
-        [None, 5, "user", {"user": "a"}, ClientQuotaFilter],
+        [5, "user", {"user": "a"}, ClientQuotaFilter],
     ),
     (
         "alter_client_quotas",

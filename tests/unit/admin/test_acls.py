@@ -124,7 +124,7 @@ def test_rules_are_found_by_all_parts_of_the_filter(
         describe.DescribeAclsResponse(error_message=None),
     )
     assert client.describe_acls(DENY.to_filter()) == [READ]
-    assert client.describe_acls(AclBindingFilter()) == []
+    assert client.describe_acls() == []
     one, every = scripted.received(ApiKeys.DESCRIBE_ACLS)
     assert (one.resource_type_filter, one.resource_name_filter, one.pattern_type_filter) == (3, "g-", 4)
     assert (one.principal_filter, one.host_filter, one.operation, one.permission_type) == (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -151,6 +153,18 @@ def test_no_partitions_are_not_all_partitions(admin: KafkaAdminClient, driver: N
     every, none = (call.build(8).groups[0].topics for call in driver.calls if call.build is not None)
     assert every is None
     assert none == []
+
+
+def test_who_asks_for_topics_alone_imports_nothing_of_access_and_quotas() -> None:
+    program = (
+        "import sys; from kclient.admin import KafkaAdminClient\n"
+        "with KafkaAdminClient(bootstrap_servers='localhost:1') as admin: pass\n"
+        "print(*(m for m in sys.modules if m.startswith('kclient.admin')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "kclient.admin.kafka_admin_client" in done.stdout.split()
+    unwanted = ("acl", "scram", "tokens", "quotas", "resource_configs", "internals.security_arguments")
+    assert not {f"kclient.admin.{name}" for name in unwanted} & set(done.stdout.split())
 
 
 class TestTheEnd:

@@ -60,14 +60,16 @@ def test_quotas_are_found_by_the_parts_of_a_filter(
     )
     answer = describe.DescribeClientQuotasResponse(error_message=None, entries=[entry])
     nothing = describe.DescribeClientQuotasResponse(error_message=None, entries=None)
-    scripted.answer(ApiKeys.DESCRIBE_CLIENT_QUOTAS, answer, nothing)
+    scripted.answer(ApiKeys.DESCRIBE_CLIENT_QUOTAS, answer, nothing, nothing)
     one = ClientQuotaFilterComponent
     wanted = ClientQuotaFilter.contains_only(
         [one.of_entity("user", "alice"), one.of_default_entity("client-id"), one.of_entity_type("ip")]
     )
     assert client.describe_client_quotas(wanted) == {ALICE: {"producer_byte_rate": 1024.5}}
     assert client.describe_client_quotas(ClientQuotaFilter.all()) == {}
-    first, second = scripted.received(ApiKeys.DESCRIBE_CLIENT_QUOTAS)
+    assert client.describe_client_quotas() == {}
+    first, second, third = scripted.received(ApiKeys.DESCRIBE_CLIENT_QUOTAS)
+    assert second == third
     assert [(c.entity_type, c.match_type, c.match) for c in first.components] == [
         ("user", 0, "alice"),
         ("client-id", 1, None),

@@ -182,6 +182,10 @@ class TestASecret:
         (lambda: UserScramCredentialUpsertion("u", SHA_256, ""), "password must not be empty"),
         (lambda: UserScramCredentialUpsertion("u", SHA_256, "p", b""), "salt must not be empty"),
         (
+            lambda: UserScramCredentialUpsertion("u", SHA_256, "p\udcff"),
+            "password cannot be written as UTF-8$",
+        ),
+        (
             lambda: UserScramCredentialUpsertion("u", ScramCredentialInfo(SHA_256.mechanism, 4095), "p"),
             "iterations must be 4096 to 16384, not 4095",
         ),

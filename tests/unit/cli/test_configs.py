@@ -87,12 +87,12 @@ def rows(captured: Captured) -> list[list[str]]:
         (("--entity-type", "topics"), ["topics orders"], ["own", "secret"]),
         (("--broker", "0"), ["brokers 0"], ["own", "secret"]),
         (("--broker-defaults",), ["brokers default"], ["every"]),
-        (("--broker-logger", "0"), ["broker-loggers 0"], ["own", "every", "default", "secret"]),
-        (("--entity-type", "broker-loggers"), ["broker-loggers 0"], ["own", "every", "default", "secret"]),
+        (("--broker-logger", "0"), ["broker-loggers 0"], ["default", "every", "own", "secret"]),
+        (("--entity-type", "broker-loggers"), ["broker-loggers 0"], ["default", "every", "own", "secret"]),
         (("--entity-type", "client-metrics"), ["client-metrics r"], ["own", "secret"]),
         (("--group", "g"), ["groups g"], ["own", "secret"]),
         (("--entity-type", "groups"), ["groups g", "groups r"], ["own", "secret"]),
-        (("--topic", "t", "--all"), ["topics t"], ["own", "every", "default", "secret"]),
+        (("--topic", "t", "--all"), ["topics t"], ["default", "every", "own", "secret"]),
     ],
 )
 def test_what_was_set_for_the_entity_itself_is_described_and_with_all_the_rest(
@@ -166,6 +166,18 @@ def test_settings_are_set_one_by_one(
         ("b", 0, "x,y"),
     ]
     assert capsys.readouterr().out == f"Changed {said}: set a, b.\n"
+
+
+def test_a_value_is_in_no_log(
+    scripted: ScriptedBroker, kclient: Kclient, capsys: Captured, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    secret = ("--add-config", "ssl.keystore.password=s3cret")
+    assert kclient("configs", "--alter", "--broker", "0", *secret) == 0
+    captured = capsys.readouterr()
+    assert len(caplog.records) > 3
+    assert "s3cret" not in caplog.text + captured.out + captured.err
+    assert "s3cret" in str(scripted.received(ApiKeys.INCREMENTAL_ALTER_CONFIGS))
 
 
 def test_only_what_was_set_for_the_entity_itself_can_be_deleted(
