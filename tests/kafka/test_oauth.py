@@ -16,6 +16,7 @@ from harness.topics import new_topic
 from kclient import KafkaConsumer, KafkaProducer
 from kclient.admin import KafkaAdminClient
 from kclient.errors import SaslAuthenticationError
+from kclient.security import OAuthBearerToken
 
 JAVA = "org.apache.kafka.common.security.oauthbearer"
 MODULE = f"{JAVA}.OAuthBearerLoginModule required"
@@ -130,3 +131,20 @@ def test_a_token_for_somebody_else_is_refused_at_once_with_the_reason(
     ):
         admin.list_topics(timeout_ms=60_000)
     assert token not in str(caught.value)
+
+
+def test_a_token_that_ended_is_refused_at_once_and_not_shown(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.provider, "lifetime_s", -60)
+    token = cluster.provider.token()
+    # The client takes the function's word for when it ends, the broker does not.
+    later = OAuthBearerToken(token, expires_ms=int(time.time() * 1000) + 3_600_000)
+    settings = cluster.settings("OIDC")
+    for given, why in ((later, "invalid_token"), (token, "ended")):
+        with (
+            pytest.raises(SaslAuthenticationError, match=why) as caught,
+            KafkaAdminClient(settings, sasl_login_callback_handler_class=lambda given=given: given) as admin,
+        ):
+            admin.list_topics(timeout_ms=60_000)
+        assert token not in str(caught.value)

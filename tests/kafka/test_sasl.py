@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.network.certificates import Authority
+from harness.network.proxy import FaultProxy
 from harness.real_kafka.broker import RealKafka, missing
 from harness.requirements import skip_if
 from harness.topics import new_topic
@@ -191,6 +192,26 @@ def test_wrong_credentials_are_refused_at_once(
     error = refused(settings, **{"sasl.jaas.config": jaas(mechanism, **wrong)})
     assert isinstance(error, SaslAuthenticationError)
     assert "guessed" not in str(error)
+
+
+def test_clients_that_are_refused_try_again_with_a_backoff_however_often_they_are_asked(
+    broker: RealKafka, authority: Authority
+) -> None:
+    settings = settings_for(broker, authority, "OPEN", "PLAIN")
+    with FaultProxy(("127.0.0.1", broker.ports["OPEN"])) as proxy:
+        settings |= {
+            "bootstrap.servers": proxy.bootstrap,
+            "sasl.jaas.config": jaas("PLAIN", password="guessed"),
+        }
+        with KafkaProducer(settings) as producer, KafkaAdminClient(settings) as admin:
+            began = time.monotonic()
+            while proxy.accepted < 12:
+                for call in (lambda: producer.partitions_for("t"), admin.list_topics):
+                    with pytest.raises(SaslAuthenticationError):
+                        call()
+            waited_s = time.monotonic() - began
+    # Six connections of each wait 50, 100, 200, 400 and 800 ms, less a fifth by chance.
+    assert waited_s > 1.2
 
 
 def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are(
