@@ -255,7 +255,10 @@ class KafkaAdminClient(PushedMetrics):
         *,
         timeout_ms: int | None = None,
     ) -> dict[str, None]:
-        """Set and delete users' passwords (KIP-554). They are salted here; returns the users."""
+        """Set and delete users' passwords (KIP-554), which are salted here; returns the users.
+
+        Brokers refuse a request with two changes of one user (DuplicateResourceError), also of two mechanisms.
+        """
         wanted = internals.security_arguments.checked_credential_alterations(alterations)
         what, operation = "Altering SCRAM credentials", operations.scram.alter_user_scram_credentials
         return self._run(what, timeout_ms, operation, wanted)

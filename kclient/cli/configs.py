@@ -28,7 +28,7 @@ from kclient.cli.config_arguments import (
 )
 from kclient.cli.config_rows import Row, print_changes, print_rows
 from kclient.cli.parser import Parser
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, UnsupportedVersionError
 
 _RESOURCES = {
     "topics": ConfigResourceType.TOPIC,
@@ -127,9 +127,13 @@ def _names(admin: KafkaAdminClient, kind: str) -> list[str]:
     if kind in ("brokers", "broker-loggers"):
         ids = [str(node.id) for node in admin.describe_cluster().nodes]
         return [*ids, ""] if kind == "brokers" else ids
-    found = {each.name for each in admin.list_config_resources([_RESOURCES[kind]])}
-    if kind == "groups":
-        found.update(admin.list_groups())
+    found = set(admin.list_groups()) if kind == "groups" else set()
+    try:
+        found.update(each.name for each in admin.list_config_resources([_RESOURCES[kind]]))
+    except UnsupportedVersionError:
+        if kind != "groups":
+            raise
+        # Before Kafka 4.1 groups that have settings and nothing else are not to be found.
     return sorted(found)
 
 

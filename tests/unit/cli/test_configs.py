@@ -114,6 +114,17 @@ def test_all_brokers_are_described_with_what_holds_for_all_of_them(
     ]
 
 
+def test_brokers_that_list_no_settings_of_groups_are_asked_for_the_groups_alone(
+    scripted: ScriptedBroker, kclient: Kclient, capsys: Captured
+) -> None:
+    scripted.versions[ApiKeys.LIST_CONFIG_RESOURCES] = (0, 0)
+    assert kclient("configs", "--describe", "--entity-type", "groups") == 0
+    assert {row[0] for row in rows(capsys)} == {"groups g"}
+    del scripted.versions[ApiKeys.LIST_CONFIG_RESOURCES]
+    assert kclient("configs", "--describe", "--entity-type", "client-metrics") == 1
+    assert "LIST_CONFIG_RESOURCES" in capsys.readouterr().err
+
+
 def test_where_there_is_nothing_nothing_is_asked_for(
     scripted: ScriptedBroker, kclient: Kclient, capsys: Captured
 ) -> None:
