@@ -23,9 +23,7 @@ from kclient.errors import (
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.text import counted
 
-_NO_ANSWER: Final = (
-    "closed by the peer before any answer, as listeners with SASL do with who does not authenticate"
-)
+_NO_ANSWER: Final = "closed by the peer before any answer, as listeners with SASL do to clients without it"
 _ONCE_READY = frozenset({ConnectionState.READY, ConnectionState.RENEWING_SESSION})
 
 

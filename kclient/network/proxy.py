@@ -17,6 +17,7 @@ import attrs
 
 from kclient.config.values import Password
 from kclient.errors import ConfigError, ProxyAuthenticationError, ProxyError
+from kclient.network.sockets import MOST_PORT
 from kclient.network.transport import Transport
 
 SETTING: Final = "kclient.proxy.url"
@@ -164,7 +165,7 @@ class ProxyTunnel:
 
 
 def _socks5(proxy: ProxyAddress, host: str, port: int) -> Dialog:
-    target = _socks5_address(host) + port.to_bytes(2, "big")
+    target = _socks5_address(_checked(host, port)) + port.to_bytes(2, "big")
     methods = [_NO_AUTHENTICATION] if proxy.username is None else [_NO_AUTHENTICATION, _PASSWORD]
     version, method = yield bytes([5, len(methods), *methods]), 2, 2
     if version != 5:
@@ -202,8 +203,7 @@ def _socks5(proxy: ProxyAddress, host: str, port: int) -> Dialog:
     yield b"", size + 2, size + 2
 
 
-def _socks5_address(host: str) -> bytes:
-    name = _checked(host)
+def _socks5_address(name: str) -> bytes:
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
@@ -212,7 +212,7 @@ def _socks5_address(host: str) -> bytes:
 
 
 def _connect(proxy: ProxyAddress, host: str, port: int) -> Dialog:
-    target = _authority(_checked(host), port)
+    target = _authority(_checked(host, port), port)
     request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
     if proxy.username is not None:
         credentials = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
@@ -246,7 +246,7 @@ def _connect(proxy: ProxyAddress, host: str, port: int) -> Dialog:
         raise ProxyError(f"The proxy {proxy} sent {len(head) - end.end()} bytes behind its answer to CONNECT")
 
 
-def _checked(host: str) -> str:
+def _checked(host: str, port: int) -> str:
     """Return `host` as it may be sent: a broker's metadata says what it is, and could break out of a line."""
     try:
         name = host.encode("ascii" if host.isascii() else "idna").decode()
@@ -254,6 +254,8 @@ def _checked(host: str) -> str:
         name = ""
     if not _HOST.fullmatch(name):
         raise ProxyError(f"{host!r} cannot be the name of a host")
+    if not 0 <= port <= MOST_PORT:
+        raise ProxyError(f"{port} cannot be a port")
     return name
 
 

@@ -6,6 +6,7 @@ import errno
 import socket
 from typing import Final
 
+MOST_PORT: Final = 65_535
 SYSTEM_DEFAULT: Final = -1
 """A size of a socket's buffer that is left as it is."""
 _IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
@@ -31,6 +32,8 @@ def begin_connect(
     address: str, port: int, send_buffer_bytes: int, receive_buffer_bytes: int
 ) -> tuple[socket.socket, bool]:
     """Return a socket that connects to an IP address, and whether it has already. Raises OSError if it cannot begin."""
+    if not 0 <= port <= MOST_PORT:  # brokers advertise what they like
+        raise OSError(errno.EINVAL, f"{port} cannot be a port")
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         configure(sock, send_buffer_bytes, receive_buffer_bytes)

@@ -137,18 +137,18 @@ def test_with_tls_the_broker_proves_its_own_name_and_not_the_proxys(
 
 
 def produce(settings: dict[str, Any]) -> None:
-    with KafkaProducer(settings, max_block_ms=1500) as producer:
+    with KafkaProducer(settings, max_block_ms=700) as producer:
         producer.send("t", b"x")
 
 
 def consume(settings: dict[str, Any]) -> None:
     with KafkaConsumer(settings) as consumer:
-        consumer.partitions_for("t", timeout_ms=1500)
+        consumer.partitions_for("t", timeout_ms=700)
 
 
 def ask(settings: dict[str, Any]) -> None:
     with KafkaAdminClient(settings) as admin:
-        admin.list_topics(timeout_ms=1500)
+        admin.list_topics(timeout_ms=700)
 
 
 CLIENTS = pytest.mark.parametrize("use", [produce, consume, ask])

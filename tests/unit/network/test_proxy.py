@@ -254,3 +254,12 @@ def test_an_address_that_is_wrong_is_refused_without_showing_it(url: str, text: 
 def test_no_text_has_the_password() -> None:
     assert str(HTTP_USER) == "http://proxy:3128"
     assert "secret" not in repr(HTTP_USER)
+
+
+@pytest.mark.parametrize("proxy", [SOCKS, HTTP], ids=str)
+@pytest.mark.parametrize("port", [-1, 65_536, 2**31 - 1])
+def test_a_port_that_no_host_has_is_never_sent(proxy: ProxyAddress, port: int) -> None:
+    transport = PortionedTransport(OK)
+    with pytest.raises(ProxyError, match=f"{port} cannot be a port"):
+        ProxyTunnel(proxy, transport, HOST, port).advance()
+    assert not transport.taken
