@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kclient.metrics.kafka_metric import KafkaMetric
 from kclient.metrics.measurement import Measurement
+from kclient.metrics.metric_group import MetricGroup
 from kclient.metrics.metric_name import MetricName
 from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.metrics import Metrics
@@ -15,6 +16,7 @@ __all__ = [
     "KafkaMetric",
     "Max",
     "Measurement",
+    "MetricGroup",
     "MetricName",
     "MetricValues",
     "Metrics",

@@ -1,64 +1,51 @@
-"""Metrics: the sensors and gauges of one client."""
+"""Metrics: all groups of metrics of one client."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from kclient.metrics.measurement import Measurement
-from kclient.metrics.metric_name import MetricName
+from kclient.metrics.metric_group import MetricGroup, SensorSettings, Tags
 from kclient.metrics.metric_values import MetricValues
-from kclient.metrics.sensor import Sensor
-from kclient.metrics.stats import Stat
 from kclient.utils.time import Time
 
 
-class Metrics:
-    """All metrics of one client. Thread-safe.
+class Metrics(MetricGroup):
+    """The metrics of one client: a group that is there as long as the client, and others that come and go.
 
-    `window_ms` and `samples` are metrics.sample.window.ms and metrics.num.samples.
+    Thread-safe. `window_ms` and `samples` are metrics.sample.window.ms and metrics.num.samples.
     """
 
-    __slots__ = ("_gauges", "_lock", "_samples", "_sensors", "_time", "_window_ms", "group", "tags")
+    __slots__ = ("_groups",)
 
     def __init__(
         self, time: Time, group: str, tags: Mapping[str, str], *, window_ms: int = 30_000, samples: int = 2
     ) -> None:
-        self._time = time
-        self._window_ms = window_ms
-        self._samples = samples
         # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
-        self._lock = threading.RLock()
-        self._sensors: list[Sensor] = []
-        self._gauges: dict[MetricName, Callable[[], float]] = {}
-        self.group = group
-        self.tags = tuple(sorted(tags.items()))
+        super().__init__(SensorSettings(time, window_ms, samples), threading.RLock(), group, tags)
+        self._groups: dict[tuple[str, Tags], MetricGroup] = {(group, self.tags): self}
 
-    def name(self, name: str, description: str = "") -> MetricName:
-        """The full name of this client's metric `name`."""
-        return MetricName(name, self.group, self.tags, description)
+    def in_group(self, group: str, tags: Mapping[str, str] | None = None) -> MetricGroup:
+        """The metrics of `group` whose tags are those of the client and `tags`; made when they are first wanted."""
+        made = MetricGroup(self._settings, self.lock, group, {**dict(self.tags), **(tags or {})})
+        with self.lock:
+            return self._groups.setdefault((group, made.tags), made)
 
-    def sensor(self, name: str, description: str, *stats: type[Stat]) -> Sensor:
-        """A sensor that keeps `stats` under `name` and the suffix of each, such as `fetch-size-avg`."""
-        sensor = Sensor(self._time)
-        for stat in stats:
-            full_name = self.name(f"{name}-{stat.suffix}", stat.wording.format(description))
-            sensor.add(full_name, stat(self._window_ms, self._samples))
-        with self._lock:
-            self._sensors.append(sensor)
-        return sensor
-
-    def gauge(self, name: str, description: str, measure: Callable[[], float]) -> None:
-        """A metric that is asked for when it is read."""
-        with self._lock:
-            self._gauges[self.name(name, description)] = measure
+    def remove(self, group: MetricGroup) -> None:
+        """Forget the metrics of `group`: their node, topic or partition is gone. They may be gone already."""
+        with self.lock:
+            if self._groups.get((group.group, group.tags)) is group:
+                del self._groups[group.group, group.tags]
 
     def collect(self) -> list[Measurement]:
-        """Return every metric with its value now."""
-        with self._lock:
-            sensors, gauges = list(self._sensors), dict(self._gauges)
+        """Return every metric of every group with its value now."""
+        with self.lock:
+            groups = list(self._groups.values())
+            sensors = [sensor for group in groups for sensor in group.sensors]
+            gauges = [gauge for group in groups for gauge in group.gauges.values()]
         measurements = [measurement for sensor in sensors for measurement in sensor.measure()]
-        measurements += (Measurement(name, measure(), cumulative=False) for name, measure in gauges.items())
+        measurements += (Measurement(gauge.name, gauge.measure(), gauge.cumulative) for gauge in gauges)
         return measurements
 
     def snapshot(self) -> MetricValues:

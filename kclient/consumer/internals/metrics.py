@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import attrs
 
@@ -44,16 +43,15 @@ class ConsumerMetrics:
         self._lock = threading.Lock()
         self._seen = _Seen()
         self._folded_ms = 0
-        new_metrics = partial(
-            Metrics,
+        self._metrics = consumer = Metrics(
             time,
-            tags={"client-id": config.client_id},
+            "consumer-metrics",
+            {"client-id": config.client_id},
             window_ms=config.metrics_sample_window_ms,
             samples=config.metrics_num_samples,
         )
-        self._fetch = fetch = new_metrics("consumer-fetch-manager-metrics")
-        self._group = group = new_metrics("consumer-coordinator-metrics")
-        self._consumer = consumer = new_metrics("consumer-metrics")
+        self._fetch = fetch = consumer.in_group("consumer-fetch-manager-metrics")
+        self._group = group = consumer.in_group("consumer-coordinator-metrics")
         self._requests = fetch.sensor("fetch", "number of fetch requests", Rate, Total)
         self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
         self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
@@ -119,7 +117,7 @@ class ConsumerMetrics:
 
     def watch_rebalances(self, count: Callable[[], float]) -> None:
         """Take the number of rebalances so far from `count`."""
-        self._group.gauge("rebalance-total", "The total number of rebalances", count)
+        self._group.gauge("rebalance-total", "The total number of rebalances", count, cumulative=True)
 
     def watch_assignment(self, assigned: Callable[[], float], max_lag: Callable[[], float]) -> None:
         """Take the number of assigned partitions from `assigned`, and the largest lag from `max_lag`."""
@@ -129,7 +127,7 @@ class ConsumerMetrics:
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""
         self._fold()
-        return [*self._fetch.collect(), *self._group.collect(), *self._consumer.collect()]
+        return self._metrics.collect()
 
     def snapshot(self) -> MetricValues:
         """Return every metric's value now, by name."""

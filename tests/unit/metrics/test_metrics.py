@@ -44,3 +44,36 @@ def test_a_gauge_is_asked_when_read() -> None:
     metrics.gauge("level", "How full", lambda: level[0])
     level[0] = 7.0
     assert measured(metrics) == {"level": 7.0}
+
+
+def test_a_client_has_metrics_of_several_groups_and_tags_and_all_are_collected() -> None:
+    metrics = Metrics(MockTime(), "producer-metrics", {"client-id": "c"})
+    metrics.sensor("send", "things sent", Rate, Total).record(3)
+    node = metrics.in_group("producer-node-metrics", {"node-id": "node-1"})
+    node.sensor("send", "things sent", Total).record(2)
+    node.gauge("level", "How full", lambda: 7)
+    metrics.gauge("done-total", "How many were done", lambda: 5, cumulative=True)
+    found = {(m.name.group, m.name.name): (m.name.tags, m.value, m.cumulative) for m in metrics.collect()}
+    client, of_node = (("client-id", "c"),), (("client-id", "c"), ("node-id", "node-1"))
+    assert found == {
+        ("producer-metrics", "send-rate"): (client, 0.1, False),
+        ("producer-metrics", "send-total"): (client, 3, True),
+        ("producer-metrics", "done-total"): (client, 5, True),
+        ("producer-node-metrics", "send-total"): (of_node, 2, True),
+        ("producer-node-metrics", "level"): (of_node, 7, False),
+    }
+    assert metrics.snapshot()["send-total"] == 3
+
+
+def test_the_same_group_and_tags_are_the_same_metrics_until_they_are_removed() -> None:
+    metrics = Metrics(MockTime(), "g", {})
+    topic = metrics.in_group("t", {"topic": "a"})
+    topic.sensor("x", "things", Total).record()
+    assert metrics.in_group("t", {"topic": "a"}) is topic
+    metrics.remove(topic)
+    metrics.remove(topic)
+    assert measured(metrics) == {}
+    successor = metrics.in_group("t", {"topic": "a"})
+    assert successor is not topic
+    metrics.remove(topic)
+    assert metrics.in_group("t", {"topic": "a"}) is successor
