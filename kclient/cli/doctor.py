@@ -13,8 +13,9 @@ from kclient.admin.config import AdminConfig
 from kclient.cli.common import add_client_arguments, client_settings, output_console
 from kclient.cli.doctor_ladder import Ladder
 from kclient.cli.doctor_report import BrokerReport, Report
+from kclient.client.assembly import credentials_of, proxy_of
 from kclient.client.bootstrap import expand_servers, validate_resolvable
-from kclient.errors import BootstrapError
+from kclient.errors import BootstrapError, ConfigError, KafkaError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,18 +28,18 @@ every broker that they advertise. Exit code 0: a client reaches all of them; 1: 
 
 def run(options: argparse.Namespace) -> int:
     config = AdminConfig.parse(None, client_settings(options))
-    with contextlib.closing(Ladder(config)) as ladder:
-        report = Report(config.security_protocol, None if ladder.proxy is None else str(ladder.proxy))
-        console = output_console() if options.output == "text" else None
-        for broker in _bootstrap(config):
-            _examine(broker, ladder, report, console)
-        known = {(broker.host, broker.port): broker for broker in report.brokers}
-        for node in sorted(ladder.advertised.values(), key=lambda node: node.id):
-            same = known.get((node.host, node.port))
-            if same is not None:
-                same.node_id = node.id
-            else:
-                _examine(BrokerReport(node.host, node.port, "advertised", node.id), ladder, report, console)
+    proxy = proxy_of(config)
+    report = Report(config.security_protocol, None if proxy is None else str(proxy))
+    console = output_console() if options.output == "text" else None
+    try:
+        credentials = credentials_of(config)
+    except ConfigError:
+        raise
+    except (KafkaError, OSError) as error:
+        report.no_credentials = str(error)
+    else:
+        with contextlib.closing(Ladder(config, credentials, proxy)) as ladder:
+            _examine_all(config, ladder, report, console)
     problems = report.problems()
     if console is None:
         print(json.dumps(report.as_json(), indent=2))
@@ -49,6 +50,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         console.print("[bold green]A client reaches every broker.[/]", highlight=False)
     return 1 if problems else 0
+
+
+def _examine_all(config: AdminConfig, ladder: Ladder, report: Report, console: Console | None) -> None:
+    for broker in _bootstrap(config):
+        _examine(broker, ladder, report, console)
+    known = {(broker.host, broker.port): broker for broker in report.brokers}
+    for node in sorted(ladder.advertised.values(), key=lambda node: node.id):
+        same = known.get((node.host, node.port))
+        if same is not None:
+            same.node_id = node.id
+        else:
+            _examine(BrokerReport(node.host, node.port, "advertised", node.id), ladder, report, console)
 
 
 def _bootstrap(config: AdminConfig) -> list[BrokerReport]:

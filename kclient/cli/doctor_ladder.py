@@ -20,7 +20,7 @@ from kclient.client.api_versions import (
     NodeApiVersions,
     parse_api_versions_response,
 )
-from kclient.client.assembly import channel_builder_of, credentials_of, proxy_of
+from kclient.client.assembly import channel_builder_of
 from kclient.client.bootstrap import resolve_host
 from kclient.client.connection_reports import setting_to_look_at
 from kclient.common.node import Node
@@ -35,6 +35,7 @@ from kclient.errors import (
 )
 from kclient.network.channel import KafkaChannel
 from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, TlsContextSource
+from kclient.network.proxy import ProxyAddress
 from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
@@ -45,6 +46,7 @@ from kclient.protocol.messages.api_versions import ApiVersionsResponse
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kclient.protocol.schema import Message
+from kclient.security.sasl import SaslCredentials
 from kclient.security.tls import TlsContexts
 
 _LOOK_MS: Final = 1  # between two looks at how far a connection is, but at first
@@ -121,15 +123,14 @@ class _Connection:
 
 
 class Ladder:
-    """Climbs to one broker after the other. Used by one thread.
+    """Climbs to one broker after the other. Used by one thread. Raises ConfigError."""
 
-    Raises what a client's constructor would for these settings.
-    """
-
-    def __init__(self, config: AdminConfig) -> None:
+    def __init__(
+        self, config: AdminConfig, credentials: SaslCredentials | None, proxy: ProxyAddress | None
+    ) -> None:
         self._config = config
-        self.proxy = proxy_of(config)
-        self._builder = channel_builder_of(config, credentials_of(config), self.proxy)
+        self._proxy = proxy
+        self._builder = channel_builder_of(config, credentials, proxy)
         self._handshakes: NotedHandshakes | None = None
         if isinstance(self._builder, ClientChannelBuilder) and config.security_protocol.endswith("SSL"):
             self._handshakes = NotedHandshakes(TlsContexts(config, config.log_context()))
@@ -147,7 +148,7 @@ class Ladder:
         began = perf_counter()
         node = Node(-1 if broker.node_id is None else broker.node_id, broker.host, broker.port)
         try:
-            addresses = resolve_host(broker.host if self.proxy is None else self.proxy.host)
+            addresses = resolve_host(broker.host if self._proxy is None else self._proxy.host)
         except OSError as error:
             text = str(error.strerror or error)
             broker.dns = Step(
@@ -206,13 +207,13 @@ class Ladder:
             elapsed_ms = 0.0
 
     def _port(self, node: Node) -> int:
-        return node.port if self.proxy is None else self.proxy.port
+        return node.port if self._proxy is None else self._proxy.port
 
     def _order(self) -> list[str]:
         protocol = self._config.security_protocol
         steps = {
             "tcp": True,
-            "proxy": self.proxy is not None,
+            "proxy": self._proxy is not None,
             "tls": protocol.endswith("SSL"),
             "sasl": protocol.startswith("SASL"),
             "request": True,
@@ -223,7 +224,7 @@ class Ladder:
         if name == "tcp":
             return {"address": address}
         if name == "proxy":
-            return {"proxy": str(self.proxy)}
+            return {"proxy": str(self._proxy)}
         if name == "tls" and self._handshakes is not None:
             done = self._handshakes.done[-1]
             certificate = describe(done.decoded, dt.datetime.now(dt.UTC))
@@ -275,7 +276,7 @@ class Ladder:
     def _setting(self, node: Node, error: KafkaError, step: ConnectionStep) -> str | None:
         if error.connection is not None and error.connection.setting is not None:
             return error.connection.setting
-        return setting_to_look_at(node, error, step, self.proxy is not None)
+        return setting_to_look_at(node, error, step, self._proxy is not None)
 
     def _ask_metadata(self, connection: _Connection, versions: ApiVersionsResponse) -> dict[str, Any]:
         version = NodeApiVersions.from_response(versions).usable_version(ApiKeys.METADATA)

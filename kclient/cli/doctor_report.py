@@ -115,10 +115,13 @@ class Report:
     security_protocol: str
     proxy: str | None
     brokers: list[BrokerReport] = attrs.field(factory=list)
+    no_credentials: str | None = None
+    """The reason why there is nothing to prove with who the client is, such as a token."""
 
     def problems(self) -> list[str]:
         """Return the problems; none if a client can work with all brokers."""
-        found = [problem for broker in self.brokers if (problem := broker.problem()) is not None]
+        found = [] if self.no_credentials is None else [f"sasl: {self.no_credentials}"]
+        found += [problem for broker in self.brokers if (problem := broker.problem()) is not None]
         clusters = {
             cluster_id
             for broker in self.brokers

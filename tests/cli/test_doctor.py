@@ -277,6 +277,42 @@ def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are(
     assert "offered are: OAUTHBEARER, SCRAM-SHA-512" in problem
 
 
+def test_what_tls_found_is_told_though_sasl_ends_the_connection(
+    broker: ScriptedBroker, authority: Authority, doctor: Doctor
+) -> None:
+    broker.on(ApiKeys.SASL_HANDSHAKE, refuses_mechanism)
+    settings = {"sasl_mechanism": "PLAIN", "sasl_jaas_config": JAAS}
+    context = authority.server_context(authority.issue("127.0.0.1"))
+    with TlsFront(broker.address, context) as front:
+        code, found = doctor(front.bootstrap, **tls(authority, **settings, security_protocol="SASL_SSL"))
+    assert code == 1
+    tcp, secured, sasl = found["brokers"][0]["addresses"][0]["steps"]
+    assert tcp["ok"]
+    assert secured["ok"]
+    assert secured["certificate"]["names"] == ["IP Address:127.0.0.1"]
+    assert (sasl["step"], sasl["setting"]) == ("sasl", "sasl.mechanism")
+
+
+def test_a_token_that_cannot_be_had_is_told_before_anybody_is_connected_to(
+    broker: ScriptedBroker, doctor: Doctor
+) -> None:
+    code, found = doctor(
+        broker.bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauthbearer_token_endpoint_url=f"https://127.0.0.1:{closed_port()}/",
+        sasl_oauthbearer_client_credentials_client_id="me",
+        sasl_oauthbearer_client_credentials_client_secret="hunter2",
+        sasl_login_retry_backoff_ms="10",
+        sasl_login_retry_backoff_max_ms="20",
+    )
+    assert code == 1
+    assert found["brokers"] == []
+    (problem,) = found["problems"]
+    assert problem.startswith("sasl: No token from https://127.0.0.1:")
+    assert broker.accepted == 0
+
+
 def test_a_listener_with_sasl_tells_a_client_without_it_what_it_offers(
     broker: ScriptedBroker, doctor: Doctor
 ) -> None:
