@@ -35,6 +35,7 @@ from kclient.admin.types import (
     TopicDescription,
     TopicListing,
 )
+from kclient.client.health import ClientHealth
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.offsets import OffsetAndMetadata
@@ -345,6 +346,11 @@ class KafkaAdminClient(PushedMetrics):
         """
         self._fork_guard.check()
         self._driver.update_credentials(username, password)
+
+    def health(self) -> ClientHealth:
+        """Return how the client stands: what is wrong, and its connections. Waits for nothing."""
+        self._fork_guard.check()
+        return self._driver.health()
 
     @property
     def _telemetry(self) -> ClientTelemetry:

@@ -147,6 +147,10 @@ class ConnectionReports:
             attempts = None if node is None else self._attempts[_cause(node)]
         return None if attempts is None or self._succeeded(attempts) else attempts.failure
 
+    def node(self, node_id: int) -> Node | None:
+        """Return the node as it was when last connected to. For any thread."""
+        return self._nodes.get(node_id)
+
     def describe(self, node_id: int) -> str:
         """The node with its address, if that is known."""
         return str(self._nodes.get(node_id) or f"node {node_id}")

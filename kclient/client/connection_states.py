@@ -189,6 +189,10 @@ class ConnectionStates:
         """True while there is a connection, or one is being made."""
         return self.state(node_id) not in _OVER
 
+    def overview(self) -> list[tuple[int, ConnectionState, int]]:
+        """Id, state and time of the last attempt or end of every node's connection. For any thread."""
+        return [(node_id, node.state, node.last_attempt_ms) for node_id, node in tuple(self._nodes.items())]
+
     def connected_or_connecting(self) -> list[int]:
         """Ids of the nodes with a connection, or with one that is being made."""
         return [node_id for node_id, node in self._nodes.items() if node.state not in _OVER]
@@ -204,7 +208,7 @@ class ConnectionStates:
 
     def any_authentication_error(self) -> AuthenticationError | None:
         """Return the reason of a peer that refused the last connection to it, None if there is no such peer."""
-        errors = (node.authentication_error for node in self._nodes.values())
+        errors = (node.authentication_error for node in tuple(self._nodes.values()))  # also for other threads
         return next((error for error in errors if error is not None), None)
 
     def last_attempt_ms(self, node_id: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kclient.client.api_versions import NodeApiVersions
+from kclient.client.broker_connection import BrokerConnection
 from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
 from kclient.common.node import Node
 from kclient.errors import AuthenticationError, KafkaError
@@ -82,6 +83,9 @@ class KafkaClient(Protocol):
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         """The versions that the broker said it supports on its present connection, None before that."""
+
+    def describe_connections(self) -> list[BrokerConnection]:
+        """Return how every connection stands. From any thread."""
 
     def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
         """The reason why a broker cannot be reached; None if it can, or was never tried.

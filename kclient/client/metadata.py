@@ -89,6 +89,10 @@ class Metadata:
         """Grows with every successful update; what `await_update` compares with."""
         return self._update_version
 
+    def age_ms(self, now_ms: int) -> int | None:
+        """Return the time since the last full update, None before the first."""
+        return self._schedule.age_ms(now_ms)
+
     @property
     def last_error(self) -> KafkaError | None:
         """The error that made the last attempt to update fail; None after a success."""

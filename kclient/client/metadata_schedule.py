@@ -40,6 +40,10 @@ class MetadataSchedule:
         """True once a full update succeeded."""
         return self._last_success_ms is not None
 
+    def age_ms(self, now_ms: int) -> int | None:
+        """Return the time since the last full update, None before the first."""
+        return None if self._last_success_ms is None else max(now_ms - self._last_success_ms, 0)
+
     def request_full(self, reset_backoff: bool) -> None:
         """Somebody wants a full update; `reset_backoff` if equal answers of the past say nothing of it."""
         self.full_requested = True

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kclient._accel import forks
 from kclient.client.api_versions import NodeApiVersions
+from kclient.client.broker_connection import BrokerConnection
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import MetadataRequestPlan
 from kclient.client.metadata_updater import MetadataUpdater
@@ -195,6 +196,9 @@ class NetworkClient:
     def close_connection(self, node_id: int) -> None:
         self._check_usable()
         self._connections.forget(node_id, self._time.monotonic_ms())
+
+    def describe_connections(self) -> list[BrokerConnection]:
+        return self._connections.overview(self._time.monotonic_ms())
 
     def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
         return self._connections.reports.failure(node_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kclient.client.broker_connection import BrokerConnection
 from kclient.client.connection_ids import broker_id
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
@@ -70,6 +71,26 @@ class NodeConnections:
         """The nodes for which `renew_sessions` waits."""
         self.next_check_ms = WAIT_FOR_EVENT_MS
         """Before this `check` has nothing to do."""
+
+    def overview(self, now_ms: int) -> list[BrokerConnection]:
+        """Return how every connection stands. For any thread."""
+        found = []
+        for node_id, state, at_ms in self._states.overview():
+            node = self.reports.node(node_id)
+            if node is None:
+                continue  # it is just being made
+            failure = None if state is ConnectionState.READY else self.reports.failure(node_id)
+            found.append(
+                BrokerConnection(
+                    node_id=node_id,
+                    host=node.host,
+                    port=node.port,
+                    state=state.name.lower().replace("_", " "),
+                    since_ms=max(now_ms - at_ms, 0),
+                    failure=None if failure is None else str(failure),
+                )
+            )
+        return found
 
     def connect_if_allowed(self, node: Node, now_ms: int) -> bool:
         """Begin to connect if there is no connection and no backoff; returns whether it did."""

@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
+    from kclient.consumer.health import ConsumerHealth
     from kclient.consumer.interceptor import ConsumerInterceptor
     from kclient.consumer.kafka_consumer import KafkaConsumer
     from kclient.consumer.listener import ConsumerRebalanceListener
@@ -24,6 +25,7 @@ else:
             "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
             "kclient.consumer.config": ("ConsumerConfig",),
+            "kclient.consumer.health": ("ConsumerHealth",),
             "kclient.consumer.interceptor": ("ConsumerInterceptor",),
             "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
             "kclient.consumer.listener": ("ConsumerRebalanceListener",),
@@ -36,6 +38,7 @@ __all__ = [
     "BinaryColumn",
     "ByDuration",
     "ConsumerConfig",
+    "ConsumerHealth",
     "ConsumerInterceptor",
     "ConsumerPartitionAssignor",
     "ConsumerRebalanceListener",

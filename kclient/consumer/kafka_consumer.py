@@ -17,6 +17,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.health import ConsumerHealth, health_of
 from kclient.consumer.internals import arguments
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.assembly import build_consumer
@@ -382,6 +383,14 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         """Return the metrics of the consumer, under Java's names: by MetricName, and by plain name as well."""
         with self._use:
             return self._core.metrics.snapshot()
+
+    def health(self) -> ConsumerHealth:
+        """Return how the consumer stands: what is wrong, connections, membership, lag. Waits for nothing.
+
+        For any thread, also while another one polls.
+        """
+        self._use.guard.check()
+        return health_of(self._core, closed=self._use.closed)
 
     def update_credentials(self, username: str, password: str) -> None:
         """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.

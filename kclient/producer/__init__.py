@@ -9,6 +9,7 @@ from kclient.utils import lazy
 if typing.TYPE_CHECKING:
     from kclient.producer.bulk import BulkFuture, RecordRange
     from kclient.producer.config import ProducerConfig
+    from kclient.producer.health import ProducerHealth
     from kclient.producer.interceptor import ProducerInterceptor
     from kclient.producer.kafka_producer import KafkaProducer
     from kclient.producer.partitioner import DefaultPartitioner, Partitioner, RoundRobinPartitioner
@@ -20,6 +21,7 @@ else:
         {
             "kclient.producer.bulk": ("BulkFuture", "RecordRange"),
             "kclient.producer.config": ("ProducerConfig",),
+            "kclient.producer.health": ("ProducerHealth",),
             "kclient.producer.interceptor": ("ProducerInterceptor",),
             "kclient.producer.kafka_producer": ("KafkaProducer",),
             "kclient.producer.partitioner": ("DefaultPartitioner", "Partitioner", "RoundRobinPartitioner"),
@@ -34,6 +36,7 @@ __all__ = [
     "KafkaProducer",
     "Partitioner",
     "ProducerConfig",
+    "ProducerHealth",
     "ProducerInterceptor",
     "ProducerRecord",
     "ProducerSettings",

@@ -22,6 +22,7 @@ from kclient.errors import (
 from kclient.metrics import MetricValues
 from kclient.producer.bulk import BulkFuture
 from kclient.producer.config import ProducerConfig
+from kclient.producer.health import ProducerHealth, health_of
 from kclient.producer.internals.arguments import check_timeout
 from kclient.producer.internals.assembly import build_producer
 from kclient.producer.internals.partition_queue import TryAppend
@@ -248,6 +249,11 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         """Return the metrics of the producer, under Java's names: by MetricName, and by plain name as well."""
         self._guard.check()
         return self._core.metrics.snapshot()
+
+    def health(self) -> ProducerHealth:
+        """Return how the producer stands: what is wrong, its connections, memory and records. Waits for nothing."""
+        self._guard.check()
+        return health_of(self._core)
 
     @property
     def _telemetry(self) -> ClientTelemetry:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from kclient.client.api_versions import NodeApiVersions
+from kclient.client.broker_connection import BrokerConnection
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS
 from kclient.client.metadata import Metadata
 from kclient.client.requests import ClientRequest, ClientResponse, RequestFactory
@@ -102,6 +103,7 @@ class MockClient:
         self.credentials: tuple[str, str] | None = None
         self.closed = False
         self.connections = MockConnections()
+        self.described: list[BrokerConnection] = []
         self.failure: KafkaError | None = None
         """The reason why no broker can be reached."""
         self.new_request = RequestFactory(request_timeout_ms)
@@ -277,6 +279,9 @@ class MockClient:
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         return self._versions if self.connections.node(node_id).connected else None
+
+    def describe_connections(self) -> list[BrokerConnection]:
+        return self.described
 
     def connection_failure(self, node_id: int | None = None) -> KafkaError | None:
         return self.failure

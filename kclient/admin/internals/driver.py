@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from kclient.client.coordinators import CoordinatorKey, CoordinatorLookup, CoordinatorType
+from kclient.client.health import ClientHealth, common_health, connection_reasons
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.metadata import Metadata
 from kclient.client.request_sender import RequestSender
@@ -106,6 +107,7 @@ class AdminDriver:
     ) -> None:
         self._client = client
         self._metadata = metadata
+        self._client_id = client_id
         self._backoff = retry_backoff
         self._retries = retries
         self._time = time
@@ -141,6 +143,14 @@ class AdminDriver:
         with self._lock:
             self._abandoned.append(owner)
         self._client.wakeup()
+
+    def health(self) -> ClientHealth:
+        """Return how the client stands. From any thread."""
+        reasons = connection_reasons(self._client)
+        if self._closing:
+            reasons.insert(0, "The admin client is closed")
+        fields = common_health(self._client_id, self._client, self._metadata, self._time.monotonic_ms())
+        return ClientHealth(**fields, reasons=tuple(reasons))
 
     def update_credentials(self, username: str, password: str) -> None:
         """Authenticate with these from now on, as `KafkaClient.update_credentials`."""

@@ -77,6 +77,8 @@ class ConsumerCore:
     _log: Logger = attrs.field(init=False)
     _before_last_poll: dict[TopicPartition, FetchPosition] = attrs.field(factory=dict, init=False)
     _given_out: Portion[list[ConsumerRecord[Any, Any]]] | None = attrs.field(default=None, init=False)
+    assigned_ms: int = attrs.field(default=0, init=False)
+    """The time when the assignment changed last; to be read."""
     undo_last: bool = attrs.field(default=False, init=False)
     """True if the application did not get what was handed out last, or did not get done with it."""
     _revoking: tuple[RebalanceCallback, CommitRequest | None] | None = attrs.field(default=None, init=False)
@@ -131,7 +133,7 @@ class ConsumerCore:
             self.commits.auto_commit_now()
         self.subscription.assign()
         if self.assigned.by_partition.keys() != set(partitions):
-            self.assigned.replace(partitions, self.metadata.topic_id)
+            self._take(partitions)
             self.commits.polled = False
             self.buffer.retain(frozenset(partitions))
             self.network.submit(self._subscription_changed)
@@ -139,7 +141,7 @@ class ConsumerCore:
     def unsubscribe(self) -> None:
         """Forget subscription and assignment; the group was left before."""
         self.subscription.unsubscribe()  # first: without it the I/O thread does not join again
-        self.assigned.replace((), self.metadata.topic_id)
+        self._take(())
         self.listener = None
         self._revoking = None
         self._before_last_poll.clear()
@@ -324,10 +326,14 @@ class ConsumerCore:
         """After the listener has heard that partitions go: let go of them."""
         self._assign_from_group(self.assigned.partitions() - callback.partitions)
 
+    def _take(self, partitions: Iterable[TopicPartition], *, awaiting_callback: bool = False) -> None:
+        self.assigned.replace(partitions, self.metadata.topic_id, awaiting_callback=awaiting_callback)
+        self.assigned_ms = self.time.monotonic_ms()
+
     def _assign_from_group(self, partitions: frozenset[TopicPartition]) -> None:
         if not self.subscription.has_auto_assigned_partitions():
             raise IllegalStateError("the group assigned partitions to a consumer that is not subscribed")
-        self.assigned.replace(partitions, self.metadata.topic_id, awaiting_callback=True)
+        self._take(partitions, awaiting_callback=True)
         self.buffer.retain(partitions)
 
     def finish_callback(self, callback: RebalanceCallback) -> None:

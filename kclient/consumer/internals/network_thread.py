@@ -74,6 +74,16 @@ class NetworkThread:
         """Begin."""
         self._thread.start()
 
+    @property
+    def ended(self) -> bool:
+        """True once nothing is done any more."""
+        return self._ended
+
+    @property
+    def client(self) -> KafkaClient:
+        """The connections; others may ask them only what is for any thread."""
+        return self._client
+
     def submit(self, task: Task, request: Request[Any] | None = None) -> None:
         """Have `task` called with the time; `request`, if it is for one, fails if it raises, or the thread is over."""
         self._tasks.append((task, request))

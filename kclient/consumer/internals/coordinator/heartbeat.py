@@ -70,6 +70,14 @@ class Heartbeat:
         """Return True if the application has not polled for max.poll.interval.ms."""
         return now_ms - self._last_poll_ms() >= self._max_poll_interval_ms
 
+    def since_answer_ms(self, now_ms: int) -> int:
+        """Return the time since the coordinator let the session begin or go on. For any thread."""
+        return max(now_ms - (self._session_deadline_ms - self._session_timeout_ms), 0)
+
+    def since_poll_ms(self, now_ms: int) -> int:
+        """Return the time since the application polled, or took a record. For any thread."""
+        return max(now_ms - self._last_poll_ms(), 0)
+
     def wait_ms(self, now_ms: int) -> int:
         """The time until one of the clocks wants something."""
         next_ms = NEVER + now_ms if self._in_flight else self._next_ms

@@ -56,7 +56,7 @@ class Membership:
     _assigned: AssignedPartitions
     _finder: CoordinatorFinder
     _sender: RequestSender
-    _heartbeat: Heartbeat
+    heartbeat: Heartbeat
     _backoff: ExponentialBackoff
     _post: Callable[[RebalanceCallback], None]
     _on_fatal: Callable[[KafkaError], None]
@@ -104,7 +104,7 @@ class Membership:
     def polled(self, now_ms: int) -> bool:
         """The application, whose thread this is, called poll(); returns whether the I/O thread waits for that."""
         waited = not self._may_join
-        self._heartbeat.polled_ms = now_ms
+        self.heartbeat.polled_ms = now_ms
         self._may_join = True
         return waited
 
@@ -231,7 +231,7 @@ class Membership:
     # Heartbeats.
 
     def _poll_heartbeat(self, now_ms: int) -> int:
-        heartbeat = self._heartbeat
+        heartbeat = self.heartbeat
         wait_ms = heartbeat.wait_ms(now_ms)
         if wait_ms > 0:
             return wait_ms
@@ -262,23 +262,23 @@ class Membership:
             if generation == self.generation:
                 self._on_heartbeat(reply)
 
-        self._heartbeat.sent(now_ms)
+        self.heartbeat.sent(now_ms)
         self._send(ApiKeys.HEARTBEAT, lambda _version: request, on_reply, now_ms)
 
     def _on_heartbeat(self, reply: Reply) -> None:
         if reply.error is not None:
-            self._heartbeat.failed(reply.now_ms)
+            self.heartbeat.failed(reply.now_ms)
             self._request_failed(reply.error, reply.now_ms, rejoin=False)
             return
         response: HeartbeatResponse = reply.message
         code = response.error_code
         if code in (Errors.NONE, Errors.REBALANCE_IN_PROGRESS):
-            self._heartbeat.answered(reply.now_ms)
+            self.heartbeat.answered(reply.now_ms)
             self._warning.clear("heartbeat")
             if code and self.state is MemberState.STABLE:
                 self.request_rejoin("the group is rebalancing")
             return
-        self._heartbeat.failed(reply.now_ms)
+        self.heartbeat.failed(reply.now_ms)
         self._handle_common(code, "heartbeat", reply.now_ms)
 
     # Joining.
@@ -349,7 +349,7 @@ class Membership:
     def _joined(self, response: JoinGroupResponse, now_ms: int) -> None:
         self.state = self.state.to(MemberState.SYNCING)
         self.generation = Generation(response.generation_id, response.member_id, response.protocol_name)
-        self._heartbeat.reset(now_ms)
+        self.heartbeat.reset(now_ms)
         self._log.info("Joined generation %d as %s", response.generation_id, response.member_id)
         if response.leader != response.member_id:
             self._subscription.reset_group_subscription()
