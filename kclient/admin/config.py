@@ -31,9 +31,6 @@ class AdminConfig(ClientConfig):
     )
     connections_max_idle_ms: int = vary(ClientConfig, "connections.max.idle.ms", default=300_000)
     enable_metrics_push: bool = vary(ClientConfig, "enable.metrics.push", default=False)
-    # The admin client has no metrics yet.
-    metrics_num_samples: int = vary(ClientConfig, "metrics.num.samples", support=LATER)
-    metrics_sample_window_ms: int = vary(ClientConfig, "metrics.sample.window.ms", support=LATER)
     default_api_timeout_ms: int = integer(
         60_000, MEDIUM, "How long calls without a timeout of their own may take.", at_least(0)
     )

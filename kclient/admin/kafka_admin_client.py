@@ -24,6 +24,7 @@ from kclient.admin.internals.arguments import (
 )
 from kclient.admin.internals.assembly import build_driver
 from kclient.admin.internals.context import OperationContext
+from kclient.admin.internals.metrics import AdminMetrics
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import (
     ClusterDescription,
@@ -41,6 +42,7 @@ from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.config.declare import ConfigSource
+from kclient.metrics import MetricValues
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME
@@ -81,8 +83,9 @@ class KafkaAdminClient(PushedMetrics):
         self._time = SYSTEM_TIME
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
-        self._pushed = ClientTelemetry(list, dict, enabled=self._config.enable_metrics_push)
-        self._driver = build_driver(self._config, self._backoff, self._pushed, self._time)
+        self._metrics = AdminMetrics(self._config, self._time)
+        self._pushed = ClientTelemetry(self._metrics.collect, dict, enabled=self._config.enable_metrics_push)
+        self._driver = build_driver(self._config, self._backoff, self._metrics, self._pushed, self._time)
         # In this order: after a Ctrl-C in between there is no thread that nobody would end.
         self._closed = False
         self._driver.start()
@@ -351,6 +354,11 @@ class KafkaAdminClient(PushedMetrics):
         """Return how the client stands: what is wrong, and its connections. Waits for nothing."""
         self._fork_guard.check()
         return self._driver.health()
+
+    def metrics(self) -> MetricValues:
+        """Return the metrics of the client, under Java's names: by MetricName, and by plain name as well."""
+        self._fork_guard.check()
+        return self._metrics.snapshot()
 
     @property
     def _telemetry(self) -> ClientTelemetry:

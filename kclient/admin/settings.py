@@ -20,9 +20,5 @@ class AdminSettings(ClientSettings, total=False):
     """Default: 60000. How long calls without a timeout of their own may take."""
     enable_metrics_push: bool
     """Default: False. Whether metrics are pushed to brokers that ask for them (KIP-714)."""
-    metrics_num_samples: int
-    """Default: 2. How many windows are kept to compute a metric. Not implemented yet."""
-    metrics_sample_window_ms: int
-    """Default: 30000. How long one window of a metric is. Not implemented yet."""
     retries: int
     """Default: 2147483647. How often a request is sent again; default.api.timeout.ms is the better limit."""

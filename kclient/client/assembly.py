@@ -17,6 +17,7 @@ from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater, RebootstrapPolicy
 from kclient.client.network_client import NetworkClient
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import RequestFactory
@@ -39,6 +40,7 @@ def build_network_client(
     *,
     metadata: Metadata,
     max_in_flight: int,
+    metrics: NetworkMetrics,
     telemetry: ClientTelemetry | None = None,
     channel_builder: ChannelBuilder | None = None,
     time: Time = SYSTEM_TIME,
@@ -98,7 +100,12 @@ def build_network_client(
         log_context=log_context,
     )
     pipeline = RequestPipeline(
-        selector, states, max_in_flight=max_in_flight, client_id=config.client_id, log_context=log_context
+        selector,
+        states,
+        metrics,
+        max_in_flight=max_in_flight,
+        client_id=config.client_id,
+        log_context=log_context,
     )
     new_request = RequestFactory(config.request_timeout_ms)
     sessions = Sessions(selector, states, pipeline.in_flight, config.request_timeout_ms)
@@ -112,6 +119,7 @@ def build_network_client(
         ConnectionReports(
             log_context, config.security_protocol, lambda: not metadata.is_bootstrapping, proxy
         ),
+        metrics,
         time,
         log_context,
         proxy,
@@ -123,6 +131,7 @@ def build_network_client(
         pipeline,
         connections,
         new_request,
+        metrics,
         time,
         log_context,
         sasl,

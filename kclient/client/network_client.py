@@ -11,6 +11,7 @@ from kclient.client.broker_connection import BrokerConnection
 from kclient.client.connection_states import ConnectionStates
 from kclient.client.metadata import MetadataRequestPlan
 from kclient.client.metadata_updater import MetadataUpdater
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.client.node_choice import NodeChoice
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
@@ -52,6 +53,7 @@ class NetworkClient:
         pipeline: RequestPipeline,
         connections: NodeConnections,
         new_request: RequestFactory,
+        metrics: NetworkMetrics,
         time: Time,
         log_context: LogContext,
         credentials: SaslCredentials | None = None,
@@ -61,6 +63,7 @@ class NetworkClient:
         self._updater = updater
         self._pipeline = pipeline
         self._connections = connections
+        self._metrics = metrics
         self._time = time
         self._log = log_context.logger(__name__)
         self._credentials = credentials
@@ -155,7 +158,8 @@ class NetworkClient:
                 self._telemetry.maybe_send(self, now_ms)
             check_ms = min(check_ms, self._telemetry.next_ms - now_ms)
         selector.poll(max(min(timeout_ms, update_ms, check_ms), 0), return_after_send=return_after_send)
-        now_ms = self._time.monotonic_ms()
+        began_ms, now_ms = now_ms, self._time.monotonic_ms()
+        self._metrics.polled(began_ms, now_ms)
         if selector.completed_sends:
             pipeline.sends_completed(now_ms)
         if selector.completed_receives:

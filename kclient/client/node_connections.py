@@ -10,6 +10,7 @@ from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionState, ConnectionStates
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.negotiations import Negotiations
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
 from kclient.client.sessions import Sessions
@@ -47,6 +48,7 @@ class NodeConnections:
         new_request: RequestFactory,
         updater: MetadataUpdater,
         reports: ConnectionReports,
+        metrics: NetworkMetrics,
         time: Time,
         log_context: LogContext,
         proxy: ProxyAddress | None = None,
@@ -57,6 +59,7 @@ class NodeConnections:
         self._sessions = sessions
         self._new_request = new_request
         self._updater = updater
+        self._metrics = metrics
         self._time = time
         self._proxy = proxy
         self._log = log_context.logger(__name__)
@@ -118,8 +121,10 @@ class NodeConnections:
         """TCP, handshake and authentication are through: next come the versions, unless they are known."""
         if self._states.state(node_id) is ConnectionState.RENEWING_SESSION:
             self._log.debug("Authenticated again with %s", self.reports.describe(node_id))
+            self._metrics.renewed(self._sessions.renewing_ms(node_id, self._time.monotonic_ms()))
             self._ready(node_id)
             return
+        self._metrics.opened(node_id)
         self._states.checking_api_versions(node_id)
         self._negotiations.begin(node_id)
 
@@ -196,6 +201,9 @@ class NodeConnections:
         if error is not None:
             error = self.reports.ended(node_id, state, error, now_ms, step, by_peer=by_peer)
         refused = error if isinstance(error, AuthenticationError) else None
+        if refused is not None:
+            self._metrics.refused(again=state is ConnectionState.RENEWING_SESSION)
+        self._metrics.closed(node_id)
         self._states.disconnected(node_id, now_ms, refused)
         self._negotiations.end(node_id)
         self._sessions.end(node_id)
@@ -206,6 +214,7 @@ class NodeConnections:
     def forget(self, node_id: int, now_ms: int) -> None:
         """Close the connection and drop everything that is known of the node."""
         self._selector.close_channel(str(node_id))
+        self._metrics.closed(node_id)
         self._pipeline.forget(node_id, now_ms)
         self._states.forget(node_id)
         self._sessions.end(node_id)

@@ -8,9 +8,11 @@ from kclient._accel import belongs_to_caller
 from kclient.client.api_versions import parse_api_versions_response
 from kclient.client.connection_states import WAIT_FOR_EVENT_MS, ConnectionStates
 from kclient.client.in_flight import InFlightRequest, InFlightRequests
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.client.requests import ClientRequest, ClientResponse
 from kclient.client.throttling import client_throttle_ms
 from kclient.errors import AuthenticationError, DisconnectError, KafkaError, SchemaError
+from kclient.network.receive import LENGTH_BYTES
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend
 from kclient.protocol.api_keys import ApiKeys
@@ -29,6 +31,7 @@ class RequestPipeline:
         self,
         selector: Selector,
         states: ConnectionStates,
+        metrics: NetworkMetrics,
         *,
         max_in_flight: int,
         client_id: str,
@@ -41,6 +44,7 @@ class RequestPipeline:
         """Before this `late_nodes` need not be asked."""
         self._selector = selector
         self._states = states
+        self._traffic = metrics.traffic
         self._client_id = client_id
         self._log = log_context.logger(__name__)
 
@@ -58,6 +62,11 @@ class RequestPipeline:
         """Begin to write a request. Raises UnsupportedVersionError or SchemaError for a value that does not fit."""
         send = NetworkSend(request_buffers(message, version, request.correlation_id, self._client_id))
         self._selector.send(str(request.node_id), send)
+        size = send.size
+        traffic = self._traffic[request.node_id]
+        traffic.request_bytes += size
+        traffic.largest_request_bytes = max(traffic.largest_request_bytes, size)
+        traffic.requests += 1
         deadline_ms = now_ms + request.timeout_ms
         self.in_flight.add(InFlightRequest(request, version, send, now_ms, deadline_ms, internal))
         self.next_check_ms = min(self.next_check_ms, deadline_ms)
@@ -79,6 +88,12 @@ class RequestPipeline:
             return SchemaError("it answered without being asked")
         in_flight = self.in_flight.complete_next(node_id)
         request = in_flight.request
+        latency_ms = now_ms - in_flight.sent_ms
+        traffic = self._traffic[node_id]
+        traffic.response_bytes += len(frame) + LENGTH_BYTES
+        traffic.latency_ms += latency_ms
+        traffic.longest_latency_ms = max(traffic.longest_latency_ms, latency_ms)
+        traffic.responses += 1
         api_key = request.api_key
         message: Any
         try:

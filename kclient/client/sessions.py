@@ -60,6 +60,10 @@ class Sessions:
             self._deadline_ms[node_id] = now_ms + self._timeout_ms
         self._set_next_check()
 
+    def renewing_ms(self, node_id: int, now_ms: int) -> int:
+        """Return for how long the node has been authenticating again."""
+        return now_ms - self._deadline_ms.get(node_id, now_ms + self._timeout_ms) + self._timeout_ms
+
     def late_nodes(self, now_ms: int) -> list[int]:
         """Return the nodes that have not answered in time. Their connections must be closed."""
         return [node_id for node_id, deadline_ms in self._deadline_ms.items() if deadline_ms <= now_ms]

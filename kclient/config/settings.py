@@ -58,8 +58,12 @@ class ClientSettings(TypedDict, total=False):
     """Default: []. Objects that are told of metrics as they come and go; Java's JmxReporter stands for none. Not
     implemented yet.
     """
+    metrics_num_samples: int
+    """Default: 2. How many windows are kept to compute a metric."""
     metrics_recording_level: Literal["INFO", "DEBUG", "TRACE"]
     """Default: 'INFO'. How detailed the recorded metrics are. Not implemented yet."""
+    metrics_sample_window_ms: int
+    """Default: 30000. How long one window of a metric is."""
     receive_buffer_bytes: int
     """Default: -1. The size of a socket's receive buffer; -1 leaves it to the system, which lets it grow as needed."""
     reconnect_backoff_max_ms: int

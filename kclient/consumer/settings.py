@@ -79,10 +79,6 @@ class ConsumerSettings(ClientSettings, total=False):
     """
     max_poll_records: int
     """Default: 500. How many records one poll() returns at most."""
-    metrics_num_samples: int
-    """Default: 2. How many windows are kept to compute a metric."""
-    metrics_sample_window_ms: int
-    """Default: 30000. How long one window of a metric is."""
     partition_assignment_strategy: (
         AssignorName | Sequence[AssignorName | ConsumerPartitionAssignor | type[ConsumerPartitionAssignor]]
     )

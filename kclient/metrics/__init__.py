@@ -9,7 +9,7 @@ from kclient.metrics.metric_name import MetricName
 from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.metrics import Metrics
 from kclient.metrics.sensor import Sensor
-from kclient.metrics.stats import Avg, Max, Rate, Total
+from kclient.metrics.stats import Avg, Max, Rate, RatePerHour, Ratio, Total
 
 __all__ = [
     "Avg",
@@ -21,6 +21,8 @@ __all__ = [
     "MetricValues",
     "Metrics",
     "Rate",
+    "RatePerHour",
+    "Ratio",
     "Sensor",
     "Total",
 ]

@@ -32,6 +32,11 @@ class Metrics(MetricGroup):
         with self.lock:
             return self._groups.setdefault((group, made.tags), made)
 
+    @property
+    def kept_ms(self) -> int:
+        """Time for which sensors look back."""
+        return self._settings.window_ms * self._settings.samples
+
     def remove(self, group: MetricGroup) -> None:
         """Forget the metrics of `group`: their node, topic or partition is gone. They may be gone already."""
         with self.lock:

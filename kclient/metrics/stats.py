@@ -127,3 +127,20 @@ class Rate(_Sampled):
         # single first event would look like a huge rate.
         elapsed_ms = max(now_ms - self._window[0].started_ms, (self._samples - 1) * self._window_ms, 1)
         return sum(sample.value for sample in self._window) * 1000 / elapsed_ms
+
+
+class Ratio(Rate):
+    """The part of the time that something took, of which seconds are recorded."""
+
+    __slots__ = ()
+    suffix, wording = "ratio", "The part of the time {}"
+
+
+class RatePerHour(Rate):
+    """The sum of the values per hour over the windows, for what is rare."""
+
+    __slots__ = ()
+    suffix, wording = "rate-per-hour", "The {} per hour"
+
+    def measure(self, now_ms: int) -> float:
+        return super().measure(now_ms) * 3600

@@ -10,7 +10,7 @@ from kclient._accel import FrameMemory
 from kclient.errors import InvalidReceiveError
 from kclient.network.transport import Transport
 
-_LENGTH_BYTES = 4
+LENGTH_BYTES = 4
 _GROWTH = 4
 _MUCH_BYTES = 32 * 1024
 _FIRST_HELD_BYTES = 64 * 1024
@@ -47,7 +47,7 @@ class NetworkReceive:
     _max_bytes: int
     _memory: ReceiveMemory | None = None
     _likely_bytes: int = 0
-    _size_view: memoryview = attrs.field(factory=lambda: memoryview(bytearray(_LENGTH_BYTES)), init=False)
+    _size_view: memoryview = attrs.field(factory=lambda: memoryview(bytearray(LENGTH_BYTES)), init=False)
     _size_filled: int = attrs.field(default=0, init=False)
     size: int = attrs.field(default=-1, init=False)
     """Bytes of the frame without its length; -1 while that is not known."""
@@ -92,7 +92,7 @@ class NetworkReceive:
             filled = self._size_filled
             total = transport.recv_into(self._size_view[filled:] if filled else self._size_view)
             self._size_filled += total
-            if self._size_filled < _LENGTH_BYTES:
+            if self._size_filled < LENGTH_BYTES:
                 return total
             self.size = self._checked_size()
         while self.filled < self.size:
@@ -116,7 +116,7 @@ class NetworkReceive:
 
     def ahead(self, size: int) -> memoryview:
         """Memory for the whole frame with its length, if it has no more than `size` bytes and nothing came yet."""
-        self._ahead = FrameMemory(_LENGTH_BYTES + size)
+        self._ahead = FrameMemory(LENGTH_BYTES + size)
         return memoryview(self._ahead)
 
     def advance(self, count: int) -> None:
@@ -129,15 +129,15 @@ class NetworkReceive:
             self.filled += count
             return
         with memoryview(ahead) as view:
-            self._size_filled = min(count, _LENGTH_BYTES)
+            self._size_filled = min(count, LENGTH_BYTES)
             self._size_view[: self._size_filled] = view[: self._size_filled]
-        if self._size_filled == _LENGTH_BYTES:
+        if self._size_filled == LENGTH_BYTES:
             self.size = self._checked_size()
-            if count > _LENGTH_BYTES:
-                self._buffer, self._start = ahead, _LENGTH_BYTES
-                self.filled = self._room = count - _LENGTH_BYTES
+            if count > LENGTH_BYTES:
+                self._buffer, self._start = ahead, LENGTH_BYTES
+                self.filled = self._room = count - LENGTH_BYTES
                 if self._memory is None:
-                    self._room = min(len(ahead) - _LENGTH_BYTES, self.size)
+                    self._room = min(len(ahead) - LENGTH_BYTES, self.size)
                 else:
                     self._memory.take(self.filled)
 

@@ -61,10 +61,6 @@ class ProducerSettings(ClientSettings, total=False):
     """Default: 1048576. How many bytes a request, and so a record, may have at most."""
     metadata_max_idle_ms: int
     """Default: 300000. How long a topic that is not used stays in the producer's metadata."""
-    metrics_num_samples: int
-    """Default: 2. How many windows are kept to compute a metric."""
-    metrics_sample_window_ms: int
-    """Default: 30000. How long one window of a metric is."""
     partitioner_adaptive_partitioning_enable: bool
     """Default: True. Whether records without key go more often to partitions whose brokers are faster."""
     partitioner_availability_timeout_ms: int

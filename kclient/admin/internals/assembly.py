@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals.driver import AdminDriver
+from kclient.admin.internals.metrics import AdminMetrics
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
@@ -22,7 +23,11 @@ class _BrokersAlone(Metadata):
 
 
 def build_driver(
-    config: AdminConfig, backoff: ExponentialBackoff, telemetry: ClientTelemetry, time: Time
+    config: AdminConfig,
+    backoff: ExponentialBackoff,
+    metrics: AdminMetrics,
+    telemetry: ClientTelemetry,
+    time: Time,
 ) -> AdminDriver:
     """The driver that `config` describes; its I/O thread is not started.
 
@@ -32,7 +37,12 @@ def build_driver(
     metadata = _BrokersAlone(MetadataSchedule.from_config(config), log_context=log_context, time=time)
     return AdminDriver(
         build_network_client(
-            config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, telemetry=telemetry, time=time
+            config,
+            metadata=metadata,
+            max_in_flight=_MAX_IN_FLIGHT,
+            metrics=metrics.network,
+            telemetry=telemetry,
+            time=time,
         ),
         metadata,
         client_id=config.client_id,

@@ -73,7 +73,12 @@ def build_consumer(
     telemetry = ClientTelemetry(metrics.collect, member.labels, enabled=config.enable_metrics_push)
     if client is None:
         client = build_network_client(
-            config, metadata=metadata, max_in_flight=_MAX_IN_FLIGHT, telemetry=telemetry, time=time
+            config,
+            metadata=metadata,
+            max_in_flight=_MAX_IN_FLIGHT,
+            metrics=metrics.network,
+            telemetry=telemetry,
+            time=time,
         )
     cursor = RecordCursor(None if time is SYSTEM_TIME else time.monotonic_ms)
     changes = Changes(cursor.stop)

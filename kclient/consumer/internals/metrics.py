@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.consumer.config import ConsumerConfig
 from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
 from kclient.utils.time import Time
@@ -52,6 +53,7 @@ class ConsumerMetrics:
         )
         self._fetch = fetch = consumer.in_group("consumer-fetch-manager-metrics")
         self._group = group = consumer.in_group("consumer-coordinator-metrics")
+        self.network = NetworkMetrics(consumer, time, authenticates=config.security_protocol != "PLAINTEXT")
         self._requests = fetch.sensor("fetch", "number of fetch requests", Rate, Total)
         self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
         self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
@@ -127,6 +129,7 @@ class ConsumerMetrics:
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""
         self._fold()
+        self.network.fold()
         return self._metrics.collect()
 
     def snapshot(self) -> MetricValues:

@@ -76,6 +76,7 @@ def build_producer(
             config,
             metadata=metadata,
             max_in_flight=config.max_in_flight_requests_per_connection,
+            metrics=metrics.network,
             telemetry=telemetry,
             time=time,
         )

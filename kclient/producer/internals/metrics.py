@@ -7,6 +7,7 @@ import threading
 import attrs
 
 from kclient.client.kafka_client import KafkaClient
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.buffer_pool import BufferPool
@@ -52,8 +53,8 @@ class ProducerMetrics:
             window_ms=config.metrics_sample_window_ms,
             samples=config.metrics_num_samples,
         )
+        self.network = NetworkMetrics(metrics, time, authenticates=config.security_protocol != "PLAINTEXT")
         self._records = metrics.sensor("record-send", "number of records sent", Rate, Total)
-        self._bytes = metrics.sensor("outgoing-byte", "bytes of batches sent", Rate, Total)
         self._record_size = metrics.sensor("record-size", "size of a record", Avg)
         self._batch_size = metrics.sensor("batch-size", "bytes of a batch as it is sent", Avg, Max)
         self._compression = metrics.sensor(
@@ -61,7 +62,6 @@ class ProducerMetrics:
         )
         self._queue_time = metrics.sensor("record-queue-time", "ms a batch was queued", Avg, Max)
         self._per_request = metrics.sensor("records-per-request", "number of records in a request", Avg)
-        self._requests = metrics.sensor("request", "number of produce requests sent", Rate, Total)
         self._latency = metrics.sensor("request-latency", "ms until a request was answered", Avg, Max)
         self._throttle = metrics.sensor(
             "produce-throttle-time", "ms a request was throttled by a broker", Avg, Max
@@ -126,10 +126,8 @@ class ProducerMetrics:
         with self._lock:
             seen, self._seen = self._seen, _Seen()
         if seen.requests:
-            self._requests.record(seen.requests)
             self._records.record(seen.records)
             self._per_request.record(seen.records, seen.requests)
-            self._bytes.record(seen.bytes)
         if seen.batches:
             self._batch_size.record(seen.bytes, seen.batches, seen.largest_batch)
             self._record_size.record(seen.uncompressed, seen.records)
@@ -154,6 +152,7 @@ class ProducerMetrics:
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""
         self._fold()
+        self.network.fold()
         return self._metrics.collect()
 
     def snapshot(self) -> MetricValues:

@@ -7,19 +7,27 @@ from typing import Any
 from harness.mock_time import MockTime
 from kclient.client.connection_reports import ConnectionReports
 from kclient.client.connection_states import ConnectionStates
+from kclient.client.network_metrics import NetworkMetrics
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_pipeline import RequestPipeline
 from kclient.client.requests import ClientResponse, RequestFactory
 from kclient.client.sessions import Sessions
 from kclient.common.node import Node
 from kclient.errors import KafkaError
+from kclient.metrics import Metrics
 from kclient.network.send import NetworkSend
 from kclient.protocol.header import response_buffers
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.utils.log_context import LogContext
+from kclient.utils.time import SYSTEM_TIME, Time
 
 NODE = Node(1, "host", 9092)
 BEAT = HeartbeatRequest(group_id="g", member_id="m")
+
+
+def network_metrics(time: Time = SYSTEM_TIME) -> NetworkMetrics:
+    """Metrics of connections that nobody reads."""
+    return NetworkMetrics(Metrics(time, "producer-metrics", {}), time, authenticates=False)
 
 
 class NotedSelector:
@@ -83,7 +91,7 @@ class NotedUpdater:
 class ClientParts:
     """The parts of a NetworkClient, put together without sockets and metadata."""
 
-    def __init__(self, max_in_flight: int = 5) -> None:
+    def __init__(self, max_in_flight: int = 5, metrics: NetworkMetrics | None = None) -> None:
         self.time = MockTime()
         self.selector: Any = NotedSelector()
         self.states = ConnectionStates(
@@ -96,21 +104,25 @@ class ClientParts:
         self.new_request = RequestFactory(30_000)
         self.updater: Any = NotedUpdater()
         self.failures: list[KafkaError] = self.updater.failures
+        self.metrics = network_metrics(self.time) if metrics is None else metrics
         self.pipeline = RequestPipeline(
             self.selector,
             self.states,
+            self.metrics,
             max_in_flight=max_in_flight,
             client_id="parts",
             log_context=LogContext(),
         )
+        self.sessions = Sessions(self.selector, self.states, self.pipeline.in_flight, 30_000)
         self.connections = NodeConnections(
             self.selector,
             self.states,
             self.pipeline,
-            Sessions(self.selector, self.states, self.pipeline.in_flight, 30_000),
+            self.sessions,
             self.new_request,
             self.updater,
             ConnectionReports(LogContext(), "PLAINTEXT", lambda: True),
+            self.metrics,
             self.time,
             LogContext(),
         )

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import attrs
 
+from harness.network.client_parts import network_metrics
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
@@ -55,6 +56,7 @@ class DrivenClient:
             Settings(list(servers), **settings),
             metadata=self.metadata,
             max_in_flight=max_in_flight,
+            metrics=network_metrics(),
         )
         self.responses: list[ClientResponse] = []
 

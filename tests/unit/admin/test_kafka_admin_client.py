@@ -61,7 +61,7 @@ class NotedDriver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> NotedDriver:
     made = NotedDriver()
-    monkeypatch.setattr(kafka_admin_client, "build_driver", lambda config, backoff, telemetry, time: made)
+    monkeypatch.setattr(kafka_admin_client, "build_driver", lambda *_: made)
     return made
 
 
@@ -204,7 +204,7 @@ class TestTheEnd:
     def test_one_that_was_closed_or_never_begun_is_collected_silently(
         self, driver: NotedDriver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def refuse(config: object, backoff: object, telemetry: object, time: object) -> None:
+        def refuse(*_: object) -> None:
             raise BootstrapError("no")
 
         admin = make()

@@ -13,6 +13,7 @@ import pytest
 
 from harness.leaks import open_descriptors
 from harness.network.certificates import Authority
+from harness.network.client_parts import network_metrics
 from kclient.admin.config import AdminConfig
 from kclient.client.assembly import build_network_client
 from kclient.client.metadata import Metadata
@@ -50,7 +51,11 @@ def build(request: pytest.FixtureRequest) -> Any:
             None, {"bootstrap_servers": list(servers) or ["127.0.0.1:9092"], **settings}
         )
         client = build_network_client(
-            config, metadata=metadata, max_in_flight=max_in_flight, channel_builder=channel_builder
+            config,
+            metadata=metadata,
+            max_in_flight=max_in_flight,
+            metrics=network_metrics(),
+            channel_builder=channel_builder,
         )
         request.addfinalizer(client.close)
         return Built(client, metadata)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.mock_time import MockTime
+from harness.network.client_parts import network_metrics
 from harness.network.driven_client import DrivenClient, Settings
 from harness.network.listener import hang_up, read_frame
 from harness.network.proxy import FaultProxy
@@ -333,6 +334,7 @@ def test_a_slow_resolver_does_not_use_up_the_wait_before_the_next_attempt(
         Settings(["localhost:1"], reconnect_backoff_ms=100, reconnect_backoff_max_ms=100),
         metadata=Metadata(MetadataSchedule(ExponentialBackoff(5, 50), 1000), time=time),
         max_in_flight=1,
+        metrics=network_metrics(time),
         time=time,
     )
     node = Node(7, "nowhere", 9092)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.mock_time import MockTime
-from kclient.metrics import Avg, Max, Metrics, Rate, Total
+from kclient.metrics import Avg, Max, Metrics, Rate, RatePerHour, Ratio, Total
 
 
 def measured(metrics: Metrics) -> dict[str, float]:
@@ -77,3 +77,12 @@ def test_the_same_group_and_tags_are_the_same_metrics_until_they_are_removed() -
     assert successor is not topic
     metrics.remove(topic)
     assert metrics.in_group("t", {"topic": "a"}) is successor
+
+
+def test_a_ratio_is_the_part_of_the_time_and_what_is_rare_is_told_by_the_hour() -> None:
+    time = MockTime()
+    metrics = Metrics(time, "g", {}, window_ms=1000, samples=2)
+    sensor = metrics.sensor("x", "that it works", Ratio, RatePerHour)
+    sensor.record(0.25)
+    time.advance(500)
+    assert measured(metrics) == {"x-ratio": 0.25, "x-rate-per-hour": 900}

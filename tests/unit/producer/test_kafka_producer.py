@@ -293,7 +293,7 @@ def test_metrics_have_javas_names(server: Server) -> None:
     with server.producer(client_id="me") as producer:
         producer.send("t", b"v").result(10)
         values = {name.name: value for name, value in producer.metrics().items()}
-        assert {name.tags for name in producer.metrics()} == {(("client-id", "me"),)}
+        assert {dict(name.tags)["client-id"] for name in producer.metrics()} == {"me"}
         assert producer.metrics()["record-send-total"] == 1
     assert values["record-send-total"] == 1
     assert values.keys() >= {
