@@ -22,7 +22,7 @@ FLOORS = [
     {"network"},
     {"client"},
     {"producer", "consumer", "admin"},
-    {"aio", "broker"},
+    {"aio", "broker", "observability"},
     {"spark", "legacy"},
     {"cli"},
 ]

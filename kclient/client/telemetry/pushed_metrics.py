@@ -7,7 +7,7 @@ import abc
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.common.uuid import Uuid
 from kclient.errors import IllegalStateError
-from kclient.metrics import KafkaMetric
+from kclient.metrics import KafkaMetric, Measurement
 from kclient.utils import steps
 from kclient.utils.time import SYSTEM_TIME
 
@@ -37,6 +37,10 @@ class PushedMetrics(abc.ABC):
                 "The client pushes no metrics, so no broker gives it an id (enable.metrics.push)"
             )
         return steps.run(telemetry.client_instance_id(SYSTEM_TIME.timer(timeout_ms)), SYSTEM_TIME)
+
+    def measurements(self) -> list[Measurement]:
+        """Return every metric with its value now, the application's own included."""
+        return self._telemetry.measurements()
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
         """Push a metric of the application, too, where brokers ask for it: by its name with org.apache.kafka before it.

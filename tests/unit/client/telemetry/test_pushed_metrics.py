@@ -43,7 +43,7 @@ def test_metrics_of_the_application_are_taken_and_given_up() -> None:
     face = Face()
     orders = KafkaMetric(MetricName("orders", "shop"), lambda: 1)
     face.register_metric_for_subscription(orders)
-    assert len(face.telemetry.measurements()) == 1
+    assert [each.name.name for each in face.measurements()] == ["orders"]
     face.unregister_metric_from_subscription(orders)
     assert face.telemetry.measurements() == []
 
