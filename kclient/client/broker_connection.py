@@ -9,8 +9,8 @@ import attrs
 class BrokerConnection:
     """The connection to a broker. Immutable."""
 
-    node_id: int
-    """Id of the connection; below 0 for the first ones, which are to bootstrap servers."""
+    broker_id: int | None
+    """Id of the broker, None for an address of `bootstrap.servers`; a broker may have several connections."""
     host: str
     port: int
     state: str

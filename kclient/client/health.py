@@ -41,7 +41,8 @@ def connection_reasons(client: KafkaClient) -> list[str]:
     if refused is not None:
         return [f"A broker refuses who the client is: {refused}"]
     failure = client.connection_failure()
-    if failure is None or any(each.state == "ready" for each in client.describe_connections()):
+    # One that was closed for being idle is no worse than an open one.
+    if failure is None or any(each.failure is None for each in client.describe_connections()):
         return []
     return [f"No broker can be reached: {failure}"]
 

@@ -76,16 +76,20 @@ class NodeConnections:
         """Before this `check` has nothing to do."""
 
     def overview(self, now_ms: int) -> list[BrokerConnection]:
-        """Return how every connection stands. For any thread."""
+        """Return how every connection stands, but the lost ones of brokers that are gone. For any thread."""
+        known = self._updater.metadata.snapshot.nodes
         found = []
         for node_id, state, at_ms in self._states.overview():
             node = self.reports.node(node_id)
             if node is None:
                 continue  # it is just being made
+            broker = broker_id(node_id)
+            if (node_id if broker is None else broker) not in known and state is not ConnectionState.READY:
+                continue
             failure = None if state is ConnectionState.READY else self.reports.failure(node_id)
             found.append(
                 BrokerConnection(
-                    node_id=node_id,
+                    broker_id=broker,
                     host=node.host,
                     port=node.port,
                     state=state.name.lower().replace("_", " "),

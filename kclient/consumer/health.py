@@ -23,9 +23,11 @@ class ConsumerHealth(ClientHealth):
     member_state: str | None
     """`stable`, `joining` and the like; None without a group that assigns the partitions."""
     last_heartbeat_ms: int | None
-    """Milliseconds since the coordinator answered as a live one, None without a group that assigns the partitions."""
+    """Milliseconds since the coordinator let the member join or live on; None before, and without such a group."""
     last_poll_ms: int | None
     """Milliseconds since the application polled, or took a record from a loop; None without such a group."""
+    max_poll_interval_ms: int
+    """The most that `last_poll_ms` may be (`max.poll.interval.ms`)."""
     assignment_age_ms: int | None
     """Milliseconds since partitions were assigned or taken away last, None while there are none."""
     lag: Mapping[TopicPartition, int | None]
@@ -46,6 +48,8 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
         reasons.insert(
             0, "The I/O thread has ended, so nothing is read; the log says why. Create a new consumer"
         )
+    elif core.queue.final_error is not None:
+        reasons.append(str(core.queue.final_error))
     elif membership is not None:
         member, heartbeat = membership.state, membership.heartbeat
         state = member.value
@@ -55,9 +59,14 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
                 f"The application has not polled for {poll_ms} ms, so its partitions go to other members "
                 "(max.poll.interval.ms)"
             )
-        elif member in WITH_HEARTBEAT and heartbeat_ms >= config.session_timeout_ms:
+        elif (
+            member in WITH_HEARTBEAT
+            and heartbeat_ms is not None
+            and heartbeat_ms >= config.session_timeout_ms
+        ):
             reasons.append(
-                f"The group's coordinator has not answered for {heartbeat_ms} ms (session.timeout.ms)"
+                f"The group's coordinator has not answered for {heartbeat_ms} ms, so the partitions may be with other "
+                "members (session.timeout.ms)"
             )
     committed_only = config.isolation_level == "read_committed"
     return ConsumerHealth(
@@ -67,6 +76,7 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
         member_state=state,
         last_heartbeat_ms=heartbeat_ms,
         last_poll_ms=poll_ms,
+        max_poll_interval_ms=config.max_poll_interval_ms,
         assignment_age_ms=max(now_ms - core.assigned_ms, 0) if core.assigned.by_partition else None,
         lag={tp: each.lag(committed_only) for tp, each in core.assigned.by_partition.items()},
     )

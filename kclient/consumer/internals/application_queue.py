@@ -27,6 +27,11 @@ class ApplicationQueue:
     def __bool__(self) -> bool:
         return bool(self._calls or self._rebalances or self._errors or self._final_error)
 
+    @property
+    def final_error(self) -> KafkaError | None:
+        """The error that every call raises from now on. For any thread."""
+        return self._final_error
+
     # The I/O thread's side.
 
     def call(self, function: Callable[[], object]) -> None:

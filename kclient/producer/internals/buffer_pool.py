@@ -48,6 +48,8 @@ class BufferPool:
     _on_wait: Callable[[], None]
     available: int = attrs.field(init=False)
     """Bytes that nobody holds; to be read, changed by the methods."""
+    full_since_ms: int | None = attrs.field(default=None, init=False)
+    """The time since which somebody waits, or has waited in vain, and nothing came free; to be read."""
     _waiters: deque[_Waiter] = attrs.field(factory=deque, init=False)
     lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
     _changed: Broadcast = attrs.field(factory=Broadcast, init=False)
@@ -83,6 +85,8 @@ class BufferPool:
                 self._waiters.append(waiter)
                 self._grant()
                 if not waiter.granted:
+                    if self.full_since_ms is None:
+                        self.full_since_ms = started_ms
                     self._on_wait()
             while True:
                 with self.lock:
@@ -111,12 +115,14 @@ class BufferPool:
         with self.lock:
             self.available += claim.held
             claim.held = 0
+            self.full_since_ms = None
             self._grant()
 
     def release(self, size: int) -> None:
         """Give back `size` bytes that a batch had."""
         with self.lock:
             self.available += size
+            self.full_since_ms = None
             if self._waiters:
                 self._grant()
 

@@ -16,7 +16,7 @@ from kclient.errors import BootstrapError, SaslAuthenticationError
 
 
 def connection(state: str, failure: str | None = None) -> BrokerConnection:
-    return BrokerConnection(node_id=1, host="host", port=9092, state=state, since_ms=7, failure=failure)
+    return BrokerConnection(broker_id=1, host="host", port=9092, state=state, since_ms=7, failure=failure)
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def test_everything_goes_into_json() -> None:
         member_state="stable",
         last_heartbeat_ms=1,
         last_poll_ms=2,
+        max_poll_interval_ms=10,
         assignment_age_ms=3,
         lag={TopicPartition("t", 3): 4, TopicPartition("t", 5): None},
     )
@@ -55,6 +56,8 @@ def test_one_broker_that_answers_is_enough(client: MockClient) -> None:
     client.failure = BootstrapError("refused")
     client.described = [connection("disconnected", "refused"), connection("ready")]
     assert connection_reasons(client) == []
+    client.described = [connection("disconnected", "refused"), connection("disconnected")]
+    assert connection_reasons(client) == []  # the other one was closed for being idle
 
 
 def test_where_no_broker_answers_the_last_failure_says_why(client: MockClient) -> None:

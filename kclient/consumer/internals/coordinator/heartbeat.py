@@ -25,6 +25,7 @@ class Heartbeat:
     _taken_ms: Callable[[], int]
     polled_ms: int = attrs.field(alias="now_ms")
     """The time when the application called poll() last; for its thread to set."""
+    _heard_ms: int | None = attrs.field(default=None, init=False)
     _failures: int = attrs.field(default=0, init=False)
     _in_flight: bool = attrs.field(default=False, init=False)
     _next_ms: int = attrs.field(init=False)
@@ -34,8 +35,13 @@ class Heartbeat:
         self._next_ms = self.polled_ms
         self._session_deadline_ms = self.polled_ms + self._session_timeout_ms
 
-    def reset(self, now_ms: int) -> None:
+    def joined(self, now_ms: int) -> None:
         """The member joined anew."""
+        self._heard_ms = now_ms
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        """A session begins, or is given another chance."""
         self._in_flight = False
         self._failures = 0
         self._next_ms = now_ms + self._interval_ms
@@ -52,6 +58,7 @@ class Heartbeat:
 
     def answered(self, now_ms: int) -> None:
         """The coordinator answered, so the session goes on."""
+        self._heard_ms = now_ms
         self._in_flight = False
         self._failures = 0
         self._session_deadline_ms = now_ms + self._session_timeout_ms
@@ -70,9 +77,10 @@ class Heartbeat:
         """Return True if the application has not polled for max.poll.interval.ms."""
         return now_ms - self._last_poll_ms() >= self._max_poll_interval_ms
 
-    def since_answer_ms(self, now_ms: int) -> int:
-        """Return the time since the coordinator let the session begin or go on. For any thread."""
-        return max(now_ms - (self._session_deadline_ms - self._session_timeout_ms), 0)
+    def since_answer_ms(self, now_ms: int) -> int | None:
+        """Return the time since the coordinator let the session begin or go on, None before. For any thread."""
+        heard_ms = self._heard_ms
+        return None if heard_ms is None else max(now_ms - heard_ms, 0)
 
     def since_poll_ms(self, now_ms: int) -> int:
         """Return the time since the application polled, or took a record. For any thread."""

@@ -349,7 +349,7 @@ class Membership:
     def _joined(self, response: JoinGroupResponse, now_ms: int) -> None:
         self.state = self.state.to(MemberState.SYNCING)
         self.generation = Generation(response.generation_id, response.member_id, response.protocol_name)
-        self.heartbeat.reset(now_ms)
+        self.heartbeat.joined(now_ms)
         self._log.info("Joined generation %d as %s", response.generation_id, response.member_id)
         if response.leader != response.member_id:
             self._subscription.reset_group_subscription()
