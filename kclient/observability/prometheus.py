@@ -10,7 +10,7 @@ from typing import Protocol
 from kclient.metrics import Measurement
 
 try:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+    from prometheus_client.core import Metric
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise ImportError(
@@ -54,7 +54,7 @@ class KafkaCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric with its values now."""
-        families: dict[tuple[str, tuple[str, ...]], Metric] = {}
+        families: dict[str, Metric] = {}
         for client in self._clients:
             for measurement in client.measurements():
                 if math.isfinite(measurement.value):
@@ -62,16 +62,20 @@ class KafkaCollector(Collector):
         yield from families.values()
 
 
-def _add(families: dict[tuple[str, tuple[str, ...]], Metric], measurement: Measurement) -> None:
+def _add(families: dict[str, Metric], measurement: Measurement) -> None:
     name = measurement.name
     full = _word(f"kafka_{name.group.removesuffix('-metrics')}_{name.name}")
-    labels = tuple(_word(key) for key, _ in name.tags)
-    family = families.get((full, labels))
+    # One family for all: a client, its topics and their partitions have metrics of one name in one group.
+    family = families.get(full)
     if family is None:
-        kind = CounterMetricFamily if measurement.cumulative else GaugeMetricFamily
-        family = kind(full, name.description or name.name, labels=labels)
-        families[full, labels] = family
-    family.add_metric([text for _, text in name.tags], measurement.value)  # type: ignore[attr-defined]
+        kind = "counter" if measurement.cumulative else "gauge"
+        family = families[full] = Metric(
+            full.removesuffix("_total") if measurement.cumulative else full,
+            name.description or name.name,
+            kind,
+        )
+    sample = f"{family.name}_total" if family.type == "counter" else full
+    family.add_sample(sample, {_word(key): text for key, text in name.tags}, measurement.value)
 
 
 def _word(text: str) -> str:

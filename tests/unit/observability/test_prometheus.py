@@ -69,3 +69,19 @@ def test_clients_come_and_go() -> None:
     assert len(list(collector.collect())) == 1
     collector.remove(client)
     assert list(collector.collect()) == []
+
+
+def test_a_client_and_its_topics_have_one_family_of_a_name() -> None:
+    """Readers of the format take no second one."""
+    of_client = MetricName("bytes-consumed-total", "consumer-fetch-manager-metrics", _CLIENT, "All bytes")
+    of_topic = attrs.evolve(of_client, tags=(*_CLIENT, ("topic", "t")))
+    registry = CollectorRegistry()
+    values = [Measurement(of_client, 3, cumulative=True), Measurement(of_topic, 2, cumulative=True)]
+    registry.register(KafkaCollector(Client(values)))
+    name = "kafka_consumer_fetch_manager_bytes_consumed_total"
+    assert generate_latest(registry).decode().splitlines() == [
+        f"# HELP {name} All bytes",
+        f"# TYPE {name} counter",
+        f'{name}{{client_id="c"}} 3.0',
+        f'{name}{{client_id="c",topic="t"}} 2.0',
+    ]
