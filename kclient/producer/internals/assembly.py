@@ -131,7 +131,7 @@ def build_producer(
         time=time,
     )
     guard = ForkGuard("This KafkaProducer")
-    metrics.watch(queued.pool, client)
+    metrics.watch(queued.pool, client, metadata)
     io_thread = IoThread(config, sender, queued, responses)
     if start:
         io_thread.start()

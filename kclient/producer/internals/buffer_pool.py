@@ -50,6 +50,8 @@ class BufferPool:
     """Bytes that nobody holds; to be read, changed by the methods."""
     full_since_ms: int | None = attrs.field(default=None, init=False)
     """The time since which somebody waits, or has waited in vain, and nothing came free; to be read."""
+    exhausted: int = attrs.field(default=0, init=False)
+    """Claims that got no bytes in time; to be read."""
     _waiters: deque[_Waiter] = attrs.field(factory=deque, init=False)
     lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # reentrant: see Entry
     _changed: Broadcast = attrs.field(factory=Broadcast, init=False)
@@ -98,6 +100,7 @@ class BufferPool:
                             "The producer was closed while send() waited for buffer memory."
                         )
                     if timer.is_expired():
+                        self.exhausted += 1
                         raise BufferExhaustedError(
                             f"No {size} bytes of buffer memory came free within {timer.timeout_ms} ms "
                             f"(max.block.ms): {self.available} of {self.total} (buffer.memory) are free and "

@@ -8,11 +8,13 @@ import attrs
 
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.network_metrics import NetworkMetrics
-from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
+from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Ratio, Total
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.buffer_pool import BufferPool
+from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.producer_batch import ProducerBatch
-from kclient.utils.time import Time
+from kclient.producer.internals.topic_metrics import TopicMetrics, TopicSeen
+from kclient.utils.time import NS_PER_MS, Time
 
 # Ten sensors for every request would cost more than the request: they are told once in a while, and when asked.
 _FOLD_MS = 1000
@@ -36,6 +38,16 @@ class _Seen:
     longest_latency_ms: int = 0
     throttle_ms: int = 0
     longest_throttle_ms: int = 0
+    topics: dict[str, TopicSeen] = attrs.field(factory=dict)
+
+
+class _NsRatio(Ratio):
+    """The part of the time that something took, of which nanoseconds are recorded."""
+
+    __slots__ = ()
+
+    def measure(self, now_ms: int) -> float:
+        return super().measure(now_ms) / (1000 * NS_PER_MS)
 
 
 class ProducerMetrics:
@@ -45,7 +57,10 @@ class ProducerMetrics:
         # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
         self._lock = threading.RLock()
         self._seen = _Seen()
+        self._pool: BufferPool | None = None
         self._folded_ms = 0
+        self._time = time
+        self._told_exhausted = 0
         self._metrics = metrics = Metrics(
             time,
             "producer-metrics",
@@ -69,22 +84,38 @@ class ProducerMetrics:
         self._retries = metrics.sensor("record-retry", "number of records sent again", Rate, Total)
         self._errors = metrics.sensor("record-error", "number of records that failed", Rate, Total)
         self._splits = metrics.sensor("batch-split", "number of batches split", Rate, Total)
+        self._topics = TopicMetrics(metrics, config.metadata_max_idle_ms)
+        self._exhausted = metrics.sensor(
+            "buffer-exhausted", "number of records that got no buffer memory in time", Rate, Total
+        )
         # In nanoseconds, as their names say; the clock tells milliseconds.
         self.buffer_wait = metrics.sensor(
             "bufferpool-wait-time-ns", "ns that senders waited for buffer memory", Total
+        )
+        self.buffer_wait.add(
+            metrics.name(
+                "bufferpool-wait-ratio", "The part of the time that senders waited for buffer memory"
+            ),
+            _NsRatio(config.metrics_sample_window_ms, config.metrics_num_samples),
         )
         self.flush_time = metrics.sensor("flush-time-ns", "ns spent in flush", Total)
         self.metadata_wait = metrics.sensor(
             "metadata-wait-time-ns", "ns that senders waited for metadata", Total
         )
 
-    def watch(self, pool: BufferPool, client: KafkaClient) -> None:
-        """Ask the pool and the client for their figures when they are read."""
+    def watch(self, pool: BufferPool, client: KafkaClient, metadata: ProducerMetadata) -> None:
+        """Ask the pool, the client and the metadata for their figures when they are read."""
+        self._pool = pool
         gauge = self._metrics.gauge
         gauge("buffer-total-bytes", "buffer.memory", lambda: pool.total)
         gauge("buffer-available-bytes", "Bytes of buffer.memory that are free", lambda: pool.available)
         gauge("waiting-threads", "Threads that wait for buffer memory", lambda: pool.waiting)
         gauge("requests-in-flight", "Requests without an answer", client.in_flight_count)
+        gauge("metadata-age", "Seconds since the metadata was fetched", lambda: self._age_s(metadata))
+
+    def _age_s(self, metadata: ProducerMetadata) -> float:
+        age_ms = metadata.age_ms(self._time.monotonic_ms())
+        return float("nan") if age_ms is None else age_ms / 1000
 
     def request_sent(self, batches: list[ProducerBatch], now_ms: int) -> None:
         """A produce request with `batches` goes out."""
@@ -105,6 +136,13 @@ class ProducerMetrics:
                 seen.queued_ms += queued_ms
                 seen.largest_batch = max(seen.largest_batch, size)
                 seen.longest_queued_ms = max(seen.longest_queued_ms, queued_ms)
+                topic = seen.topics.get(batch.tp.topic)
+                if topic is None:
+                    topic = seen.topics[batch.tp.topic] = TopicSeen()
+                topic.batches += 1
+                topic.records += builder.count
+                topic.bytes += size
+                topic.compression += size / uncompressed
 
     def answered(self, latency_ms: int, throttle_ms: int) -> None:
         """A produce request was answered."""
@@ -120,11 +158,19 @@ class ProducerMetrics:
         if now_ms - self._folded_ms >= _FOLD_MS:
             self._folded_ms = now_ms
             self._fold()
+            with self._lock:
+                self._topics.remove_idle(now_ms)
 
     def _fold(self) -> None:
         """Hand what was seen since the last time to the sensors."""
         with self._lock:
             seen, self._seen = self._seen, _Seen()
+            now_ms = self._time.monotonic_ms()
+            for topic, each in seen.topics.items():
+                self._topics.sent(topic, each, now_ms)
+            if self._pool is not None and self._pool.exhausted != self._told_exhausted:
+                self._exhausted.record(self._pool.exhausted - self._told_exhausted)
+                self._told_exhausted = self._pool.exhausted
         if seen.requests:
             self._records.record(seen.records)
             self._per_request.record(seen.records, seen.requests)
@@ -140,10 +186,14 @@ class ProducerMetrics:
     def retried(self, batch: ProducerBatch) -> None:
         """A batch will be sent again."""
         self._retries.record(batch.builder.count)
+        with self._lock:
+            self._topics.retried(batch.tp.topic, batch.builder.count, self._time.monotonic_ms())
 
     def failed(self, batch: ProducerBatch) -> None:
         """A batch was given up."""
         self._errors.record(batch.builder.count)
+        with self._lock:
+            self._topics.failed(batch.tp.topic, batch.builder.count, self._time.monotonic_ms())
 
     def split(self) -> None:
         """A batch was split."""

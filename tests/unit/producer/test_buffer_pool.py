@@ -57,6 +57,7 @@ def test_waiting_ends_with_max_block_and_leaves_nothing_behind() -> None:
     with pytest.raises(BufferExhaustedError, match=r"max\.block\.ms"):
         run(made.allocate(Claim(), 10, time.timer(0)), time)
     assert made.waiting == 0
+    assert made.exhausted == 1
     made.release(100)
     assert made.available == 100
 
