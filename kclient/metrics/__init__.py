@@ -9,7 +9,7 @@ from kclient.metrics.metric_name import MetricName
 from kclient.metrics.metric_values import MetricValues
 from kclient.metrics.metrics import Metrics
 from kclient.metrics.sensor import Sensor
-from kclient.metrics.stats import Avg, Max, Rate, RatePerHour, Ratio, Total
+from kclient.metrics.stats import Avg, Max, Min, Rate, RatePerHour, Ratio, Total
 
 __all__ = [
     "Avg",
@@ -20,6 +20,7 @@ __all__ = [
     "MetricName",
     "MetricValues",
     "Metrics",
+    "Min",
     "Rate",
     "RatePerHour",
     "Ratio",

@@ -113,6 +113,21 @@ class Max(_Sampled):
         return max((sample.value for sample in self._window), default=float("nan"))
 
 
+class Min(_Sampled):
+    """The smallest value over the windows."""
+
+    __slots__ = ()
+    suffix, wording = "min", "The minimum {}"
+    _initial = float("inf")
+
+    def _fold(self, old: float, new: float, largest: float) -> float:  # noqa: ARG002
+        return min(old, new)
+
+    def measure(self, now_ms: int) -> float:
+        self._purge(now_ms)
+        return min((sample.value for sample in self._window), default=float("nan"))
+
+
 class Rate(_Sampled):
     """The sum of the values per second over the windows."""
 

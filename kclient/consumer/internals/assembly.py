@@ -26,6 +26,7 @@ from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher
+from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.leader_offsets import LeaderOffsets
 from kclient.consumer.internals.member_labels import MemberLabels
 from kclient.consumer.internals.metadata import ConsumerMetadata
@@ -99,9 +100,9 @@ def build_consumer(
             sender=sender,
             queue=queue,
             taken_ms=lambda: cursor.last_ms,
+            metrics=metrics.watch_group(),
             time=time,
         )
-        metrics.watch_rebalances(lambda: membership.rebalance_count)
         member.membership = membership
     offsets = OffsetFetcher(
         config=config,
@@ -137,10 +138,7 @@ def build_consumer(
     metadata.add_listener(offsets.metadata_updated)
     if membership is not None:
         metadata.add_listener(membership.metadata_updated)
-    metrics.watch_assignment(
-        lambda: len(assigned.by_partition),
-        lambda: assigned.max_lag(decode.read_committed),
-    )
+    metrics.watch_assignment(assigned, read_committed=decode.read_committed)
     network = NetworkThread(
         config=config,
         sender=sender,
@@ -185,6 +183,7 @@ def _build_group(
     sender: RequestSender,
     queue: ApplicationQueue,
     taken_ms: Callable[[], int],
+    metrics: GroupMetrics,
     time: Time,
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
     log_context = config.log_context()
@@ -222,6 +221,7 @@ def _build_group(
         backoff=backoff,
         post=queue.rebalance,
         on_fatal=queue.fail,
+        metrics=metrics,
         log_context=log_context,
     )
     commits = CommitManager(
@@ -232,6 +232,7 @@ def _build_group(
         membership=membership,
         sender=sender,
         backoff=backoff,
+        metrics=metrics,
         log_context=log_context,
     )
     return finder, membership, commits

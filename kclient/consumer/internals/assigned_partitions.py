@@ -146,6 +146,11 @@ class AssignedPartitions:
         """The largest lag of any partition, as far as they are known."""
         return max((state.lag(read_committed) or 0 for state in self.by_partition.values()), default=0)
 
+    def min_lead(self) -> float:
+        """The smallest lead of any partition, as far as they are known; NaN if none is."""
+        leads = [lead for state in list(self.by_partition.values()) if (lead := state.lead()) is not None]
+        return min(leads, default=float("nan"))
+
     # Partitions without a valid position.
 
     def all_valid(self) -> bool:

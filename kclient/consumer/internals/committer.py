@@ -13,7 +13,6 @@ from kclient.consumer.internals.assigned_partitions import AssignedPartitions, T
 from kclient.consumer.internals.coordinator.commits import CommitManager
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
-from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.requests import CommitRequest, Offsets, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
@@ -51,7 +50,6 @@ class Committer:
     _network: NetworkThread
     _topic_id: TopicIdOf
     _interceptors: Sequence[ConsumerInterceptor]
-    _metrics: ConsumerMetrics
     _time: Time
     _log: Logger = attrs.field(init=False)
     _warning: RepeatedWarning = attrs.field(init=False)
@@ -189,8 +187,7 @@ class Committer:
             on_commit(request.offsets, error)
 
     def committed(self, offsets: Offsets) -> None:
-        """`offsets` were committed: count it and tell the interceptors."""
-        self._metrics.committed()
+        """`offsets` were committed: tell the interceptors."""
         for interceptor in self._interceptors:
             try:
                 interceptor.on_commit(offsets)

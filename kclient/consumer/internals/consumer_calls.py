@@ -22,7 +22,7 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError, InvalidGroupIdError, KafkaError, KafkaTimeoutError
 from kclient.utils.steps import Pause, Steps
-from kclient.utils.time import Timer
+from kclient.utils.time import NS_PER_MS, Timer
 
 T = TypeVar("T")
 
@@ -115,7 +115,9 @@ class ConsumerCalls:
                 return found
             if timer.is_expired():
                 return nothing()
+            began_ms = timer.now_ms()
             yield self._next_change(seen, timer)
+            core.metrics.waited(timer.now_ms() - began_ms)
 
     def next_record(self) -> Steps[ConsumerRecord[Any, Any]]:
         """The next record; waits as long as it takes. Those behind it are given out by the core's cursor."""
@@ -130,7 +132,7 @@ class ConsumerCalls:
             for portion in core.collect(RECORDS, core.config.max_poll_records):
                 record = core.next_record(portion)
                 if record is not None:
-                    core.metrics.consumed(1)
+                    core.metrics.consumed(((portion.fetch.tp, 1),))
                     core.give_out(portion, seen)
                     return record
             # Who waits inside poll() is alive, however long there is nothing to read.
@@ -161,10 +163,12 @@ class ConsumerCalls:
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, timer: Timer) -> Steps[None]:
         """Commit `offsets`, or for None all positions, and wait until that is done."""
         commits = self._core.commits
+        began_ms = timer.now_ms()
         request = commits.commit(offsets, timer.deadline_ms)
         try:
             yield from self._answer(request, timer, "The offsets were not committed")
         finally:
+            self._core.metrics.commit_sync.record((timer.now_ms() - began_ms) * NS_PER_MS)
             self._core.queue.run_calls()  # commits made before this one are through as well
         commits.committed(request.offsets)
 
@@ -264,14 +268,18 @@ class ConsumerCalls:
             core.drop_assignment(callback)
 
     def _tell_listener(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> Steps[None]:
-        listener = self._core.listener
+        core = self._core
+        listener = core.listener
         if listener is None:
             return
         self.in_callback = True
+        began_ms = core.time.monotonic_ms()
         try:
             yield from self.call_listener(listener, kind, partitions)
         finally:
             self.in_callback = False
+            if core.metrics.group is not None:
+                core.metrics.group.listener_called(kind, core.time.monotonic_ms() - began_ms)
 
     def call_listener(
         self, listener: ConsumerRebalanceListener, kind: RebalanceKind, partitions: frozenset[TopicPartition]
@@ -317,8 +325,12 @@ class ConsumerCalls:
         self, partitions: Sequence[TopicPartition], timer: Timer
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """The offsets that the group has committed; None where none is."""
+        began_ms = timer.now_ms()
         request = self._core.committed(partitions, timer.deadline_ms)
-        found = yield from self._answer(request, timer, "The committed offsets were not found")
+        try:
+            found = yield from self._answer(request, timer, "The committed offsets were not found")
+        finally:
+            self._core.metrics.committed.record((timer.now_ms() - began_ms) * NS_PER_MS)
         return {tp: found[tp] for tp in partitions}
 
     def offsets(

@@ -98,7 +98,6 @@ class ConsumerCore:
             network=self.network,
             topic_id=self.metadata.topic_id,
             interceptors=self._interceptors,
-            metrics=self.metrics,
             time=self.time,
         )
         self._log = log_context.logger(__name__)
@@ -210,7 +209,7 @@ class ConsumerCore:
         records: ConsumerRecords[Any, Any] = ConsumerRecords(handed_out, positions)
         if self._interceptors:
             records = self._intercept(records)
-        self.metrics.consumed(len(records))
+        self.metrics.consumed([(tp, len(given)) for tp, given in handed_out.items()])
         return records
 
     def next_columns(
@@ -220,7 +219,7 @@ class ConsumerCore:
         handed_out, positions = self.hand_out(self.collect(form, max_records, partitions), max_records)
         if not handed_out:
             return None
-        self.metrics.consumed(sum(map(form.count, handed_out.values())))
+        self.metrics.consumed([(tp, form.count(given)) for tp, given in handed_out.items()])
         return handed_out, positions
 
     def next_record(
@@ -259,7 +258,7 @@ class ConsumerCore:
             count = self.cursor.index - portion.taken
             if count > 0:
                 self.collector.settle(portion, count, self._before_last_poll)
-                self.metrics.consumed(count)
+                self.metrics.consumed(((portion.fetch.tp, count),))
             self._given_out = None
         if self.undo_last:
             self.take_back()

@@ -270,7 +270,7 @@ class Fetcher:
             self._metadata.update_partition_leadership(hints, endpoints)
         if completed:
             self._buffer.add(completed)
-        sizes = [size for fetch in completed if (size := fetch.size)]
+        sizes = [(fetch.tp.topic, size) for fetch in completed if (size := fetch.size)]
         self._metrics.fetched(response.latency_ms, message.throttle_time_ms, sizes)
 
     def _on_failure(

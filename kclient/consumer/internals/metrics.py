@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 
 import attrs
 
 from kclient.client.network_metrics import NetworkMetrics
+from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.internals.assigned_partitions import AssignedPartitions
+from kclient.consumer.internals.group_metrics import GroupMetrics
+from kclient.consumer.internals.partition_metrics import ConsumedSensors, PartitionMetrics, TopicSeen
 from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
 from kclient.utils.time import Time
 
@@ -25,10 +30,10 @@ class _Seen:
     longest_latency_ms: int = 0
     throttle_ms: int = 0
     longest_throttle_ms: int = 0
-    partitions: int = 0
-    bytes: int = 0
-    largest_bytes: int = 0
-    records: int = 0
+    data: TopicSeen = attrs.field(factory=TopicSeen)
+    topics: defaultdict[str, TopicSeen] = attrs.field(factory=lambda: defaultdict(TopicSeen))
+    consumed: set[TopicPartition] = attrs.field(factory=set)
+    waited_ms: int = 0
     polls: int = 0
     between_polls_ms: int = 0
     longest_between_polls_ms: int = 0
@@ -42,6 +47,12 @@ class ConsumerMetrics:
 
     def __init__(self, config: ConsumerConfig, time: Time) -> None:
         self._lock = threading.Lock()
+        # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
+        self._fold_lock = threading.RLock()
+        self._time = time
+        self._partitions: PartitionMetrics | None = None
+        self.group: GroupMetrics | None = None
+        """The metrics of the group, if there is one."""
         self._seen = _Seen()
         self._folded_ms = 0
         self._metrics = consumer = Metrics(
@@ -52,20 +63,26 @@ class ConsumerMetrics:
             samples=config.metrics_num_samples,
         )
         self._fetch = fetch = consumer.in_group("consumer-fetch-manager-metrics")
-        self._group = group = consumer.in_group("consumer-coordinator-metrics")
         self.network = NetworkMetrics(consumer, time, authenticates=config.security_protocol != "PLAINTEXT")
         self._requests = fetch.sensor("fetch", "number of fetch requests", Rate, Total)
         self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
         self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
-        self._bytes = fetch.sensor("bytes-consumed", "bytes fetched", Rate, Total)
-        self._size = fetch.sensor("fetch-size", "bytes fetched of a partition", Avg, Max)
-        self._records = fetch.sensor("records-consumed", "number of records consumed", Rate, Total)
-        self._commits = group.sensor("commit", "number of commits", Rate, Total)
+        self._data = ConsumedSensors(fetch)
         self._between_polls = consumer.sensor("time-between-poll", "ms between two calls of poll()", Avg, Max)
+        self._idle = consumer.sensor(
+            "poll-idle-ratio", "part of the time that the application waits in poll()", Avg
+        )
+        self.commit_sync = consumer.sensor("commit-sync-time-ns", "ns spent in commit_sync()", Total)
+        self.committed = consumer.sensor("committed-time-ns", "ns spent in committed()", Total)
+        consumer.gauge(
+            "last-poll-seconds-ago",
+            "Seconds since the last call of poll(), -1 before the first",
+            lambda: -1 if self._polled_ms is None else (time.monotonic_ms() - self._polled_ms) / 1000,
+        )
         self._polled_ms: int | None = None
 
-    def fetched(self, latency_ms: int, throttle_ms: int, sizes: Iterable[int]) -> None:
-        """A fetch was answered, and had these sizes of data of partitions, in bytes."""
+    def fetched(self, latency_ms: int, throttle_ms: int, sizes: Iterable[tuple[str, int]]) -> None:
+        """A fetch was answered, and had data of so many bytes of partitions of these topics."""
         with self._lock:
             seen = self._seen
             seen.fetches += 1
@@ -73,19 +90,27 @@ class ConsumerMetrics:
             seen.throttle_ms += throttle_ms
             seen.longest_latency_ms = max(seen.longest_latency_ms, latency_ms)
             seen.longest_throttle_ms = max(seen.longest_throttle_ms, throttle_ms)
-            for size in sizes:
-                seen.partitions += 1
-                seen.bytes += size
-                seen.largest_bytes = max(seen.largest_bytes, size)
+            of_topics: dict[str, int] = {}
+            for topic, size in sizes:
+                of_topics[topic] = of_topics.get(topic, 0) + size
+            for topic, size in of_topics.items():
+                seen.topics[topic].fetched(size)
+            if of_topics:
+                seen.data.fetched(sum(of_topics.values()))
 
-    def consumed(self, records: int) -> None:
-        """Records were handed to the application."""
+    def consumed(self, counts: Iterable[tuple[TopicPartition, int]]) -> None:
+        """So many records of partitions were handed to the application."""
         with self._lock:
-            self._seen.records += records
+            seen = self._seen
+            for tp, count in counts:
+                seen.data.records += count
+                seen.topics[tp.topic].records += count
+                seen.consumed.add(tp)
 
-    def committed(self) -> None:
-        """Offsets were committed."""
-        self._commits.record()
+    def waited(self, time_ms: int) -> None:
+        """A poll() had nothing to hand out for so long."""
+        with self._lock:
+            self._seen.waited_ms += time_ms
 
     def polled(self, now_ms: int) -> None:
         """The application called poll()."""
@@ -103,28 +128,45 @@ class ConsumerMetrics:
 
     def _fold(self) -> None:
         """Hand what was seen since the last time to the sensors."""
-        with self._lock:
-            seen, self._seen = self._seen, _Seen()
+        with self._fold_lock:
+            with self._lock:
+                seen, self._seen = self._seen, _Seen()
+            self._tell(seen)
+
+    def _tell(self, seen: _Seen) -> None:
         if seen.fetches:
             self._requests.record(seen.fetches)
             self._latency.record(seen.latency_ms, seen.fetches, seen.longest_latency_ms)
             self._throttle.record(seen.throttle_ms, seen.fetches, seen.longest_throttle_ms)
-        if seen.partitions:
-            self._bytes.record(seen.bytes)
-            self._size.record(seen.bytes, seen.partitions, seen.largest_bytes)
-        if seen.records:
-            self._records.record(seen.records)
+        self._data.record(seen.data)
+        if self._partitions is not None:
+            self._partitions.consumed(seen.topics, seen.consumed)
+            self._partitions.follow_assignment()
         if seen.polls:
             self._between_polls.record(seen.between_polls_ms, seen.polls, seen.longest_between_polls_ms)
+            self._idle.record(
+                min(seen.waited_ms / max(seen.between_polls_ms, 1), 1.0) * seen.polls, seen.polls
+            )
 
-    def watch_rebalances(self, count: Callable[[], float]) -> None:
-        """Take the number of rebalances so far from `count`."""
-        self._group.gauge("rebalance-total", "The total number of rebalances", count, cumulative=True)
+    def watch_group(self) -> GroupMetrics:
+        """Return the metrics of the group that the consumer may be a member of."""
+        self.group = GroupMetrics(self._metrics.in_group("consumer-coordinator-metrics"), self._time)
+        return self.group
 
-    def watch_assignment(self, assigned: Callable[[], float], max_lag: Callable[[], float]) -> None:
-        """Take the number of assigned partitions from `assigned`, and the largest lag from `max_lag`."""
-        self._group.gauge("assigned-partitions", "The number of partitions assigned", assigned)
-        self._fetch.gauge("records-lag-max", "The largest lag of a partition, in records", max_lag)
+    def watch_assignment(self, assigned: AssignedPartitions, *, read_committed: bool) -> None:
+        """Tell of the partitions in `assigned` and of their topics."""
+        self._partitions = PartitionMetrics(self._metrics, assigned, read_committed)
+        self._metrics.in_group("consumer-coordinator-metrics").gauge(
+            "assigned-partitions", "The number of partitions assigned", lambda: len(assigned.by_partition)
+        )
+        self._fetch.gauge(
+            "records-lag-max",
+            "The largest lag of a partition, in records",
+            lambda: assigned.max_lag(read_committed),
+        )
+        self._fetch.gauge(
+            "records-lead-min", "The smallest lead of a partition, in records", assigned.min_lead
+        )
 
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""

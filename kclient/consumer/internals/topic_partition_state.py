@@ -82,6 +82,12 @@ class TopicPartitionState:
         position = self.valid_position()
         return None if end is None or position is None else max(end - position.offset, 0)
 
+    def lead(self) -> int | None:
+        """Records between the start of the log and the position; None while either is unknown."""
+        start = self.log_start_offset
+        position = self.valid_position()
+        return None if start is None or position is None else max(position.offset - start, 0)
+
     # The application's side.
 
     def seek(self, position: FetchPosition, *, validate: bool = False) -> None:

@@ -14,6 +14,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.requests import CommitRequest, Offsets, PendingRequest, Request
 from kclient.errors import (
@@ -89,6 +90,7 @@ class CommitManager:
     _membership: Membership
     _sender: RequestSender
     _backoff: ExponentialBackoff
+    _metrics: GroupMetrics
     _log_context: LogContext
     _log: Logger = attrs.field(init=False)
     _waiting: list[_Commit | _Lookup] = attrs.field(factory=list, init=False)
@@ -249,7 +251,7 @@ class CommitManager:
             self._finder.coordinator,
             ApiKeys.OFFSET_COMMIT,
             lambda _version: request,
-            lambda reply: self._on_commit(ids, reply),
+            lambda reply: self._on_commit(ids, reply, reply.now_ms - now_ms),
             now_ms,
             max_version=None if all(ids.values()) else _LAST_VERSION_WITH_NAMES,
         )
@@ -279,7 +281,7 @@ class CommitManager:
         else:
             self._fail(commit, UnknownTopicOrPartitionError(f"{reason}; all others were"))
 
-    def _on_commit(self, ids: Mapping[str, Uuid | None], reply: Reply) -> None:
+    def _on_commit(self, ids: Mapping[str, Uuid | None], reply: Reply, latency_ms: int) -> None:
         commits, self._in_flight = self._in_flight, []
         again: list[_Commit | _Lookup] = []
         if reply.error is not None:
@@ -291,6 +293,7 @@ class CommitManager:
                 self._back_off(commit, reply.error, reply.now_ms)
                 again.append(commit)
         else:
+            self._metrics.committed(latency_ms)
             response: offset_commit.OffsetCommitResponse = reply.message
             names = {topic_id: name for name, topic_id in ids.items()}
             # A topic that was not asked for has no name here, and concerns nobody.

@@ -18,6 +18,7 @@ from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
 from kclient.consumer.internals.coordinator.member_state import WITH_HEARTBEAT, MemberState
+from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
@@ -60,12 +61,12 @@ class Membership:
     _backoff: ExponentialBackoff
     _post: Callable[[RebalanceCallback], None]
     _on_fatal: Callable[[KafkaError], None]
+    _metrics: GroupMetrics
     _log_context: LogContext
     _log: Logger = attrs.field(init=False)
     _warning: RepeatedWarning = attrs.field(init=False)
     state: MemberState = attrs.field(default=MemberState.UNJOINED, init=False)
     generation: Generation = attrs.field(factory=Generation, init=False)
-    rebalance_count: int = attrs.field(default=0, init=False)
     _callback: RebalanceCallback | None = attrs.field(default=None, init=False)
     _attempt: int = attrs.field(default=0, init=False)  # replies to requests of earlier attempts are ignored
     _failures: int = attrs.field(default=0, init=False)
@@ -209,6 +210,8 @@ class Membership:
 
     def _abandon(self) -> None:
         """Forget what is under way."""
+        if self.rebalancing:
+            self._metrics.rebalance_failed()
         self._attempt += 1
         self._leader.forget()
         self._joined_topics = None
@@ -259,10 +262,13 @@ class Membership:
         request = self._settings.heartbeat(generation)
 
         def on_reply(reply: Reply) -> None:
+            if reply.error is None:
+                self._metrics.heartbeat_answered(reply.now_ms - now_ms)
             if generation == self.generation:
                 self._on_heartbeat(reply)
 
         self.heartbeat.sent(now_ms)
+        self._metrics.heartbeat_sent(now_ms)
         self._send(ApiKeys.HEARTBEAT, lambda _version: request, on_reply, now_ms)
 
     def _on_heartbeat(self, reply: Reply) -> None:
@@ -317,13 +323,14 @@ class Membership:
 
         def on_reply(reply: Reply) -> None:
             if attempt == self._attempt:
-                self._on_join(reply)
+                self._on_join(reply, reply.now_ms - now_ms)
 
+        self._metrics.rebalance_began(now_ms)
         self._log.info("Joining the group (%s)", reason)
         timeout_ms = self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS
         self._send(ApiKeys.JOIN_GROUP, lambda _version: request, on_reply, now_ms, timeout_ms)
 
-    def _on_join(self, reply: Reply) -> None:
+    def _on_join(self, reply: Reply, latency_ms: int) -> None:
         if reply.error is not None:
             self._request_failed(reply.error, reply.now_ms, rejoin=True)
             return
@@ -344,6 +351,7 @@ class Membership:
                 )
             )
         else:
+            self._metrics.joined(latency_ms)
             self._joined(response, reply.now_ms)
 
     def _joined(self, response: JoinGroupResponse, now_ms: int) -> None:
@@ -380,7 +388,7 @@ class Membership:
 
         def on_reply(reply: Reply) -> None:
             if attempt == self._attempt:
-                self._on_sync(reply)
+                self._on_sync(reply, reply.now_ms - now_ms)
 
         timeout_ms = self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS
         if self._finder.coordinator is None:
@@ -388,7 +396,7 @@ class Membership:
             return
         self._send(ApiKeys.SYNC_GROUP, lambda _version: request, on_reply, now_ms, timeout_ms)
 
-    def _on_sync(self, reply: Reply) -> None:
+    def _on_sync(self, reply: Reply, latency_ms: int) -> None:
         if reply.error is not None:
             self._request_failed(reply.error, reply.now_ms, rejoin=True)
             return
@@ -406,7 +414,7 @@ class Membership:
             self.fail(error)
             return
         self._failures = 0
-        self.rebalance_count += 1
+        self._metrics.rebalanced(latency_ms, reply.now_ms)
         if not self._subscription.covers(partitions):
             self._retry_at_once("the subscription changed during the rebalance")
             return
