@@ -14,6 +14,7 @@ class _Sample:
     started_ms: int
     value: float
     events: int = 0
+    last_ms: int = 0
 
 
 class Stat(abc.ABC):
@@ -60,7 +61,7 @@ class Total(Stat):
 
 
 class _Sampled(Stat):
-    """A stat over windows. Old ones fall out whole, so it looks back between samples - 1 and samples windows."""
+    """A stat over windows. One falls out whole, as in Java: once its last event is as old as all windows are long."""
 
     __slots__ = ("_samples", "_window", "_window_ms")
     _initial: ClassVar[float] = 0.0
@@ -76,10 +77,11 @@ class _Sampled(Stat):
         sample = self._window[-1]
         sample.value = self._fold(sample.value, value, largest)
         sample.events += events
+        sample.last_ms = now_ms
         self._purge(now_ms)
 
     def _purge(self, now_ms: int) -> None:
-        while self._window and now_ms - self._window[0].started_ms >= self._window_ms * self._samples:
+        while self._window and now_ms - self._window[0].last_ms >= self._window_ms * self._samples:
             self._window.popleft()
 
     def _fold(self, old: float, new: float, largest: float) -> float:  # noqa: ARG002 - for Max
@@ -138,10 +140,12 @@ class Rate(_Sampled):
         self._purge(now_ms)
         if not self._window:
             return 0.0
-        # As Java does: a client that has just started is measured as if it had run for all windows but one, else a
-        # single first event would look like a huge rate.
-        elapsed_ms = max(now_ms - self._window[0].started_ms, (self._samples - 1) * self._window_ms, 1)
-        return sum(sample.value for sample in self._window) * 1000 / elapsed_ms
+        # As Java does: a client that has just started is measured as if there had been all windows but one before, else
+        # a single first event would look like a huge rate.
+        elapsed_ms = now_ms - self._window[0].started_ms
+        if self._window_ms:
+            elapsed_ms += max(self._samples - 1 - elapsed_ms // self._window_ms, 0) * self._window_ms
+        return sum(sample.value for sample in self._window) * 1000 / max(elapsed_ms, 1)
 
 
 class Ratio(Rate):

@@ -27,7 +27,17 @@ def test_a_window_lasts_from_its_first_value_on_and_the_next_begins_at_its_end()
     record(stat, 3, 1699)
     assert stat.measure(1699) == 5
     record(stat, 1, 1700)
-    assert stat.measure(1700) == 1
+    assert stat.measure(2698) == 5
+    assert stat.measure(2699) == 1
+
+
+def test_a_window_is_kept_as_long_as_its_last_event_is_young_enough() -> None:
+    stat = Max(WINDOW_MS, 2)
+    record(stat, 9, 0)
+    record(stat, 5, 900)
+    record(stat, 1, 2000)
+    assert stat.measure(2899) == 9
+    assert stat.measure(2900) == 1
 
 
 def test_as_many_windows_are_kept_as_asked_for() -> None:
@@ -60,6 +70,8 @@ def test_a_rate_counts_from_all_windows_but_one_on() -> None:
     stat = Rate(WINDOW_MS, 3)
     record(stat, 100, 0)
     assert stat.measure(0) == 50
+    assert stat.measure(999) == pytest.approx(100 / 2.999)
+    assert stat.measure(1000) == 50
     assert stat.measure(2000) == 50
     assert stat.measure(2500) == 40
 
