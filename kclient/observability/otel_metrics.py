@@ -28,22 +28,36 @@ class Measured(Protocol):
 
 
 class KafkaInstruments:
-    """Observable instruments of a meter for the metrics of a client. Thread-safe.
+    """Observable instruments of a meter for the metrics of clients. Thread-safe.
 
     The metric `record-send-total` of the group `producer-metrics` is the instrument `kafka.producer.record_send_total`,
     with the tags of the metric as attributes. Sums that only grow are observable counters, all others observable
     gauges; metrics without a value are left out. A client has more names once it has a topic or a node: call `update`
     then. After `close` nothing more is observed.
+
+    All clients of a meter go into one object: of two instruments of one name a meter reads the first alone.
     """
 
-    def __init__(self, client: Measured, meter: Meter | None = None) -> None:
-        self._client: Measured | None = client
+    def __init__(self, *clients: Measured, meter: Meter | None = None) -> None:
+        self._clients = clients
         self._meter = meter or get_meter("kclient")
         self._lock = threading.Lock()
         self._made: set[str] = set()
         self._seen: dict[str, list[Measurement]] = {}
         self._seen_s = -math.inf
         self.update()
+
+    def add(self, client: Measured) -> None:
+        """Observe one more client. Not for callbacks of instruments, as `update`."""
+        with self._lock:
+            self._clients = (*self._clients, client)
+        self.update()
+
+    def remove(self, client: Measured) -> None:
+        """Observe this client no more."""
+        with self._lock:
+            self._clients = tuple(each for each in self._clients if each is not client)
+            self._seen_s = -math.inf
 
     def update(self) -> None:
         """Make instruments for the names that are new. Not for callbacks of instruments, which would wait for ever."""
@@ -60,14 +74,14 @@ class KafkaInstruments:
             make(name, callbacks=[self._observer(name)], description=measurements[0].name.description)
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Let go of the clients."""
         with self._lock:
-            self._client = None
+            self._clients = ()
             self._seen = {}
 
     def _observer(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterable[Observation]:
-            # A collection asks every instrument: the client is asked once for all of them.
+            # A collection asks every instrument: each client is asked once for all of them.
             return [
                 Observation(each.value, dict(each.name.tags))
                 for each in self._look(_SAME_COLLECTION_S).get(name, ())
@@ -79,10 +93,11 @@ class KafkaInstruments:
     def _look(self, max_age_s: float) -> dict[str, list[Measurement]]:
         with self._lock:
             now_s = time.monotonic()
-            if self._client is not None and now_s - self._seen_s >= max_age_s:
+            if now_s - self._seen_s >= max_age_s:
                 seen: dict[str, list[Measurement]] = {}
-                for each in self._client.measurements():
-                    seen.setdefault(_instrument(each), []).append(each)
+                for client in self._clients:
+                    for each in client.measurements():
+                        seen.setdefault(_instrument(each), []).append(each)
                 self._seen, self._seen_s = seen, now_s
             return self._seen
 

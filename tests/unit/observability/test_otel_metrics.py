@@ -37,7 +37,7 @@ class Rig:
         self.client = Client(list(values))
         self.reader = InMemoryMetricReader()
         provider = MeterProvider([self.reader], shutdown_on_exit=False)
-        self.instruments = KafkaInstruments(self.client, provider.get_meter("test"))
+        self.instruments = KafkaInstruments(self.client, meter=provider.get_meter("test"))
 
     def collected(self) -> dict[str, tuple[str, list[tuple[dict[str, Any], float]]]]:
         data = self.reader.get_metrics_data()
@@ -87,6 +87,16 @@ def test_after_close_nothing_is_observed() -> None:
     rig = Rig(Measurement(RATE, 2.5, cumulative=False))
     rig.instruments.close()
     assert rig.collected() == {}
+
+
+def test_several_clients_are_observed_by_the_same_instruments_until_they_are_removed() -> None:
+    rig = Rig(Measurement(RATE, 2.5, cumulative=False))
+    name = "kafka.producer.record_send_rate"
+    other = Client([Measurement(attrs.evolve(RATE, tags=(("client-id", "d"),)), 1.5, cumulative=False)])
+    rig.instruments.add(other)
+    assert rig.collected()[name] == ("Gauge", [({"client-id": "c"}, 2.5), ({"client-id": "d"}, 1.5)])
+    rig.instruments.remove(other)
+    assert rig.collected()[name] == ("Gauge", [({"client-id": "c"}, 2.5)])
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
