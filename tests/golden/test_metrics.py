@@ -111,6 +111,24 @@ def test_every_total_of_traffic_has_moved(measured: dict[str, MetricValues], cli
     assert values["connection-creation-total"] > 0
 
 
+# Nothing has failed, waited long enough to be measured in ms, been authenticated or lagged behind; and whether the
+# member has sent a heartbeat by now is up to the machine.
+STILL = re.compile(
+    ".*(error|retry|split|exhausted|throttle|authentication|failed|latency|time|lag|lead|wait|connection-close"
+    "|heartbeat|ratio|age|ago|replica|waiting|in-flight).*"
+)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_figure_of_what_was_done_has_moved(measured: dict[str, MetricValues], client: str) -> None:
+    still = {
+        str(name)
+        for name, value in measured[client].items()
+        if not value > 0 and not STILL.fullmatch(name.name) and ("node-id", "node--1") not in name.tags
+    }
+    assert not still
+
+
 def documented() -> set[Key]:
     """The rows of the guide's tables: group, names, tags; a name that begins with a dash is another ending."""
     found: set[Key] = set()
