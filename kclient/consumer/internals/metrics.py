@@ -141,7 +141,7 @@ class ConsumerMetrics:
         self._data.record(seen.data)
         if self._partitions is not None:
             self._partitions.consumed(seen.topics, seen.consumed)
-            self._partitions.follow_assignment()
+            self._partitions.remove_gone()
         if seen.polls:
             self._between_polls.record(seen.between_polls_ms, seen.polls, seen.longest_between_polls_ms)
             self._idle.record(
@@ -171,6 +171,9 @@ class ConsumerMetrics:
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""
         self._fold()
+        if self._partitions is not None:
+            with self._fold_lock:
+                self._partitions.add_assigned()
         self.network.fold()
         return self._metrics.collect()
 

@@ -112,14 +112,18 @@ class PartitionMetrics:
                 found = self._topics[name] = ConsumedSensors(self._metrics.in_group(_GROUP, {"topic": name}))
             found.record(seen)
 
-    def follow_assignment(self) -> None:
-        """Have metrics of what is assigned, and of nothing else."""
-        assigned = list(self._assigned.by_partition)
-        for tp in assigned:
+    def add_assigned(self) -> None:
+        """Have metrics of all that is assigned, for somebody who asks: those that nobody reads cost memory."""
+        for tp in list(self._assigned.by_partition):
             self._of(tp)
-        for tp in self._partitions.keys() - set(assigned):
+
+    def remove_gone(self) -> None:
+        """Drop what is not assigned any more."""
+        assigned = self._assigned.by_partition
+        gone = [tp for tp in self._partitions if tp not in assigned]
+        for tp in gone:
             self._metrics.remove(self._partitions.pop(tp).group)
-        for name in self._topics.keys() - {tp.topic for tp in assigned}:
+        for name in self._topics.keys() - {tp.topic for tp in list(assigned)}:
             self._metrics.remove(self._topics.pop(name).group)
 
     def _of(self, tp: TopicPartition) -> _Partition:

@@ -28,6 +28,17 @@ def of(rig: Any, topic: str, partition: int | None = None) -> dict[str, float]:
     }
 
 
+def slow(rig: Any, api: ApiKeys, time_ms: int) -> None:
+    """Let the broker take so long for every request of one kind."""
+    usual = rig.handlers[api]
+
+    def handler(request: Any, version: int) -> Any:
+        rig.time.advance(time_ms)
+        return usual(request, version)
+
+    rig.handlers[api] = handler
+
+
 class TestFetching:
     def test_what_is_consumed_is_told_of_its_topic_and_of_the_client(self, rig: Any) -> None:
         rig.fill(T0, 5)
@@ -84,6 +95,18 @@ class TestFetching:
         assert not of(rig, "t", 0)
         assert of(rig, "u", 0)
 
+    def test_partitions_that_nobody_asks_for_and_nothing_came_of_cost_nothing(self, rig: Any) -> None:
+        rig.fill(T0, 1)
+        rig.consumer.assign([T0, T1])
+        rig.consumer.poll(1000)
+        rig.time.advance(1000)
+        rig.consumer.poll(0)
+        assert set(rig.core.metrics._partitions._partitions) == {T0}
+        rig.consumer.assign([T1])
+        rig.time.advance(1000)
+        rig.consumer.poll(0)
+        assert not rig.core.metrics._partitions._partitions
+
 
 class TestPolling:
     def test_time_that_poll_waits_is_idle_and_the_last_one_is_known(self, rig: Any) -> None:
@@ -95,47 +118,57 @@ class TestPolling:
         rig.time.advance(500)
         assert rig.consumer.metrics()["last-poll-seconds-ago"] == pytest.approx(before + 0.5)
         rig.consumer.poll(0)
-        assert rig.consumer.metrics()["poll-idle-ratio-avg"] < 1
-        rig.core.metrics.waited(250)
-        rig.time.advance(1000)
+        before = rig.consumer.metrics()["poll-idle-ratio-avg"]
+        rig.consumer.poll(5000)  # there is nothing more
         rig.consumer.poll(0)
-        assert rig.consumer.metrics()["poll-idle-ratio-avg"] > 0
+        assert 1 >= rig.consumer.metrics()["poll-idle-ratio-avg"] > before
 
     def test_calls_that_wait_for_the_coordinator_tell_their_time(self, rig: Any) -> None:
         rig.join()
+        rig.fill(T0, 1)
+        rig.consumer.poll(1000)
+        slow(rig, ApiKeys.OFFSET_COMMIT, 7)
+        slow(rig, ApiKeys.OFFSET_FETCH, 9)
         rig.consumer.commit_sync()
         rig.consumer.committed([T0])
         values = rig.consumer.metrics()
-        assert values["commit-sync-time-ns-total"] >= 0
-        assert values["committed-time-ns-total"] >= 0
+        assert values["commit-sync-time-ns-total"] >= 7_000_000
+        assert values["committed-time-ns-total"] >= 9_000_000
+        assert values["commit-latency-max"] >= 7
 
 
 class TestGroup:
     def test_joining_tells_of_every_part_of_the_rebalance(self, rig: Any) -> None:
         assert rig.consumer.metrics()["last-rebalance-seconds-ago"] == -1
+        slow(rig, ApiKeys.JOIN_GROUP, 30)
+        slow(rig, ApiKeys.SYNC_GROUP, 20)
         rig.join()
         values = rig.consumer.metrics()
-        for name in ("join", "sync"):
+        for name, least_ms in (("join", 30), ("sync", 20)):
             assert values[f"{name}-total"] == 1
             assert values[f"{name}-rate"] > 0
-            assert values[f"{name}-time-avg"] == values[f"{name}-time-max"] >= 0
+            assert values[f"{name}-time-avg"] == values[f"{name}-time-max"] >= least_ms
         assert values["rebalance-total"] == 1
         assert values["rebalance-rate-per-hour"] > 0
-        assert values["rebalance-latency-avg"] == values["rebalance-latency-max"] >= 0
-        assert values["rebalance-latency-total"] >= 0
+        assert values["failed-rebalance-total"] == 1, "the first attempt gave the member its id"
+        assert values["rebalance-latency-avg"] == values["rebalance-latency-max"] >= 50
+        assert values["rebalance-latency-total"] >= 50
         rig.time.advance(2000)
         assert rig.consumer.metrics()["last-rebalance-seconds-ago"] >= 2
 
     def test_heartbeats_are_counted_and_the_last_one_is_known(self, rig: Any) -> None:
         rig.join()
         before = rig.consumer.metrics()["heartbeat-total"]
+        slow(rig, ApiKeys.HEARTBEAT, 15)
         rig.on(ApiKeys.HEARTBEAT, heartbeat.HeartbeatResponse())
         rig.time.advance(3000)
         rig.rounds(2)
+        rig.time.advance(3000)
+        rig.rounds(2)
         values = rig.consumer.metrics()
-        assert values["heartbeat-total"] == before + 1
+        assert values["heartbeat-total"] == before + 2
         assert values["heartbeat-rate"] > 0
-        assert values["heartbeat-response-time-max"] >= 0
+        assert values["heartbeat-response-time-max"] >= 15
         rig.time.advance(1000)
         assert rig.consumer.metrics()["last-heartbeat-seconds-ago"] >= 1
 
