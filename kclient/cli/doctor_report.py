@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from kclient.utils.text import host_and_port
+
 
 @attrs.define
 class Step:
@@ -68,7 +70,7 @@ class BrokerReport:
     @property
     def name(self) -> str:
         """Host and port."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     def found(self, step: str) -> dict[str, Any]:
         """Return the findings of a step at the first address where it found anything."""

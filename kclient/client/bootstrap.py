@@ -18,6 +18,7 @@ import attrs
 
 from kclient.errors import BootstrapError, ConfigError, ConnectionFailure
 from kclient.utils.log_context import LogContext
+from kclient.utils.text import host_and_port
 
 if TYPE_CHECKING:
     from kclient.network.proxy import ProxyAddress
@@ -37,7 +38,7 @@ class BootstrapAddress:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 def parse_address(text: str) -> BootstrapAddress:

@@ -21,7 +21,7 @@ from kclient.errors import (
     UnsupportedSaslMechanismError,
 )
 from kclient.utils.log_context import LogContext, RepeatedWarning
-from kclient.utils.text import counted
+from kclient.utils.text import counted, host_and_port
 
 _NO_ANSWER: Final = "closed by the peer before any answer, as listeners with SASL do to clients without it"
 _ONCE_READY = frozenset({ConnectionState.READY, ConnectionState.RENEWING_SESSION})
@@ -184,13 +184,11 @@ class ConnectionReports:
         )
 
     def _place(self, failure: ConnectionFailure) -> str:
-        host = f"[{failure.host}]" if ":" in str(failure.host) else failure.host
+        broker = host_and_port(str(failure.host), failure.port)
         if failure.proxy is not None:
             at = "" if failure.address is None else f" at {failure.address}"
-            return f"{host}:{failure.port} (through {failure.proxy}{at})"
-        if failure.address in {None, failure.host}:
-            return f"{host}:{failure.port}"
-        return f"{host}:{failure.port} ({failure.address})"
+            return f"{broker} (through {failure.proxy}{at})"
+        return broker if failure.address in {None, failure.host} else f"{broker} ({failure.address})"
 
 
 def _told(error: KafkaError, text: str, failure: ConnectionFailure) -> KafkaError:

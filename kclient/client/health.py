@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -35,14 +36,14 @@ class ClientHealth:
         return {"healthy": self.healthy, **fields}
 
 
-def connection_reasons(client: KafkaClient) -> list[str]:
-    """Return why no broker answers, if none does."""
+def connection_reasons(client: KafkaClient, connections: Iterable[BrokerConnection]) -> list[str]:
+    """Return why no broker answers, if none of the `connections` says that one does."""
     refused = client.connections.any_authentication_error()
     if refused is not None:
         return [f"A broker refuses who the client is: {refused}"]
     failure = client.connection_failure()
     # One that was closed for being idle is no worse than an open one.
-    if failure is None or any(each.failure is None for each in client.describe_connections()):
+    if failure is None or any(each.failure is None for each in connections):
         return []
     return [f"No broker can be reached: {failure}"]
 

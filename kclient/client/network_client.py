@@ -120,13 +120,13 @@ class NetworkClient:
     def send_metadata_request(self, node: Node, plan: MetadataRequestPlan, now_ms: int) -> None:
         """Send the updater's request; its answer goes back to the updater and to nobody else."""
         request = self.new_request(
-            node.id, plan.build, api_key=ApiKeys.METADATA, on_complete=self._metadata_answered
+            node.id,
+            plan.build,
+            api_key=ApiKeys.METADATA,
+            on_complete=self._metadata_answered,
+            min_version=plan.min_version,
         )
-        try:
-            version = self._connections.versions[node.id].usable_version(ApiKeys.METADATA, plan.min_version)
-            self._pipeline.transmit(request, plan.build(version), version, now_ms, internal=True)
-        except UnsupportedVersionError as error:
-            self._updater.handle_failure(now_ms, error)
+        self._transmit_internal(request, self._metadata_answered, now_ms)
 
     def offers(self, api_key: ApiKeys) -> bool | None:
         """Return True if a broker with a connection has the API, None if there is no such broker."""
@@ -138,11 +138,7 @@ class NetworkClient:
     ) -> None:
         """Send a request of the client's own, which is told to nobody else."""
         request = self.new_request(node.id, message, on_complete=on_complete)
-        try:
-            version = self._connections.versions[node.id].usable_version(request.api_key)
-            self._pipeline.transmit(request, message, version, now_ms, internal=True)
-        except UnsupportedVersionError as error:
-            on_complete(ClientResponse(request, -1, now_ms, error=error))
+        self._transmit_internal(request, on_complete, now_ms)
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = True) -> list[ClientResponse]:
         if self._closed or forks.generation != self._generation:
@@ -245,6 +241,17 @@ class NetworkClient:
         self._fork_guard.check()
         if self._closed:
             raise IllegalStateError("The client is closed")
+
+    def _transmit_internal(
+        self, request: ClientRequest, on_complete: Callable[[ClientResponse], None], now_ms: int
+    ) -> None:
+        try:
+            version = self._connections.versions[request.node_id].usable_version(
+                request.api_key, request.min_version
+            )
+            self._pipeline.transmit(request, request.build(version), version, now_ms, internal=True)
+        except UnsupportedVersionError as error:
+            on_complete(ClientResponse(request, -1, now_ms, error=error))
 
     def _metadata_answered(self, response: ClientResponse) -> None:
         if response.failed:

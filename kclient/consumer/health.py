@@ -39,7 +39,8 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
     now_ms = core.time.monotonic_ms()
     config = core.config
     client = core.network.client
-    reasons = connection_reasons(client)
+    fields = common_health(config.client_id, client, core.metadata, now_ms)
+    reasons = connection_reasons(client, fields["connections"])
     membership = core.membership if core.subscription.has_auto_assigned_partitions() else None
     state = heartbeat_ms = poll_ms = None
     if closed:
@@ -70,7 +71,7 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
             )
     committed_only = config.isolation_level == "read_committed"
     return ConsumerHealth(
-        **common_health(config.client_id, client, core.metadata, now_ms),
+        **fields,
         reasons=tuple(reasons),
         group_id=config.group_id,
         member_state=state,

@@ -19,6 +19,7 @@ from kclient.config.values import Password
 from kclient.errors import ConfigError, ProxyAuthenticationError, ProxyError
 from kclient.network.sockets import MOST_PORT
 from kclient.network.transport import Transport
+from kclient.utils.text import host_and_port
 
 SETTING: Final = "kclient.proxy.url"
 _SCHEMES = ("socks5", "socks5h", "http")
@@ -56,8 +57,7 @@ class ProxyAddress:
     password: str = attrs.field(default="", repr=False)
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{host_and_port(self.host, self.port)}"
 
 
 def parse_proxy(url: Password) -> ProxyAddress:
@@ -120,7 +120,7 @@ class ProxyTunnel:
         self._dialog = dialog(self.proxy, self.host, self.port)
 
     def __str__(self) -> str:
-        return f"{_authority(self.host, self.port)} through {self.proxy}"
+        return f"{host_and_port(self.host, self.port)} through {self.proxy}"
 
     @property
     def wants_write(self) -> bool:
@@ -191,7 +191,7 @@ def _socks5(proxy: ProxyAddress, host: str, port: int) -> Dialog:
     if reply:
         what = _REPLIES.get(reply, "it gives no reason that is known")
         raise ProxyError(
-            f"The proxy {proxy} did not connect to {_authority(host, port)}: {what} (SOCKS5 reply {reply})"
+            f"The proxy {proxy} did not connect to {host_and_port(host, port)}: {what} (SOCKS5 reply {reply})"
         )
     # The address that it connects from is of no use, but the broker's bytes stand behind it.
     _, kind = yield b"", 2, 2
@@ -212,7 +212,7 @@ def _socks5_address(name: str) -> bytes:
 
 
 def _connect(proxy: ProxyAddress, host: str, port: int) -> Dialog:
-    target = _authority(_checked(host, port), port)
+    target = host_and_port(_checked(host, port), port)
     request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
     if proxy.username is not None:
         credentials = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
@@ -257,10 +257,6 @@ def _checked(host: str, port: int) -> str:
     if not 0 <= port <= MOST_PORT:
         raise ProxyError(f"{port} cannot be a port")
     return name
-
-
-def _authority(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _shown(data: bytes) -> str:

@@ -157,7 +157,7 @@ class TlsTransport:
             self._dry = False
             self._heard = True
             filled += count
-        self._wake_at(1 if filled == len(buffer) else len(buffer) - filled)
+        self._wake_at(len(buffer) - filled)
         if self.wants_write:  # an answer of TLS itself, such as one to a change of keys
             try:
                 self.flush()

@@ -6,9 +6,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from kclient.metrics import Measurement
+from kclient.observability.measured import Measured
 
 try:
     from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
@@ -18,13 +18,6 @@ except ImportError as error:
     ) from error
 
 _SAME_COLLECTION_S = 0.5
-
-
-class Measured(Protocol):
-    """A client with metrics: KafkaProducer, KafkaConsumer, KafkaAdminClient."""
-
-    def measurements(self) -> list[Measurement]:
-        """Return every metric with its value now."""
 
 
 class KafkaInstruments:

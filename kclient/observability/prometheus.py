@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Protocol
 
 from kclient.metrics import Measurement
+from kclient.observability.measured import Measured
 
 try:
     from prometheus_client.core import Metric
@@ -18,13 +18,6 @@ except ImportError as error:
     ) from error
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_]")
-
-
-class Measured(Protocol):
-    """A client with metrics: KafkaProducer, KafkaConsumer, KafkaAdminClient."""
-
-    def measurements(self) -> list[Measurement]:
-        """Return every metric with its value now."""
 
 
 class KafkaCollector(Collector):

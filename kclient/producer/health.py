@@ -43,7 +43,8 @@ def health_of(core: ProducerCore) -> ProducerHealth:
     now_ms = core.time.monotonic_ms()
     full_since_ms = pool.full_since_ms
     full_ms = 0 if full_since_ms is None else now_ms - full_since_ms
-    reasons = connection_reasons(core.client)
+    fields = common_health(core.config.client_id, core.client, core.metadata, now_ms)
+    reasons = connection_reasons(core.client, fields["connections"])
     if core.sender.closing:
         reasons.insert(0, "The producer is closed")
     elif not core.io_thread.alive:
@@ -62,7 +63,7 @@ def health_of(core: ProducerCore) -> ProducerHealth:
         if state in records:
             records[state] += batch.builder.count
     return ProducerHealth(
-        **common_health(core.config.client_id, core.client, core.metadata, now_ms),
+        **fields,
         reasons=tuple(reasons),
         buffer_total_bytes=pool.total,
         buffer_available_bytes=pool.available,

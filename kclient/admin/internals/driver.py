@@ -146,10 +146,10 @@ class AdminDriver:
 
     def health(self) -> ClientHealth:
         """Return how the client stands. From any thread."""
-        reasons = connection_reasons(self._client)
+        fields = common_health(self._client_id, self._client, self._metadata, self._time.monotonic_ms())
+        reasons = connection_reasons(self._client, fields["connections"])
         if self._closing:
             reasons.insert(0, "The admin client is closed")
-        fields = common_health(self._client_id, self._client, self._metadata, self._time.monotonic_ms())
         return ClientHealth(**fields, reasons=tuple(reasons))
 
     def update_credentials(self, username: str, password: str) -> None:

@@ -14,6 +14,7 @@ from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_memory import RequestMemory
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
+from kclient.utils.text import host_and_port
 from kclient.utils.time import Time
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Endpoint:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 class SocketServer:

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from kclient.metrics import Measurement, MetricName
+from kclient.protocol.wire import unsigned_varint
 
 _PREFIX: Final = "org.apache.kafka."
 _VARINT, _FIXED64, _BYTES = 0, 1, 2  # wire types
@@ -103,21 +104,12 @@ def _attribute(number: int, key: str, text: str) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
+    return unsigned_varint(number << 3 | _BYTES) + unsigned_varint(len(content)) + content
 
 
 def _number(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(value)
+    return unsigned_varint(number << 3 | _VARINT) + unsigned_varint(value)
 
 
 def _fixed64(number: int, packed: bytes) -> bytes:
-    return _varint(number << 3 | _FIXED64) + packed
-
-
-def _varint(value: int) -> bytes:
-    made = bytearray()
-    while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
+    return unsigned_varint(number << 3 | _FIXED64) + packed

@@ -55,19 +55,21 @@ def test_everything_goes_into_json() -> None:
 def test_one_broker_that_answers_is_enough(client: MockClient) -> None:
     client.failure = BootstrapError("refused")
     client.described = [connection("disconnected", "refused"), connection("ready")]
-    assert connection_reasons(client) == []
+    assert connection_reasons(client, client.described) == []
     client.described = [connection("disconnected", "refused"), connection("disconnected")]
-    assert connection_reasons(client) == []  # the other one was closed for being idle
+    assert connection_reasons(client, client.described) == []  # the other one was closed for being idle
 
 
 def test_where_no_broker_answers_the_last_failure_says_why(client: MockClient) -> None:
     client.described = [connection("disconnected", "refused")]
-    assert connection_reasons(client) == []  # closed for being idle
+    assert connection_reasons(client, client.described) == []  # closed for being idle
     client.failure = BootstrapError("refused")
-    assert connection_reasons(client) == ["No broker can be reached: refused"]
+    assert connection_reasons(client, client.described) == ["No broker can be reached: refused"]
 
 
 def test_a_broker_that_refuses_the_client_is_a_reason_whatever_others_do(client: MockClient) -> None:
     client.described = [connection("ready")]
     client.connections.node(1).authentication_error = SaslAuthenticationError("wrong password")
-    assert connection_reasons(client) == ["A broker refuses who the client is: wrong password"]
+    assert connection_reasons(client, client.described) == [
+        "A broker refuses who the client is: wrong password"
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.utils.text import counted
+from kclient.utils.text import counted, host_and_port
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,10 @@ def test_only_one_thing_is_singular(number: int, said: str) -> None:
 def test_thousands_are_set_apart() -> None:
     assert counted(999, "record") == "999 records"
     assert counted(1_234_567, "record") == "1,234,567 records"
+
+
+@pytest.mark.parametrize(
+    ("host", "text"), [("broker", "broker:9092"), ("10.0.0.1", "10.0.0.1:9092"), ("::1", "[::1]:9092")]
+)
+def test_an_ipv6_address_stands_in_brackets_before_its_port(host: str, text: str) -> None:
+    assert host_and_port(host, 9092) == text
