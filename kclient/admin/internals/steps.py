@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from kclient.errors import KafkaError, KafkaTimeoutError
+from kclient.errors import Errors, KafkaError, KafkaTimeoutError
 from kclient.utils.futures import KafkaFuture
 from kclient.utils.time import Timer
 
@@ -41,6 +41,15 @@ def answer_of(call: KafkaFuture[R]) -> Operation[R]:
         raise answer
     result: R = answer
     return result
+
+
+def accepted_answer_of(call: KafkaFuture[Any]) -> Operation[Any]:
+    """Wait for one `call`, as `answer_of`; raises the error that its answer has as a whole, too."""
+    answer = yield from answer_of(call)
+    error = Errors.for_code(answer.error_code, getattr(answer, "error_message", None))
+    if error is not None:
+        raise error
+    return answer
 
 
 def run(operation: Operation[R], timer: Timer, what: str) -> R:

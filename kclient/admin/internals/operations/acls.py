@@ -16,7 +16,7 @@ from kclient.admin.acl import (
     ResourceType,
 )
 from kclient.admin.internals.context import OperationContext, said_of_each, settle, settle_each
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.steps import Operation, accepted_answer_of, answer_of
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -48,20 +48,8 @@ def create_acls(context: OperationContext, acls: Sequence[AclBinding]) -> Operat
 
 def describe_acls(context: OperationContext, wanted: AclBindingFilter) -> Operation[list[AclBinding]]:
     """DescribeAcls at any broker."""
-    pattern, entry = wanted.pattern_filter, wanted.entry_filter
-    request = DescribeAclsRequest(
-        resource_type_filter=pattern.resource_type,
-        resource_name_filter=pattern.name,
-        pattern_type_filter=pattern.pattern_type,
-        principal_filter=entry.principal,
-        host_filter=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
-    answer = yield from answer_of(context.call(ApiKeys.DESCRIBE_ACLS, request))
-    error = Errors.for_code(answer.error_code, answer.error_message)
-    if error is not None:
-        raise error
+    request = DescribeAclsRequest(**_fields(wanted))
+    answer = yield from accepted_answer_of(context.call(ApiKeys.DESCRIBE_ACLS, request))
     return [_binding(resource, acl) for resource in answer.resources for acl in resource.acls]
 
 
@@ -71,18 +59,7 @@ def delete_acls(
     """DeleteAcls at any broker, which forwards it to the controller. A rule that could not be deleted is an error of
     its own, beside those that its filter has deleted.
     """
-    asked = [
-        DeleteAclsFilter(
-            resource_type_filter=each.pattern_filter.resource_type,
-            resource_name_filter=each.pattern_filter.name,
-            pattern_type_filter=each.pattern_filter.pattern_type,
-            principal_filter=each.entry_filter.principal,
-            host_filter=each.entry_filter.host,
-            operation=each.entry_filter.operation,
-            permission_type=each.entry_filter.permission_type,
-        )
-        for each in filters
-    ]
+    asked = [DeleteAclsFilter(**_fields(each)) for each in filters]
     answer = yield from answer_of(context.call(ApiKeys.DELETE_ACLS, DeleteAclsRequest(filters=asked)))
     results: dict[AclBindingFilter | AclBinding, list[AclBinding]] = {}
     errors: dict[AclBindingFilter | AclBinding, KafkaError] = {}
@@ -103,6 +80,20 @@ def delete_acls(
             else:
                 errors[_binding(match, match)] = failed
     return settle([*results, *errors], results, errors, "Deleting ACLs")
+
+
+def _fields(wanted: AclBindingFilter) -> dict[str, Any]:
+    """The fields of a filter, which have the same names in both requests."""
+    pattern, entry = wanted.pattern_filter, wanted.entry_filter
+    return {
+        "resource_type_filter": pattern.resource_type,
+        "resource_name_filter": pattern.name,
+        "pattern_type_filter": pattern.pattern_type,
+        "principal_filter": entry.principal,
+        "host_filter": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission_type,
+    }
 
 
 def _binding(resource: Any, acl: Any) -> AclBinding:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kclient.admin.internals.context import OperationContext, said_of_each, settle_each
 from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.steps import Operation, accepted_answer_of
 from kclient.admin.resource_configs import (
     AlterConfigOp,
     ConfigEntry,
@@ -110,12 +110,9 @@ def list_config_resources(
     def build(version: int) -> ListConfigResourcesRequest:
         return ListConfigResourcesRequest(resource_types=[int(each) for each in types] if version else [])
 
-    answer = yield from answer_of(
+    answer = yield from accepted_answer_of(
         context.call(ApiKeys.LIST_CONFIG_RESOURCES, build, min_version=first_version)
     )
-    error = Errors.for_code(answer.error_code)
-    if error is not None:
-        raise error
     return [
         ConfigResource(ConfigResourceType(each.resource_type), each.resource_name)
         for each in answer.config_resources

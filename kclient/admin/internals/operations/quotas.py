@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kclient.admin.internals.context import OperationContext, said_of_each, settle_each
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.steps import Operation, accepted_answer_of, answer_of
 from kclient.admin.quotas import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter
 from kclient.errors import Errors
 from kclient.protocol.api_keys import ApiKeys
@@ -29,10 +29,7 @@ def describe_client_quotas(
         ],
         strict=wanted.strict,
     )
-    answer = yield from answer_of(context.call(ApiKeys.DESCRIBE_CLIENT_QUOTAS, request))
-    error = Errors.for_code(answer.error_code, answer.error_message)
-    if error is not None:
-        raise error
+    answer = yield from accepted_answer_of(context.call(ApiKeys.DESCRIBE_CLIENT_QUOTAS, request))
     return {
         ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity}): {
             value.key: value.value for value in entry.values

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from kclient.admin.internals.context import OperationContext, retry_on_codes, said_of_each, settle_each
 from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.steps import Operation, accepted_answer_of, answer_of
 from kclient.admin.scram import (
     ScramCredentialInfo,
     ScramMechanism,
@@ -41,10 +41,7 @@ def describe_user_scram_credentials(
     request = DescribeUserScramCredentialsRequest(
         users=None if users is None else [UserName(name=user) for user in users]
     )
-    answer = yield from answer_of(context.call(ApiKeys.DESCRIBE_USER_SCRAM_CREDENTIALS, request))
-    error = Errors.for_code(answer.error_code, answer.error_message)
-    if error is not None:
-        raise error
+    answer = yield from accepted_answer_of(context.call(ApiKeys.DESCRIBE_USER_SCRAM_CREDENTIALS, request))
     said = {
         one.user: Errors.for_code(one.error_code, one.error_message) or _description(one)
         for one in answer.results

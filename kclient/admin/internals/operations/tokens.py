@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kclient.admin.internals.context import OperationContext
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.steps import Operation, accepted_answer_of
 from kclient.admin.tokens import DelegationToken, TokenInformation
-from kclient.errors import Errors
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from kclient.protocol.messages.describe_delegation_token import (
@@ -34,7 +33,10 @@ def create_delegation_token(
         renewers=[CreatableRenewers(principal_type=kind, principal_name=name) for kind, name in made],
         max_lifetime_ms=max_lifetime_ms,
     )
-    answer = yield from _asked(context, request, min_version=None if owner is None else _FIRST_WITH_OWNER)
+    min_version = None if owner is None else _FIRST_WITH_OWNER
+    answer = yield from accepted_answer_of(
+        context.call(ApiKeys.CREATE_DELEGATION_TOKEN, request, min_version=min_version)
+    )
     return DelegationToken(
         _information(
             answer,
@@ -47,18 +49,16 @@ def create_delegation_token(
 
 def renew_delegation_token(context: OperationContext, hmac: bytes, renew_period_ms: int) -> Operation[int]:
     """RenewDelegationToken at any broker."""
-    answer = yield from _asked(
-        context, RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms)
-    )
+    request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms)
+    answer = yield from accepted_answer_of(context.call(ApiKeys.RENEW_DELEGATION_TOKEN, request))
     ends_ms: int = answer.expiry_timestamp_ms
     return ends_ms
 
 
 def expire_delegation_token(context: OperationContext, hmac: bytes, expiry_period_ms: int) -> Operation[int]:
     """ExpireDelegationToken at any broker."""
-    answer = yield from _asked(
-        context, ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=expiry_period_ms)
-    )
+    request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=expiry_period_ms)
+    answer = yield from accepted_answer_of(context.call(ApiKeys.EXPIRE_DELEGATION_TOKEN, request))
     ends_ms: int = answer.expiry_timestamp_ms
     return ends_ms
 
@@ -73,7 +73,8 @@ def describe_delegation_token(
             DescribeDelegationTokenOwner(principal_type=kind, principal_name=name)
             for kind, name in map(_split, owners)
         ]
-    answer = yield from _asked(context, DescribeDelegationTokenRequest(owners=asked))
+    request = DescribeDelegationTokenRequest(owners=asked)
+    answer = yield from accepted_answer_of(context.call(ApiKeys.DESCRIBE_DELEGATION_TOKEN, request))
     return [
         DelegationToken(
             _information(
@@ -85,15 +86,6 @@ def describe_delegation_token(
         )
         for token in answer.tokens
     ]
-
-
-def _asked(context: OperationContext, request: Any, min_version: int | None = None) -> Operation[Any]:
-    key: ApiKeys = request.API_KEY
-    answer = yield from answer_of(context.call(key, request, min_version=min_version))
-    error = Errors.for_code(answer.error_code)
-    if error is not None:
-        raise error
-    return answer
 
 
 def _split(principal: str) -> tuple[str, str]:
