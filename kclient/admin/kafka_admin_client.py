@@ -24,7 +24,6 @@ from kclient.admin.internals.arguments import (
 )
 from kclient.admin.internals.assembly import build_driver
 from kclient.admin.internals.context import OperationContext
-from kclient.admin.internals.metrics import AdminMetrics
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import (
     ClusterDescription,
@@ -36,6 +35,7 @@ from kclient.admin.types import (
     TopicDescription,
     TopicListing,
 )
+from kclient.client.client_metrics import ClientMetrics
 from kclient.client.health import ClientHealth
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.pushed_metrics import PushedMetrics
@@ -83,7 +83,7 @@ class KafkaAdminClient(PushedMetrics):
         self._time = SYSTEM_TIME
         self._backoff = ExponentialBackoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         self._fork_guard = ForkGuard(f"KafkaAdminClient {self._client_id}")
-        self._metrics = AdminMetrics(self._config, self._time)
+        self._metrics = ClientMetrics(self._config, self._time, "admin-client-metrics")
         self._pushed = ClientTelemetry(self._metrics.collect, dict, enabled=self._config.enable_metrics_push)
         self._driver = build_driver(self._config, self._backoff, self._metrics, self._pushed, self._time)
         # In this order: after a Ctrl-C in between there is no thread that nobody would end.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kclient.admin.config import AdminConfig
 from kclient.admin.internals.driver import AdminDriver
-from kclient.admin.internals.metrics import AdminMetrics
 from kclient.client.assembly import build_network_client
+from kclient.client.client_metrics import ClientMetrics
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
@@ -25,7 +25,7 @@ class _BrokersAlone(Metadata):
 def build_driver(
     config: AdminConfig,
     backoff: ExponentialBackoff,
-    metrics: AdminMetrics,
+    metrics: ClientMetrics,
     telemetry: ClientTelemetry,
     time: Time,
 ) -> AdminDriver:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 import attrs
 
-from kclient.client.network_metrics import NetworkMetrics
+from kclient.client.client_metrics import ClientMetrics
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.partition_metrics import ConsumedSensors, PartitionMetrics, TopicSeen
-from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Total
+from kclient.metrics import Avg, Max, Rate, Total
 from kclient.utils.time import Time
 
 # How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
@@ -39,13 +39,14 @@ class _Seen:
     longest_between_polls_ms: int = 0
 
 
-class ConsumerMetrics:
+class ConsumerMetrics(ClientMetrics):
     """The sensors of one consumer. Thread-safe.
 
     A sensor costs as much as reading a hundred records, so fetches and polls are summed up first.
     """
 
     def __init__(self, config: ConsumerConfig, time: Time) -> None:
+        super().__init__(config, time, "consumer-metrics")
         self._lock = threading.Lock()
         # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
         self._fold_lock = threading.RLock()
@@ -55,15 +56,8 @@ class ConsumerMetrics:
         """The metrics of the group, if there is one."""
         self._seen = _Seen()
         self._folded_ms = 0
-        self._metrics = consumer = Metrics(
-            time,
-            "consumer-metrics",
-            {"client-id": config.client_id},
-            window_ms=config.metrics_sample_window_ms,
-            samples=config.metrics_num_samples,
-        )
+        consumer = self._metrics
         self._fetch = fetch = consumer.in_group("consumer-fetch-manager-metrics")
-        self.network = NetworkMetrics(consumer, time, authenticates=config.security_protocol != "PLAINTEXT")
         self._requests = fetch.sensor("fetch", "number of fetch requests", Rate, Total)
         self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
         self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
@@ -168,15 +162,8 @@ class ConsumerMetrics:
             "records-lead-min", "The smallest lead of a partition, in records", assigned.min_lead
         )
 
-    def collect(self) -> list[Measurement]:
-        """Return every metric with its value now."""
+    def _catch_up(self) -> None:
         self._fold()
         if self._partitions is not None:
             with self._fold_lock:
                 self._partitions.add_assigned()
-        self.network.fold()
-        return self._metrics.collect()
-
-    def snapshot(self) -> MetricValues:
-        """Return every metric's value now, by name."""
-        return MetricValues.of(self.collect())

@@ -6,9 +6,9 @@ import threading
 
 import attrs
 
+from kclient.client.client_metrics import ClientMetrics
 from kclient.client.kafka_client import KafkaClient
-from kclient.client.network_metrics import NetworkMetrics
-from kclient.metrics import Avg, Max, Measurement, Metrics, MetricValues, Rate, Ratio, Total
+from kclient.metrics import Avg, Max, Rate, Ratio, Total
 from kclient.producer.config import ProducerConfig
 from kclient.producer.internals.buffer_pool import BufferPool
 from kclient.producer.internals.metadata import ProducerMetadata
@@ -50,10 +50,11 @@ class _NsRatio(Ratio):
         return super().measure(now_ms) / (1000 * NS_PER_MS)
 
 
-class ProducerMetrics:
+class ProducerMetrics(ClientMetrics):
     """The sensors of one producer. Thread-safe."""
 
     def __init__(self, config: ProducerConfig, time: Time) -> None:
+        super().__init__(config, time, "producer-metrics")
         # Reentrant: a signal handler or a __del__ that interrupts its holder may need it.
         self._lock = threading.RLock()
         self._seen = _Seen()
@@ -61,14 +62,7 @@ class ProducerMetrics:
         self._folded_ms = 0
         self._time = time
         self._told_exhausted = 0
-        self._metrics = metrics = Metrics(
-            time,
-            "producer-metrics",
-            {"client-id": config.client_id},
-            window_ms=config.metrics_sample_window_ms,
-            samples=config.metrics_num_samples,
-        )
-        self.network = NetworkMetrics(metrics, time, authenticates=config.security_protocol != "PLAINTEXT")
+        metrics = self._metrics
         self._records = metrics.sensor("record-send", "number of records sent", Rate, Total)
         self._record_size = metrics.sensor("record-size", "size of a record", Avg)
         self._batch_size = metrics.sensor("batch-size", "bytes of a batch as it is sent", Avg, Max)
@@ -199,12 +193,5 @@ class ProducerMetrics:
         """A batch was split."""
         self._splits.record()
 
-    def collect(self) -> list[Measurement]:
-        """Return every metric with its value now."""
+    def _catch_up(self) -> None:
         self._fold()
-        self.network.fold()
-        return self._metrics.collect()
-
-    def snapshot(self) -> MetricValues:
-        """Return every metric's value now, by name."""
-        return MetricValues.of(self.collect())

@@ -1,20 +1,20 @@
-"""The metrics of an admin client, under Java's names: those of its connections."""
+"""ClientMetrics: what the metrics of all clients have in common, under Java's names."""
 
 from __future__ import annotations
 
-from kclient.admin.config import AdminConfig
 from kclient.client.network_metrics import NetworkMetrics
+from kclient.config.client_configs import ClientConfig
 from kclient.metrics import Measurement, Metrics, MetricValues
 from kclient.utils.time import Time
 
 
-class AdminMetrics:
-    """The sensors of one admin client. Thread-safe."""
+class ClientMetrics:
+    """The metrics of one client: those of its connections, and what a subclass adds. Thread-safe."""
 
-    def __init__(self, config: AdminConfig, time: Time) -> None:
+    def __init__(self, config: ClientConfig, time: Time, group: str) -> None:
         self._metrics = Metrics(
             time,
-            "admin-client-metrics",
+            group,
             {"client-id": config.client_id},
             window_ms=config.metrics_sample_window_ms,
             samples=config.metrics_num_samples,
@@ -23,8 +23,12 @@ class AdminMetrics:
             self._metrics, time, authenticates=config.security_protocol != "PLAINTEXT"
         )
 
+    def _catch_up(self) -> None:
+        """Hand to the sensors what was only counted so far. To override."""
+
     def collect(self) -> list[Measurement]:
         """Return every metric with its value now."""
+        self._catch_up()
         self.network.fold()
         return self._metrics.collect()
 
