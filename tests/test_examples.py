@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Those for Spark are run in tests/spark/pipelines, where there is a session for all of them.
 ALONE = [example for example in EXAMPLES if not example.stem.startswith("spark_")]
-PATIENCE_S = 10
-"""Each takes a second or two: nobody reads an example that stands still."""
+PATIENCE_S = 100
+"""Each takes a second or two, and more where other tests run beside it."""
 
 
 @pytest.mark.parametrize("example", ALONE, ids=lambda path: path.stem)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+import attrs
+
 from kclient._version import __version__
 from kclient.errors import SchemaError, UnsupportedVersionError
 from kclient.errors.codes import Errors
@@ -64,6 +66,23 @@ class NodeApiVersions:
             )
         self._usable[asked] = version
         return version
+
+
+@attrs.frozen
+class FinalizedFeatures:
+    """The levels of features that all brokers of a cluster have agreed on (KIP-584), and since when. Immutable."""
+
+    epoch: int = -1
+    levels: Mapping[str, int] = attrs.field(factory=dict)
+
+    def updated(self, response: ApiVersionsResponse) -> FinalizedFeatures:
+        """Return what an ApiVersions answer says, if that is later than this."""
+        if response.finalized_features_epoch <= self.epoch:
+            return self
+        return FinalizedFeatures(
+            response.finalized_features_epoch,
+            {feature.name: feature.max_version_level for feature in response.finalized_features},
+        )
 
 
 class ApiVersionsNegotiation:

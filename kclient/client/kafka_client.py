@@ -84,6 +84,12 @@ class KafkaClient(Protocol):
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         """The versions that the broker said it supports on its present connection, None before that."""
 
+    def finalized_level(self, feature: str) -> int:
+        """Return the level of a feature that the brokers have agreed on (KIP-584); 0 if it is off or not known yet.
+
+        From any thread.
+        """
+
     def describe_connections(self) -> list[BrokerConnection]:
         """Return how every connection stands. From any thread."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kclient.client.api_versions import ApiVersionsNegotiation, NodeApiVersions
+from kclient.client.api_versions import ApiVersionsNegotiation, FinalizedFeatures, NodeApiVersions
 from kclient.errors import KafkaError, SchemaError, UnsupportedVersionError
 from kclient.errors.codes import Errors
 from kclient.protocol.messages.api_versions import ApiVersionsResponse
@@ -23,6 +23,8 @@ class Negotiations:
     _begun: dict[int, ApiVersionsNegotiation] = attrs.field(factory=dict, init=False)
     versions: dict[int, NodeApiVersions] = attrs.field(factory=dict, init=False)
     """The versions agreed on, for connections that are ready."""
+    features: FinalizedFeatures = attrs.field(factory=FinalizedFeatures, init=False)
+    """The features of the cluster, by the latest that any node said of them."""
     due: dict[int, ApiVersionsNegotiation] = attrs.field(factory=dict, init=False)
     """The nodes to be asked."""
 
@@ -40,6 +42,7 @@ class Negotiations:
         if error is None:
             negotiation.restart()
             self.versions[node_id] = NodeApiVersions.from_response(response)
+            self.features = self.features.updated(response)
             return None
         # The next connection asks in the newest version again: the oldest one has no room for what is refused here.
         del self._begun[node_id]

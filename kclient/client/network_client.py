@@ -197,6 +197,9 @@ class NetworkClient:
         self._check_usable()
         self._connections.forget(node_id, self._time.monotonic_ms())
 
+    def finalized_level(self, feature: str) -> int:
+        return self._connections.features.levels.get(feature, 0)
+
     def describe_connections(self) -> list[BrokerConnection]:
         return self._connections.overview(self._time.monotonic_ms())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kclient.client.api_versions import FinalizedFeatures
 from kclient.client.broker_connection import BrokerConnection
 from kclient.client.connection_ids import broker_id
 from kclient.client.connection_reports import ConnectionReports
@@ -74,6 +75,11 @@ class NodeConnections:
         """The nodes for which `renew_sessions` waits."""
         self.next_check_ms = WAIT_FOR_EVENT_MS
         """Before this `check` has nothing to do."""
+
+    @property
+    def features(self) -> FinalizedFeatures:
+        """The features of the cluster. May be read by any thread."""
+        return self._negotiations.features
 
     def overview(self, now_ms: int) -> list[BrokerConnection]:
         """Return how every connection stands, but the lost ones of brokers that are gone. For any thread."""

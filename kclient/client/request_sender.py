@@ -39,6 +39,7 @@ class _Unsent:
     on_reply: OnReply
     deadline_ms: int
     timeout_ms: int | None
+    min_version: int | None
     max_version: int | None
 
 
@@ -63,6 +64,7 @@ class RequestSender:
         now_ms: int,
         *,
         timeout_ms: int | None = None,
+        min_version: int | None = None,
         max_version: int | None = None,
     ) -> None:
         """Send what `build(version)` makes to `node`, or to any broker for None, as soon as it can be taken.
@@ -70,7 +72,9 @@ class RequestSender:
         `timeout_ms` is how long the answer may take, if not request.timeout.ms.
         """
         deadline_ms = now_ms + self._request_timeout_ms
-        self._unsent.append(_Unsent(node, api_key, build, on_reply, deadline_ms, timeout_ms, max_version))
+        self._unsent.append(
+            _Unsent(node, api_key, build, on_reply, deadline_ms, timeout_ms, min_version, max_version)
+        )
 
     def poll(self, timeout_ms: int, now_ms: int, *, return_after_send: bool = False) -> None:
         """Send what can be sent, then do I/O, waiting at most `timeout_ms` and no longer than anything here can.
@@ -150,6 +154,7 @@ class RequestSender:
             api_key=waiting.api_key,
             timeout_ms=waiting.timeout_ms,
             on_complete=on_complete,
+            min_version=waiting.min_version,
             max_version=waiting.max_version,
         )
         self.client.send(request, now_ms)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 from kclient._accel import RecordIterator
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.pushed_metrics import PushedMetrics
+from kclient.common.offset_arguments import checked_offset, checked_offsets, checked_partition
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
@@ -251,7 +252,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         """
         with self._use:
             self._calls.need_group("commit_sync()")
-            chosen = None if offsets is None else arguments.checked_offsets(offsets)
+            chosen = None if offsets is None else checked_offsets(offsets)
             self._run(self._calls.commit(chosen, self._calls.timer(timeout_ms)))
 
     def commit_async(
@@ -268,7 +269,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         with self._use:
             self._calls.need_group("commit_async()")
             arguments.check_callback(on_commit)
-            chosen = None if offsets is None else arguments.checked_offsets(offsets)
+            chosen = None if offsets is None else checked_offsets(offsets)
             self._calls.commit_in_background(chosen, on_commit)
 
     def committed(
@@ -285,7 +286,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
     def seek(self, tp: TopicPartition, offset: OffsetLike) -> None:
         """Read `tp` from `offset` on, with the next `poll`. Raises IllegalStateError if it is not assigned."""
         with self._use:
-            self._core.seek(arguments.checked_partition(tp), arguments.checked_offset(offset))
+            self._core.seek(checked_partition(tp), checked_offset(offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
@@ -307,7 +308,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         that keep it from having one.
         """
         with self._use:
-            checked = arguments.checked_partition(tp)
+            checked = checked_partition(tp)
             return self._run(self._calls.position(checked, self._calls.timer(timeout_ms)))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -352,7 +353,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
     def current_lag(self, tp: TopicPartition) -> int | None:
         """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
         with self._use:
-            return self._core.lag(arguments.checked_partition(tp))
+            return self._core.lag(checked_partition(tp))
 
     # The cluster and the group.
 

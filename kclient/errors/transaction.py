@@ -14,6 +14,7 @@ __all__ = [
     "OutOfOrderSequenceError",
     "ProducerFencedError",
     "TransactionAbortableError",
+    "TransactionAbortedError",
     "TransactionCoordinatorFencedError",
     "TransactionalIdNotFoundError",
     "UnknownProducerIdError",
@@ -68,3 +69,7 @@ class TransactionalIdNotFoundError(ApiError, code=105):
 
 class TransactionAbortableError(ApiError, code=120):
     default_message = "The transaction cannot be committed; abort it and begin a new one."
+
+
+class TransactionAbortedError(ApiError):
+    default_message = "The record was not sent, because its transaction was aborted first."

@@ -153,16 +153,15 @@ class ProducerConfig(ClientConfig):
     transactional_id: str | None = string(
         None,
         LOW,
-        "The name under which the producer's transactions survive its restarts.",
+        "The name under which the producer's transactions survive its restarts; of all producers with the same one "
+        "only the newest may write.",
         NonEmpty(),
-        support=LATER,
     )
     transaction_timeout_ms: int = integer(
         60_000,
         LOW,
         "How long a transaction may stay open before the broker aborts it.",
         at_least(1),
-        support=LATER,
     )
     transaction_two_phase_commit_enable: bool = boolean(
         False,
@@ -185,6 +184,8 @@ class ProducerConfig(ClientConfig):
         _map_old_partitioners(values, given)
         _fit_idempotence(values, given)
         _fit_delivery_timeout(values, given)
+        if values["transactional.id"] is not None:
+            _fit_transactions(values, given)
 
 
 def _map_old_partitioners(values: dict[str, Any], given: frozenset[str]) -> None:
@@ -224,6 +225,18 @@ def _fit_idempotence(values: dict[str, Any], given: frozenset[str]) -> None:
             raise ConfigError(f"enable.idempotence=true needs {wanted}, not {values[name]}.", name=name)
         _log.warning("Idempotence is off because it needs %s, not %s.", wanted, values[name])
         values["enable.idempotence"] = False
+
+
+def _fit_transactions(values: dict[str, Any], given: frozenset[str]) -> None:
+    """Transactions need idempotence."""
+    if not values["enable.idempotence"]:
+        raise ConfigError(
+            "transactional.id needs enable.idempotence=true, which needs acks=all, retries and at most 5 "
+            "max.in.flight.requests.per.connection.",
+            name="transactional.id",
+        )
+    if "client.id" not in given:
+        values["client.id"] = f"producer-{values['transactional.id']}"
 
 
 def _fit_delivery_timeout(values: dict[str, Any], given: frozenset[str]) -> None:

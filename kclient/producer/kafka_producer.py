@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
@@ -12,12 +13,15 @@ from kclient._accel import belongs_to_caller
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.cluster import Cluster
-from kclient.common.topic_partition import PartitionInfo
+from kclient.common.offset_arguments import checked_offsets
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.errors import (
     ClientClosedError,
     IllegalStateError,
     KafkaTimeoutError,
+    TransactionAbortableError,
 )
 from kclient.metrics import MetricValues
 from kclient.producer.bulk import BulkFuture
@@ -37,6 +41,7 @@ from kclient.utils.time import NS_PER_MS
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
+    from kclient.producer.internals.transactions.manager import TransactionManager
     from kclient.producer.settings import ProducerSettings
 
 log = logging.getLogger(__name__)
@@ -78,8 +83,10 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         self._placement = Placement(core)
         # True as long as nobody sees the records, or chooses their partitions, but the producer.
         self._plain = not core.interceptors and core.partitioner is None
-        # By topic, `TopicQueues.try_append`: all that most records need. Another dict when the producer is closed.
-        self._appends: dict[str, TryAppend] = {}
+        # By topic, `TopicQueues.try_append`: all that most records need.
+        self._known_appends: dict[str, TryAppend] = {}
+        # The same, or an empty one while nothing can be sent: closed, or no transaction.
+        self._appends = self._known_appends if core.transactions is None else {}
 
     @overload
     def send(
@@ -150,7 +157,7 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
             self._placement.send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
         )
         if self._plain:
-            appends[topic] = self._core.accumulator.topic(topic).try_append
+            self._known_appends[topic] = self._core.accumulator.topic(topic).try_append
         return future
 
     def _run(self, steps: Steps[T]) -> T:
@@ -227,6 +234,123 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         finally:
             core.accumulator.end_flush()
             core.metrics.flush_time.record((core.time.monotonic_ms() - started_ms) * NS_PER_MS)
+
+    def init_transactions(self) -> None:
+        """Prepare the producer for transactions; to be called once, before the first one. Needs transactional.id.
+
+        Producers of the same transactional.id that began before are fenced, and what they left open is ended: aborted,
+        or completed where the commit had begun. Waits up to max.block.ms, then raises KafkaTimeoutError and may be
+        called again; so it is after a Ctrl-C.
+
+        Raises TransactionalIdAuthorizationError, IllegalStateError if it was called before or the producer has no
+        transactional.id, UnsupportedVersionError for brokers before 0.11.
+        """
+        self._transact("init", lambda transactions: transactions.initialize())
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: what is sent from here on is committed or aborted as a whole.
+
+        Raises IllegalStateError before `init_transactions`, and where a transaction is open already.
+        """
+        transactions = self._transactions()
+        started_ms = self._core.time.monotonic_ms()
+        transactions.begin()
+        self._appends = self._known_appends
+        self._took("begin", started_ms)
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group_metadata: ConsumerGroupMetadata,
+    ) -> None:
+        """Commit offsets of a consumer's group with the transaction, and not without it (KIP-447).
+
+        `offsets` are the next ones to read. `group_metadata` is `consumer.group_metadata()` of the consumer that read
+        up to there, which must not commit by itself (enable.auto.commit=false). The broker refuses them, and the
+        transaction has to be aborted, if the consumer is no longer the member of the group that it was.
+
+        Waits up to max.block.ms, and raises as `commit_transaction`; KafkaTimeoutError allows the same call again.
+        """
+        checked = checked_offsets(offsets)
+        if not isinstance(group_metadata, ConsumerGroupMetadata):
+            raise TypeError(
+                f"group_metadata: what consumer.group_metadata() returns is needed, not {group_metadata!r}"
+            )
+        self._transact(
+            "send-offsets", lambda transactions: transactions.send_offsets(checked, group_metadata)
+        )
+
+    def commit_transaction(self) -> None:
+        """Send what was not sent yet, and commit the transaction: its records and offsets become visible together.
+
+        Raises TransactionAbortableError if a record of it, or anything else, has failed: `abort_transaction` is what is
+        left then. KafkaTimeoutError after max.block.ms, and a Ctrl-C, leave the outcome open: calling it again waits
+        for it. An ApplicationRecoverableError (ProducerFencedError: there is a newer producer of the same
+        transactional.id) and all others mean that the producer has to be closed.
+        """
+        self._end_transaction("commit", commit=True)
+
+    def abort_transaction(self) -> None:
+        """Abort the transaction: none of its records and offsets are visible to those who read committed ones.
+
+        Records that were not sent yet fail with TransactionAbortedError. Raises KafkaTimeoutError after max.block.ms,
+        and may be called again then; any other error means that the producer has to be closed.
+        """
+        self._end_transaction("abort", commit=False)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Begin a transaction for a `with` block, which commits it; if the block raises, it is aborted.
+
+        The error of the block is raised again, and so is that of a commit which could only be aborted: after a
+        TransactionAbortableError the next transaction may begin.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except BaseException as error:
+            if self._transactions().is_open:
+                try:
+                    self.abort_transaction()
+                except Exception as failure:
+                    if isinstance(error, TransactionAbortableError):
+                        raise failure from error
+                    # The error of the block is the one that matters.
+                    log.exception(
+                        "[Producer clientId=%s] The transaction could not be aborted",
+                        self._core.config.client_id,
+                    )
+            raise
+
+    def _end_transaction(self, name: str, *, commit: bool) -> None:
+        transactions = self._transactions()
+        if transactions.is_open:
+            self._appends = {}
+        self._transact(name, lambda _: transactions.complete(commit=commit))
+
+    def _transact(self, name: str, call: Callable[[TransactionManager], Steps[None]]) -> None:
+        transactions = self._transactions()
+        started_ms = self._core.time.monotonic_ms()
+        run(call(transactions), self._core.time)
+        self._took(name, started_ms)
+
+    def _transactions(self) -> TransactionManager:
+        self._guard.check()
+        core = self._core
+        if self._closed:
+            raise ClientClosedError("The producer is closed; create a new one.")
+        if core.transactions is None:
+            raise IllegalStateError("The producer has no transactions: it needs the setting transactional.id")
+        if core.io_thread.is_current:
+            raise IllegalStateError(
+                "A callback cannot begin or end transactions: they would wait for themselves"
+            )
+        return core.transactions
+
+    def _took(self, name: str, started_ms: int) -> None:
+        elapsed_ms = self._core.time.monotonic_ms() - started_ms
+        self._core.metrics.transaction_times[name].record(elapsed_ms * NS_PER_MS)
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic`, in order. Waits up to max.block.ms, and raises as `send` does."""

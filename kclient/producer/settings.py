@@ -78,10 +78,12 @@ class ProducerSettings(ClientSettings, total=False):
     limit.
     """
     transaction_timeout_ms: int
-    """Default: 60000. How long a transaction may stay open before the broker aborts it. Not implemented yet."""
+    """Default: 60000. How long a transaction may stay open before the broker aborts it."""
     transaction_two_phase_commit_enable: bool
     """Default: False. Whether transactions are part of an outer two-phase commit and never time out. Not implemented
     yet.
     """
     transactional_id: str | None
-    """Optional. The name under which the producer's transactions survive its restarts. Not implemented yet."""
+    """Optional. The name under which the producer's transactions survive its restarts; of all producers with the same
+    one only the newest may write.
+    """

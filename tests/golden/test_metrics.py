@@ -27,19 +27,14 @@ CLIENTS = ("admin", "consumer", "producer")
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "observability.md"
 
 _TEXT = "it is a text, or the time of a start: the log has that, and telemetry's labels"
-_NO_TRANSACTIONS = "there are no transactions yet"
+_NO_TWO_PHASES = "there are no prepared transactions yet"
 LEFT_OUT = {
     ("app-info", "commit-id"): _TEXT,
     ("app-info", "start-time-ms"): _TEXT,
     ("app-info", "version"): _TEXT,
     ("kafka-metrics-count", "count"): "the length of metrics() is it",
     ("producer-metrics", "record-size-max"): "it would have to look at every record",
-    ("producer-metrics", "txn-abort-time-ns-total"): _NO_TRANSACTIONS,
-    ("producer-metrics", "txn-begin-time-ns-total"): _NO_TRANSACTIONS,
-    ("producer-metrics", "txn-commit-time-ns-total"): _NO_TRANSACTIONS,
-    ("producer-metrics", "txn-init-time-ns-total"): _NO_TRANSACTIONS,
-    ("producer-metrics", "txn-prepare-time-ns-total"): _NO_TRANSACTIONS,
-    ("producer-metrics", "txn-send-offsets-time-ns-total"): _NO_TRANSACTIONS,
+    ("producer-metrics", "txn-prepare-time-ns-total"): _NO_TWO_PHASES,
     **{
         (
             f"{client}-metrics",

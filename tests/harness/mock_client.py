@@ -104,6 +104,7 @@ class MockClient:
         self.closed = False
         self.connections = MockConnections()
         self.described: list[BrokerConnection] = []
+        self.features: dict[str, int] = {}
         self.failure: KafkaError | None = None
         """The reason why no broker can be reached."""
         self.new_request = RequestFactory(request_timeout_ms)
@@ -279,6 +280,9 @@ class MockClient:
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
         return self._versions if self.connections.node(node_id).connected else None
+
+    def finalized_level(self, feature: str) -> int:
+        return self.features.get(feature, 0)
 
     def describe_connections(self) -> list[BrokerConnection]:
         return self.described

@@ -6,6 +6,7 @@ import attrs
 
 from kclient.client.assembly import build_network_client
 from kclient.client.kafka_client import KafkaClient
+from kclient.client.request_sender import RequestSender
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.producer.config import ProducerConfig
 from kclient.producer.interceptor import ProducerInterceptors, make_interceptors
@@ -21,6 +22,8 @@ from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sender import Sender
 from kclient.producer.internals.sticky import NodeAvailability
+from kclient.producer.internals.transactions.assembly import build_transactions
+from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.partitioner import Partitioner, make_partitioner
 from kclient.serialization import AdaptedSerializer, as_serializer
@@ -38,6 +41,7 @@ class ProducerCore:
     metadata: ProducerMetadata
     accumulator: RecordAccumulator
     idempotence: IdempotenceManager | None
+    transactions: TransactionManager | None
     sender: Sender
     io_thread: IoThread
     metrics: ProducerMetrics
@@ -99,14 +103,34 @@ def build_producer(
         time=time,
     )
     idempotence = (
-        IdempotenceManager(backoff, metadata.topic_id, log_context) if config.enable_idempotence else None
+        IdempotenceManager(
+            backoff, metadata.topic_id, log_context, transactional=config.transactional_id is not None
+        )
+        if config.enable_idempotence
+        else None
     )
+    requests = transactions = None
+    if config.transactional_id is not None:
+        assert idempotence is not None
+        requests = RequestSender(client, config.request_timeout_ms)
+        transactions = build_transactions(
+            config,
+            transactional_id=config.transactional_id,
+            requests=requests,
+            idempotence=idempotence,
+            queued=queued,
+            metadata=metadata,
+            backoff=backoff,
+            wake=wakeup.wake,
+            time=time,
+        )
     responses = ProduceResponseHandler(
         config=config,
         queued=queued,
         metadata=metadata,
         client=client,
         idempotence=idempotence,
+        transactions=transactions,
         metrics=metrics,
         backoff=backoff,
     )
@@ -115,6 +139,7 @@ def build_producer(
         queued=queued,
         metadata=metadata,
         idempotence=idempotence,
+        transactions=transactions,
         on_unsendable=responses.fail,
     )
     sender = Sender(
@@ -125,6 +150,8 @@ def build_producer(
         drainer=drainer,
         responses=responses,
         idempotence=idempotence,
+        transactions=transactions,
+        requests=requests,
         availability=availability,
         wakeup=wakeup,
         metrics=metrics,
@@ -141,6 +168,7 @@ def build_producer(
         metadata=metadata,
         accumulator=accumulator,
         idempotence=idempotence,
+        transactions=transactions,
         sender=sender,
         io_thread=io_thread,
         metrics=metrics,

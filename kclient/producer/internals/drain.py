@@ -14,6 +14,8 @@ from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
+from kclient.producer.internals.transactions.manager import TransactionManager
+from kclient.record.constants import TRANSACTIONAL_BIT
 
 NEVER_MS = 2**62
 
@@ -39,6 +41,7 @@ class Drainer:
     _queued: QueuedBatches
     _metadata: ProducerMetadata
     _idempotence: IdempotenceManager | None
+    _transactions: TransactionManager | None
     _config: ProducerConfig
     _on_unsendable: Callable[[ProducerBatch, BaseException], None]
 
@@ -52,7 +55,9 @@ class Drainer:
         if not active:
             return _NOTHING
         cluster = self._metadata.fetch()
-        at_once = self._queued.must_send_all
+        at_once = self._queued.must_send_all or (
+            self._transactions is not None and not self._transactions.at_rest
+        )
         by_leader: dict[int, list[PartitionQueue]] = {}
         ready: dict[int, Node] = {}
         next_check_ms = NEVER_MS
@@ -105,6 +110,8 @@ class Drainer:
         return self._idempotence.next_of(queue, now_ms)
 
     def _may_drain(self, batch: ProducerBatch, now_ms: int) -> bool:
+        if self._transactions is not None and not self._transactions.may_send(batch.tp):
+            return False
         return self._idempotence is None or self._idempotence.may_drain(batch, now_ms)
 
     def drain(self, queues: Iterable[PartitionQueue], now_ms: int) -> list[ProducerBatch]:
@@ -148,8 +155,12 @@ class Drainer:
         self._queued.take(batch)
         if self._idempotence is not None:
             self._idempotence.on_drain(batch)
+        attributes = compressor.attributes
+        if self._transactions is not None:
+            self._transactions.on_drain()
+            attributes |= TRANSACTIONAL_BIT
         if not batch.sealed:
-            batch.seal(compressor.attributes, compressed)
+            batch.seal(attributes, compressed)
         batch.transition_to(BatchState.IN_FLIGHT)
         batch.leader_epoch = self._metadata.leader_epoch(batch.tp)
         # One request at a time keeps the order only if no later batch goes out before a retry.

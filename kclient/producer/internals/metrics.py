@@ -41,6 +41,15 @@ class _Seen:
     topics: dict[str, TopicSeen] = attrs.field(factory=dict)
 
 
+_TRANSACTION_CALLS = {
+    "init": "init_transactions",
+    "begin": "begin_transaction",
+    "send-offsets": "send_offsets_to_transaction",
+    "commit": "commit_transaction",
+    "abort": "abort_transaction",
+}
+
+
 class _NsRatio(Ratio):
     """The part of the time that something took, of which nanoseconds are recorded."""
 
@@ -93,6 +102,11 @@ class ProducerMetrics(ClientMetrics):
             _NsRatio(config.metrics_sample_window_ms, config.metrics_num_samples),
         )
         self.flush_time = metrics.sensor("flush-time-ns", "ns spent in flush", Total)
+        self.transaction_times = {
+            name: metrics.sensor(f"txn-{name}-time-ns", f"ns spent in {call}()", Total)
+            for name, call in _TRANSACTION_CALLS.items()
+        }
+        """The time in the calls of transactions, by what they do."""
         self.metadata_wait = metrics.sensor(
             "metadata-wait-time-ns", "ns that senders waited for metadata", Total
         )

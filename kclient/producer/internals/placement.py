@@ -40,6 +40,12 @@ class Placement:
             error = idempotence.fatal_error
             raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
 
+    def check_sendable(self) -> None:
+        """Raise what keeps records from being sent now: IllegalStateError without a transaction, or how it failed."""
+        transactions = self._core.transactions
+        if transactions is not None:
+            transactions.check_send()
+
     def send(
         self,
         topic: str,
@@ -90,6 +96,7 @@ class Placement:
         serialized: bool = False,
     ) -> Steps[KafkaFuture[Any]]:
         """Do as `send` without interceptors; `serialized` are key and value for which an open batch had no room."""
+        self.check_sendable()
         if partition is not None:
             check_partition(partition)
         if timestamp_ms is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.compress.codec import CompressionType
@@ -13,19 +15,34 @@ from kclient.protocol.messages.produce import PartitionProduceData, ProduceReque
 # The first version whose brokers know the record format, and the one that brought zstd (KIP-110).
 _MIN_VERSION = 3
 _MIN_VERSION_ZSTD = 7
+# Up to here brokers want partitions to be made part of a transaction first; later they do it themselves (KIP-890).
+_MAX_VERSION_ADDED_FIRST = 11
 # From here on topics are named by their ids alone (KIP-516).
 TOPIC_ID_VERSION = 13
 
 
-def versions_for(codec: CompressionType, *, by_id: bool) -> tuple[int, int | None]:
+@attrs.frozen
+class Transaction:
+    """The transaction that batches belong to; `by_broker` if their partitions were not made part of it yet."""
+
+    transactional_id: str
+    by_broker: bool
+
+
+def versions_for(
+    codec: CompressionType, *, by_id: bool, transaction: Transaction | None = None
+) -> tuple[int, int | None]:
     """The first and last version for a request.
 
     Without the ids of all its topics, as from a broker that has none, it has to use names.
     """
-    return (
-        _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION,
-        None if by_id else TOPIC_ID_VERSION - 1,
-    )
+    first = _MIN_VERSION_ZSTD if codec is CompressionType.ZSTD else _MIN_VERSION
+    last = None if by_id else TOPIC_ID_VERSION - 1
+    if transaction is None:
+        return first, last
+    if transaction.by_broker:
+        return _MAX_VERSION_ADDED_FIRST + 1, last
+    return first, _MAX_VERSION_ADDED_FIRST
 
 
 class ProduceRequestPlan:
@@ -36,6 +53,7 @@ class ProduceRequestPlan:
         "_by_partition",
         "_names",
         "_timeout_ms",
+        "_transaction",
         "batches",
         "max_version",
         "min_version",
@@ -50,10 +68,12 @@ class ProduceRequestPlan:
         acks: int,
         timeout_ms: int,
         codec: CompressionType,
+        transaction: Transaction | None = None,
     ) -> None:
         self.batches = batches
         self._acks = acks
         self._timeout_ms = timeout_ms
+        self._transaction = transaction
         self.topic_ids: dict[str, Uuid | None] = {}
         """The names of the topics, with their ids as far as they are known."""
         # Made for the first answer that needs them.
@@ -65,7 +85,7 @@ class ProduceRequestPlan:
             if topic not in self.topic_ids:
                 found = self.topic_ids[topic] = topic_id(topic)
                 known = known and found is not None
-        self.min_version, self.max_version = versions_for(codec, by_id=known)
+        self.min_version, self.max_version = versions_for(codec, by_id=known, transaction=transaction)
 
     def build(self, version: int) -> ProduceRequest:
         """The request in `version`. It refers to the batches' bytes and does not copy them."""
@@ -82,7 +102,7 @@ class ProduceRequestPlan:
                     topic.name = tp.topic
             topic.partition_data.append(PartitionProduceData(index=tp.partition, records=batch.wire_bytes()))
         return ProduceRequest(
-            transactional_id=None,
+            transactional_id=None if self._transaction is None else self._transaction.transactional_id,
             acks=self._acks,
             timeout_ms=self._timeout_ms,
             topic_data=list(topics.values()),

@@ -29,6 +29,7 @@ from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
+from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import Logger, RepeatedWarning
@@ -62,6 +63,7 @@ class ProduceResponseHandler:
     _metadata: ProducerMetadata
     _client: KafkaClient
     _idempotence: IdempotenceManager | None
+    _transactions: TransactionManager | None
     _metrics: ProducerMetrics
     _backoff: ExponentialBackoff
     _config: ProducerConfig
@@ -81,6 +83,8 @@ class ProduceResponseHandler:
         for batch in plan.batches:
             if self._idempotence is not None:
                 self._idempotence.on_wire_ended(batch)
+            if self._transactions is not None:
+                self._transactions.on_wire_ended()
             batch.queue.muted = False
             answer = answers.get(batch)
             if answer is None:
@@ -315,6 +319,8 @@ class ProduceResponseHandler:
     ) -> None:
         if self._idempotence is not None:
             self._idempotence.on_failure(batch, error)
+        if self._transactions is not None:
+            self._transactions.on_batch_failed(batch, error)
         named = record_errors or {}
         batch.fail(
             error,

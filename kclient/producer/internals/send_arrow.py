@@ -26,6 +26,7 @@ def send_arrow(core: ProducerCore, placement: Placement, data: Any, topic: str |
         raise ValueError(
             "send_arrow sends bytes as they are: use a producer without key and value serializers"
         )
+    placement.check_sendable()
     if topic is not None:
         check_topic(topic)
     # Whatever can be wrong with a record is found before the first one is sent.

@@ -30,6 +30,7 @@ def send_many(
     partition: int | None,
 ) -> Steps[BulkFuture]:
     """See `KafkaProducer.send_many`."""
+    placement.check_sendable()
     if partition is not None:
         check_partition(partition)
     value_list = _listed(values, "values")

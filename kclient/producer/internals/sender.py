@@ -12,6 +12,7 @@ import attrs
 
 from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
+from kclient.client.request_sender import RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ClientClosedError, KafkaError
@@ -22,11 +23,12 @@ from kclient.producer.internals.idempotence.manager import IdempotenceManager
 from kclient.producer.internals.idempotence.state import State
 from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.metrics import ProducerMetrics
-from kclient.producer.internals.produce_request import ProduceRequestPlan
+from kclient.producer.internals.produce_request import ProduceRequestPlan, Transaction
 from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sticky import NodeAvailability
+from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.log_context import Logger
@@ -54,12 +56,15 @@ class Sender:
     _drainer: Drainer
     _responses: ProduceResponseHandler
     _idempotence: IdempotenceManager | None
+    _transactions: TransactionManager | None
+    _requests: RequestSender | None
     _availability: NodeAvailability
     _wakeup: SenderWakeup
     _metrics: ProducerMetrics
     _config: ProducerConfig
     _time: Time
     _acks: int = attrs.field(init=False)
+    _poller: KafkaClient | RequestSender = attrs.field(init=False)
     _queued: QueuedBatches = attrs.field(init=False)
     _log: Logger = attrs.field(init=False)
     # Two flags that are only ever set, so that no order of closing calls can undo one.
@@ -73,6 +78,7 @@ class Sender:
     def __attrs_post_init__(self) -> None:
         self._acks = self._config.required_acks
         self._queued = self._accumulator.queued
+        self._poller = self._client if self._requests is None else self._requests
         self._log = self._config.log_context().logger(__name__)
 
     def run(self) -> None:
@@ -92,12 +98,18 @@ class Sender:
                 steps.callback(self._client.close)
                 steps.callback(self._metadata.close)
                 steps.callback(self._abort, ClientClosedError(reason))
+                if self._transactions is not None:
+                    steps.callback(self._transactions.close, ClientClosedError("The producer was closed."))
                 steps.callback(self._accumulator.close)
             self._log.debug("The I/O thread ends")
 
     def _finished(self) -> bool:
         # First no more records, then the look at whether there are any.
         self._accumulator.close()
+        if self._transactions is not None:
+            self._transactions.abort_open()
+            if not self._transactions.at_rest:
+                return False
         return not self._queued.incomplete
 
     def _guarded_run_once(self) -> None:
@@ -130,13 +142,20 @@ class Sender:
             self._responses.fail_hopeless(now_ms)
             self._idempotence.restart_where_needed()
             timeout_ms = min(timeout_ms, self._look_after_producer_id(now_ms))
+        transactions = self._transactions
+        if transactions is not None:
+            refusal = transactions.refuses_queued
+            if refusal is not None:
+                self._abort_queued(refusal, lambda _: True)
         wait_ms, saturated = self._send_producer_data(now_ms)
+        if transactions is not None:
+            wait_ms = min(wait_ms, transactions.poll(now_ms))
         timeout_ms = min(timeout_ms, wait_ms, _MAX_POLL_MS)
         if timeout_ms > 0:
             self._wakeup.sleep(now_ms + timeout_ms, saturated)
         try:
             # Without acks a request is answered by being written.
-            self._client.poll(timeout_ms, now_ms, return_after_send=self._acks == 0)
+            self._poller.poll(timeout_ms, now_ms, return_after_send=self._acks == 0)
         finally:
             self._wakeup.awake()
 
@@ -149,7 +168,8 @@ class Sender:
             # What has a sequence was sent before, under an id that is used up: it waits, as its fate may be unknown.
             self._abort_queued(idempotence.refusal, lambda batch: not batch.has_sequence)
         retry_ms = None
-        if idempotence.refusal is None or self._queued.incomplete:
+        # With transactions it comes from their coordinator.
+        if self._transactions is None and (idempotence.refusal is None or self._queued.incomplete):
             retry_ms = idempotence.maybe_send_init_producer_id(self._client, now_ms)
         if idempotence.state is State.FATAL_ERROR:
             assert idempotence.fatal_error is not None
@@ -231,6 +251,12 @@ class Sender:
                         break
         return wait_ms, frozenset(saturated)
 
+    def _transaction(self) -> Transaction | None:
+        transactions = self._transactions
+        if transactions is None:
+            return None
+        return Transaction(transactions.transactional_id, transactions.by_broker)
+
     def _send_request(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
         plan = ProduceRequestPlan(
             batches,
@@ -238,6 +264,7 @@ class Sender:
             acks=self._acks,
             timeout_ms=self._config.request_timeout_ms,
             codec=self._queued.compressor.codec,
+            transaction=self._transaction(),
         )
         for topic in plan.topic_ids:
             self._metadata.add_topic(topic, now_ms)

@@ -179,8 +179,7 @@ def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) 
     [
         ("ssl.engine.factory.class", object()),
         ("sasl.mechanism", "AWS_MSK_IAM"),
-        ("transactional.id", "t"),
-        ("transaction.timeout.ms", 1000),
+        ("transaction.two.phase.commit.enable", True),
         ("metric.reporters", [object()]),
         ("sasl.login.class", "com.example.Login"),
         ("partitioner.rack.aware", True),

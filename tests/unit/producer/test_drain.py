@@ -38,6 +38,7 @@ def drainer_of(m: ProducerModel, *, max_request_size: int = 1_000_000, mute: boo
         queued=m.accumulator.queued,
         metadata=m.core.metadata,
         idempotence=m.core.idempotence,
+        transactions=None,
         on_unsendable=unsendable,
     )
 

@@ -19,6 +19,11 @@ NOT_WRITTEN_CODES = frozenset(
         ErrorCode.UNKNOWN_PRODUCER_ID,
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         ErrorCode.INVALID_RECORD,
+        # The partition could not be made part of the transaction.
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
     }
 )
 """The answers that a leader gives before it appends, and only then.

@@ -75,6 +75,7 @@ class IdempotenceManager:
     _backoff: ExponentialBackoff
     _topic_id: Callable[[str], Uuid | None]
     _log_context: LogContext
+    _transactional: bool = False
     _log: Logger = attrs.field(init=False)
     state: State = attrs.field(default=State.UNINITIALIZED, init=False)
     """The state of the producer's id. This one and the next to be read, changed by the methods."""
@@ -120,7 +121,7 @@ class IdempotenceManager:
         if not client.ready(node, now_ms):
             error = client.connections.authentication_error(node.id)
             if error is not None:
-                self._fail_for_good(error)
+                self.fail_for_good(error)
                 return None
             return client.connections.poll_delay_ms(node.id, now_ms)
         request = client.new_request(
@@ -153,7 +154,7 @@ class IdempotenceManager:
                 self._log.warning("%s", _NO_RULE)
             self.refusal = ClusterAuthorizationError(_NO_RULE)
         else:
-            self._fail_for_good(error)
+            self.fail_for_good(error)
 
     def _try_again(self, response: ClientResponse) -> None:
         self._transition_to(State.UNINITIALIZED)
@@ -165,7 +166,14 @@ class IdempotenceManager:
             raise IllegalStateError(f"The producer id cannot go from {self.state.name} to {state.name}")
         self.state = state
 
-    def _fail_for_good(self, error: KafkaError) -> None:
+    def adopt(self, identity: ProducerIdAndEpoch) -> None:
+        """Take over the identity that the coordinator of the transactions has given."""
+        self.identity = identity
+        if self.state is not State.READY:
+            self._transition_to(State.READY)
+
+    def fail_for_good(self, error: KafkaError) -> None:
+        """Send nothing any more, because of `error`."""
         if self.state is State.FATAL_ERROR:
             return
         self._transition_to(State.FATAL_ERROR)
@@ -253,6 +261,8 @@ class IdempotenceManager:
                 return False
             if code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER or entry.in_flight[:1] == [batch]:
                 # Behind others it fits once those are written. But what is missing before the oldest never comes.
+                if self._transactional:
+                    return False  # a new epoch is the coordinator's to give, when the transaction has ended
                 entry.broken = True
                 self._unsettled[batch.tp] = entry
             return True
@@ -261,7 +271,7 @@ class IdempotenceManager:
     def on_failure(self, batch: ProducerBatch, error: BaseException) -> None:
         """`batch` has failed for good, or was given up."""
         if isinstance(error, _FATAL) and error is not self.refusal:
-            self._fail_for_good(error)
+            self.fail_for_good(error)
         entry = self.sequences(batch.queue)
         if entry.forget(batch) and self.fatal_error is None:
             self._unsettled[batch.tp] = entry
@@ -300,7 +310,9 @@ class IdempotenceManager:
         if not restart:
             return
         # A partition that is an epoch behind, because others needed a new one, goes on with the present one.
-        if any(entry.is_of(self.identity) for entry in restart.values()):
+        if self._transactional:
+            restart = {tp: entry for tp, entry in restart.items() if not entry.is_of(self.identity)}
+        elif any(entry.is_of(self.identity) for entry in restart.values()):
             self._bump_epoch()
         if not self.identity.is_valid:
             return

@@ -15,7 +15,8 @@ class State(Enum):
 
 
 VALID_TRANSITIONS: dict[State, frozenset[State]] = {
-    State.UNINITIALIZED: frozenset({State.INITIALIZING, State.FATAL_ERROR}),
+    # To READY: the coordinator of transactions has given the id.
+    State.UNINITIALIZED: frozenset({State.INITIALIZING, State.READY, State.FATAL_ERROR}),
     # Back to UNINITIALIZED: the request failed in passing and is sent again.
     State.INITIALIZING: frozenset({State.UNINITIALIZED, State.READY, State.FATAL_ERROR}),
     # To UNINITIALIZED: the epochs of the id are used up and a new id is needed.

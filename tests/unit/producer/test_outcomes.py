@@ -1,0 +1,202 @@
+"""Error codes in the answers of coordinators at every step of a transaction, and the next one, which is clean."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.producer.transactions import (
+    LOST,
+    UNHEARD,
+    TransactionModel,
+    next_transaction_is_clean,
+    send_offsets,
+)
+from kclient.errors import (
+    ErrorCode,
+    InvalidTxnStateError,
+    KafkaError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionalIdAuthorizationError,
+)
+from kclient.producer.internals.transactions.state import TransactionState
+from kclient.protocol.api_keys import ApiKeys
+
+_API_KEYS = {
+    True: [ApiKeys.TXN_OFFSET_COMMIT, ApiKeys.END_TXN],
+    False: [
+        ApiKeys.ADD_PARTITIONS_TO_TXN,
+        ApiKeys.ADD_OFFSETS_TO_TXN,
+        ApiKeys.TXN_OFFSET_COMMIT,
+        ApiKeys.END_TXN,
+    ],
+}
+_CASES = [(by_broker, api_key) for by_broker, keys in _API_KEYS.items() for api_key in keys]
+EVERY_STEP = pytest.mark.parametrize(
+    ("by_broker", "api_key"), _CASES, ids=[f"{'TV2' if b else 'TV1'}-{k.name}" for b, k in _CASES]
+)
+
+
+def one_transaction(m: TransactionModel) -> None:
+    m.send(b"a")
+    m.rounds(2)
+    send_offsets(m)
+    m.commit()
+
+
+_PASSING = [
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    LOST,
+    UNHEARD,
+]
+
+
+@EVERY_STEP
+@pytest.mark.parametrize("answer", _PASSING)
+def test_what_passes_is_asked_again(by_broker: bool, api_key: ApiKeys, answer: int | str) -> None:
+    m = TransactionModel(by_broker=by_broker).open()
+    m.coordinator.script(api_key, answer, answer)
+    one_transaction(m)
+    assert m.coordinator.ended == [True] or (answer == LOST and not by_broker)
+    assert set(m.coordinator.ended) == {True}
+    assert m.coordinator.committed == {("in", 0): 5}
+    before = len(m.coordinator.ended)
+    m.transactions.begin()
+    m.send(b"next")
+    m.commit()
+    assert m.coordinator.ended[before:] == [True]
+
+
+@EVERY_STEP
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED])
+def test_a_newer_producer_of_the_name_ends_this_one(by_broker: bool, api_key: ApiKeys, code: int) -> None:
+    m = TransactionModel(by_broker=by_broker).open()
+    m.coordinator.script(api_key, code)
+    with pytest.raises(ProducerFencedError, match=r"transactional\.id=x"):
+        one_transaction(m)
+    for call in (m.transactions.begin, m.transactions.check_send, m.commit, m.abort):
+        with pytest.raises(ProducerFencedError):
+            call()
+
+
+_ABORTABLE = {
+    ApiKeys.ADD_PARTITIONS_TO_TXN: [
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+    ApiKeys.ADD_OFFSETS_TO_TXN: [
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    ],
+    ApiKeys.TXN_OFFSET_COMMIT: [
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ],
+    ApiKeys.END_TXN: [
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    ],
+}
+_ABORTABLE_CASES = [
+    (by_broker, api_key, code) for by_broker, api_key in _CASES for code in _ABORTABLE[api_key]
+]
+
+
+@pytest.mark.parametrize(
+    ("by_broker", "api_key", "code"),
+    _ABORTABLE_CASES,
+    ids=[f"{'TV2' if b else 'TV1'}-{k.name}-{c.name}" for b, k, c in _ABORTABLE_CASES],
+)
+def test_what_ends_one_transaction_leaves_the_next_one_clean(
+    by_broker: bool, api_key: ApiKeys, code: int
+) -> None:
+    m = TransactionModel(by_broker=by_broker).open()
+    m.coordinator.script(api_key, code)
+    with pytest.raises(TransactionAbortableError) as caught:
+        one_transaction(m)
+    assert isinstance(caught.value.__cause__, KafkaError)
+    assert caught.value.__cause__.code == code
+    m.abort()
+    next_transaction_is_clean(m)
+
+
+_FATAL_CASES = [
+    (by_broker, api_key, code, error)
+    for by_broker, api_key in _CASES
+    for code, error in (
+        (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TransactionalIdAuthorizationError),
+        (ErrorCode.INVALID_TXN_STATE, InvalidTxnStateError),
+    )
+    # There the broker has aborted it, see below.
+    if not (by_broker and api_key is ApiKeys.END_TXN and code == ErrorCode.INVALID_TXN_STATE)
+]
+
+
+@pytest.mark.parametrize(
+    ("by_broker", "api_key", "code", "expected"),
+    _FATAL_CASES,
+    ids=[f"{'TV2' if b else 'TV1'}-{k.name}-{c.name}" for b, k, c, _ in _FATAL_CASES],
+)
+def test_what_is_wrong_with_the_producer_ends_it(
+    by_broker: bool, api_key: ApiKeys, code: int, expected: type[KafkaError]
+) -> None:
+    m = TransactionModel(by_broker=by_broker).open()
+    m.coordinator.script(api_key, code)
+    with pytest.raises(expected):
+        one_transaction(m)
+    assert m.transactions.state is TransactionState.FATAL_ERROR
+    late = m.send(b"late")
+    m.run(2)
+    assert late.exception(0) is not None
+
+
+def test_a_transaction_that_the_broker_has_aborted_is_no_end_of_the_producer() -> None:
+    m = TransactionModel().open()
+    m.coordinator.script(ApiKeys.END_TXN, ErrorCode.INVALID_TXN_STATE)
+    with pytest.raises(TransactionAbortableError, match=r"transaction\.timeout\.ms"):
+        one_transaction(m)
+    m.abort()
+    next_transaction_is_clean(m)
+
+
+def test_an_abort_that_the_broker_cannot_follow_is_the_end_of_the_producer() -> None:
+    m = TransactionModel().open()
+    m.coordinator.script(ApiKeys.END_TXN, ErrorCode.INVALID_TXN_STATE)
+    m.send(b"a")
+    m.rounds(2)
+    with pytest.raises(InvalidTxnStateError):
+        m.abort()
+
+
+def test_an_unknown_error_of_a_commit_is_no_commit() -> None:
+    m = TransactionModel().open()
+    m.coordinator.script(ApiKeys.END_TXN, ErrorCode.UNKNOWN_SERVER_ERROR)
+    with pytest.raises(KafkaError):
+        one_transaction(m)
+    assert m.transactions.state is TransactionState.FATAL_ERROR
+
+
+def test_a_commit_without_an_answer_is_followed_by_a_new_epoch_where_brokers_give_none() -> None:
+    """KAFKA-17754: the request that had no answer may come later, and would end the next transaction."""
+    m = TransactionModel(by_broker=False).open()
+    m.coordinator.script(ApiKeys.END_TXN, UNHEARD)
+    m.send(b"a")
+    m.commit()
+    kinds = [sent.request.api_key for sent in m.client.sent]
+    assert kinds[-1] is ApiKeys.INIT_PRODUCER_ID
+    assert kinds.count(ApiKeys.END_TXN) == 2
+    next_transaction_is_clean(m)
