@@ -15,9 +15,9 @@ from kclient.errors import ConnectionFailure, SslAuthenticationError
 from kclient.network.transport import Buffer, PlaintextTransport
 
 _RECORD_BYTES = 16 * 1024  # the most that one record of TLS holds
-SCRATCH_BYTES = 128 * 1024
+SCRATCH_BYTES = 512 * 1024
 """The size of `scratch`: as much is taken from the socket at once."""
-_LOW_WATER_BYTES = 64 * 1024
+_LOW_WATER_BYTES = 256 * 1024
 # Elsewhere nobody has looked whether an end or an error still wakes the reader.
 _GATHERS = sys.platform == "linux"
 # Of what is still to come OpenSSL may hold most of a record already, which the socket will never give.
