@@ -27,6 +27,7 @@ from kclient.common.node import Node
 from kclient.errors import (
     ClientClosedError,
     DisconnectError,
+    Errors,
     KafkaError,
     KafkaTimeoutError,
 )
@@ -62,7 +63,14 @@ class Target:
         """The coordinator of a group."""
         return cls(Role.COORDINATOR, CoordinatorKey(CoordinatorType.GROUP, group_id))
 
+    @classmethod
+    def of_transactional_id(cls, transactional_id: str) -> Target:
+        """The coordinator of a transactional id."""
+        return cls(Role.COORDINATOR, CoordinatorKey(CoordinatorType.TRANSACTION, transactional_id))
+
     def __str__(self) -> str:
+        if self.role is Role.NODE:
+            return f"broker {self.node_id}"
         return self.role.value if self.key is None else f"{self.role.value} of {self.key}"
 
 
@@ -310,7 +318,7 @@ class AdminDriver:
             call.future.complete(response.message)
             return
         call.last_error = error
-        if error.retriable and call.target.key is not None:
+        if error.retriable and call.target.key is not None and error.code != Errors.CONCURRENT_TRANSACTIONS:
             self._coordinators.mark_unknown(call.target.key, str(error))
         if not error.retriable or call.attempts > self._retries:
             call.future.fail(error)
