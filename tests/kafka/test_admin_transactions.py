@@ -47,6 +47,7 @@ from kclient.errors import (
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
 )
+from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 pytestmark = pytest.mark.peers
@@ -392,6 +393,29 @@ def test_three_brokers_are_asked_each_for_what_it_knows(kafka_cluster: RealClust
             30,
             "the ends",
         )
+
+
+def test_a_broker_that_does_not_answer_is_named_and_hides_no_other(
+    kafka_cluster: RealCluster,
+) -> None:
+    names = [f"x-{uuid.uuid4().hex[:12]}" for _ in range(40)]
+    silent = kafka_cluster.brokers[1]
+    with KafkaAdminClient(bootstrap_servers=kafka_cluster.bootstrap_servers) as admin:
+        admin.fence_producers(names)
+        every = {name: one for name, one in admin.list_transactions().items() if name in names}
+        assert set(every) == {*names}
+        silent.proxy.swallow(ApiKeys.LIST_TRANSACTIONS)
+        try:
+            with pytest.raises(
+                AdminError, match="broker 2: LIST_TRANSACTIONS to broker 2 got no answer"
+            ) as failed:
+                admin.list_transactions(timeout_ms=5000)
+        finally:
+            silent.proxy.clear()
+    assert list(failed.value.errors) == ["broker 2"]
+    found = {name: one for name, one in failed.value.results.items() if name in names}
+    assert found == {name: one for name, one in every.items() if one.coordinator_id != 2}
+    assert 0 < len(found) < len(every)
 
 
 def test_a_transaction_that_its_coordinator_has_not_heard_of_is_refused_unless_brokers_do_not_verify(
