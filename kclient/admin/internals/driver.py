@@ -1,6 +1,6 @@
 """AdminDriver: the I/O thread of an admin client. It sends single calls to the right broker until they are answered.
 
-A call names its target by role (any broker, the controller, a group's coordinator, a given node). The driver finds
+A call names its target by role (any broker, the controller, a coordinator, a given node). The driver finds
 the broker, connects, sends, and tries again with backoff while the failure is passing and the deadline has not come.
 A coordinator that calls wait for is looked up once for all of them (`client/coordinators.py`).
 Errors inside an answer are the operation's business, with one exception: `retry_on` looks at the answer and returns
@@ -318,6 +318,7 @@ class AdminDriver:
             call.future.complete(response.message)
             return
         call.last_error = error
+        # Of another transaction that is not over yet only the coordinator itself can tell.
         if error.retriable and call.target.key is not None and error.code != Errors.CONCURRENT_TRANSACTIONS:
             self._coordinators.mark_unknown(call.target.key, str(error))
         if not error.retriable or call.attempts > self._retries:

@@ -65,7 +65,7 @@ def list_transactions(
     first_version = None if duration_ms is None else _FIRST_WITH_DURATION
     if transactional_id_pattern is not None:
         first_version = _FIRST_WITH_PATTERN
-    # A coordinator that is not available shuts down: this broker will not say more.
+    # A broker that says COORDINATOR_NOT_AVAILABLE shuts down, and is not asked again.
     retry = retry_on_codes(lambda message: [message], Errors.COORDINATOR_LOAD_IN_PROGRESS)
     answers = yield from ask_every_broker(context, request, retry, min_version=first_version)
     results: dict[str, TransactionListing] = {}
