@@ -62,7 +62,7 @@ def ask_leaders(
 ) -> Operation[dict[TopicPartition, V | KafkaError]]:
     """`ask` the leader of each partition, and `read` its answer; the outcome by partition.
 
-    Partitions whose leader moves, or that fail for now, are tried again.
+    Partitions whose leader moves or is not there any more, or that fail for now, are tried again.
     """
     outcomes: dict[TopicPartition, V | KafkaError] = {}
     left, attempt = list(partitions), 0
@@ -77,7 +77,7 @@ def ask_leaders(
                 passing[tp] = leader
             else:
                 outcomes[tp] = leader
-        answers = yield [ask(Target(Role.NODE, node_id=leader), tps) for leader, tps in per_leader.items()]
+        answers = yield [ask(Target(Role.LEADER, node_id=leader), tps) for leader, tps in per_leader.items()]
         for tps, answer in zip(per_leader.values(), answers, strict=True):
             for tp, outcome in outcomes_of(answer, tps, read).items():
                 if isinstance(outcome, KafkaError) and outcome.retriable:

@@ -126,6 +126,74 @@ def test_a_partition_without_a_leader_is_waited_for(
     assert asked(brokers[0]) == [[0], [2]]
 
 
+def test_a_leader_that_dies_while_it_is_asked_has_a_successor(
+    client: KafkaAdminClient, brokers: list[ScriptedBroker]
+) -> None:
+    def die(header: Any, message: Any) -> Reply:
+        for broker in brokers:
+            broker.brokers = [brokers[1]]
+        return Reply.CLOSE
+
+    brokers[0].on(ApiKeys.LIST_OFFSETS, die)
+    assert listed(client, TPS[0], TPS[2]) == [1, 1]
+    assert [asked(broker) for broker in brokers] == [[[0, 2]], [[0, 2]]]
+
+
+def test_a_leader_whose_connection_breaks_may_be_none_any_more(
+    client: KafkaAdminClient, brokers: list[ScriptedBroker]
+) -> None:
+    def close(header: Any, message: Any) -> Reply:
+        for broker in brokers:
+            broker.brokers = [brokers[1], brokers[0]]
+        return Reply.CLOSE
+
+    brokers[0].once(ApiKeys.LIST_OFFSETS, close)
+    assert listed(client, TPS[0]) == [1]
+
+
+def test_a_leader_that_is_new_in_the_cluster_is_found(brokers: list[ScriptedBroker]) -> None:
+    brokers[0].brokers = brokers[:1]
+    with KafkaAdminClient(bootstrap_servers=brokers[0].bootstrap) as client:
+        client.list_topics()
+        brokers[0].brokers = brokers
+        assert listed(client, TPS[1]) == [1]
+    assert sum(bool(request.topics) for request in brokers[0].received(ApiKeys.METADATA)) == 1
+
+
+def test_a_leader_that_cannot_be_reached_has_a_successor(brokers: list[ScriptedBroker]) -> None:
+    seen: list[int] = []
+
+    def elected(header: Any, message: Any) -> Any:
+        seen.extend([1] if message.topics else [])
+        if len(seen) == 3:
+            brokers[1].brokers = [brokers[1]]
+        return brokers[1].metadata()
+
+    brokers[1].on(ApiKeys.METADATA, elected)
+    brokers[0].stop()
+    with KafkaAdminClient(bootstrap_servers=brokers[1].bootstrap, retry_backoff_ms=1) as client:
+        assert listed(client, TPS[0]) == [1]
+    assert len(seen) == 3
+
+
+def test_a_leader_that_has_left_the_cluster_has_a_successor(
+    client: KafkaAdminClient, brokers: list[ScriptedBroker]
+) -> None:
+    seen: list[int] = []
+
+    def elected(header: Any, message: Any) -> Any:
+        answer = brokers[0].metadata()
+        seen.extend([1] if message.topics else [])
+        if message.topics and len(seen) < 3:
+            answer.topics[0].partitions[0].leader_id = 7
+        return answer
+
+    for broker in brokers:
+        broker.on(ApiKeys.METADATA, elected)
+    assert listed(client, TPS[0], TPS[1]) == [0, 1]
+    assert len(seen) == 3
+
+
 def test_what_does_not_exist_and_what_is_refused_hide_nothing_else(
     client: KafkaAdminClient, brokers: list[ScriptedBroker]
 ) -> None:
@@ -174,19 +242,18 @@ def test_what_an_answer_leaves_out_has_failed(
         listed(client, TPS[0])
 
 
-def test_a_timeout_says_which_partition_failed_and_how(
-    client: KafkaAdminClient, brokers: list[ScriptedBroker]
-) -> None:
-    brokers[0].on(ApiKeys.LIST_OFFSETS, lambda h, m: offsets(m, 0, {0: Errors.NOT_LEADER_OR_FOLLOWER}))
+def test_a_timeout_says_which_partition_failed_and_how(brokers: list[ScriptedBroker]) -> None:
     slow = {"retry.backoff.ms": 10_000, "retry.backoff.max.ms": 10_000}
-    with (
-        KafkaAdminClient(slow, bootstrap_servers=brokers[0].bootstrap) as patient,
-        pytest.raises(KafkaTimeoutError, match=r"within 500 ms .* no time was left .* t-0: .*leader"),
-    ):
-        listed(patient, TPS[0], timeout_ms=500)
+    brokers[0].on(ApiKeys.LIST_OFFSETS, lambda h, m: offsets(m, 0, {0: Errors.NOT_LEADER_OR_FOLLOWER}))
     brokers[1].on(ApiKeys.LIST_OFFSETS, lambda h, m: Reply.NOTHING)
-    with pytest.raises(KafkaTimeoutError, match="t-1: LIST_OFFSETS to broker 1 got no answer in time"):
-        listed(client, TPS[1], timeout_ms=500)
+    with KafkaAdminClient(slow, bootstrap_servers=brokers[0].bootstrap) as client:
+        with pytest.raises(KafkaTimeoutError, match=r"within 500 ms .* no time was left .* t-0: .*leader"):
+            listed(client, TPS[0], timeout_ms=500)
+        with pytest.raises(KafkaTimeoutError, match="t-1: LIST_OFFSETS to broker 1 got no answer in time"):
+            listed(client, TPS[1], timeout_ms=500)
+        brokers[1].stop()
+        with pytest.raises(KafkaTimeoutError, match=r"t-3: broker 1 cannot be reached: .*Connection refused"):
+            listed(client, TPS[3], timeout_ms=500)
 
 
 def test_every_broker_is_asked_and_one_that_fails_is_named(
