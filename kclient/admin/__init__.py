@@ -53,6 +53,15 @@ if typing.TYPE_CHECKING:
         DelegationToken,
         TokenInformation,
     )
+    from kclient.admin.transactions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        PartitionProducerState,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+        TransactionState,
+    )
     from kclient.admin.types import (
         ClusterDescription,
         CreatedTopic,
@@ -111,6 +120,15 @@ else:
                 "DelegationToken",
                 "TokenInformation",
             ),
+            "kclient.admin.transactions": (
+                "AbortTransactionSpec",
+                "FencedProducer",
+                "PartitionProducerState",
+                "ProducerState",
+                "TransactionDescription",
+                "TransactionListing",
+                "TransactionState",
+            ),
             "kclient.admin.types": (
                 "ClusterDescription",
                 "CreatedTopic",
@@ -127,6 +145,7 @@ else:
     )
 
 __all__ = [
+    "AbortTransactionSpec",
     "AccessControlEntry",
     "AccessControlEntryFilter",
     "AclBinding",
@@ -149,6 +168,7 @@ __all__ = [
     "ConfigType",
     "CreatedTopic",
     "DelegationToken",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "KafkaAdminClient",
@@ -156,7 +176,9 @@ __all__ = [
     "MemberDescription",
     "NewTopic",
     "OffsetSpec",
+    "PartitionProducerState",
     "PatternType",
+    "ProducerState",
     "QuotaMatchType",
     "ResourcePattern",
     "ResourcePatternFilter",
@@ -166,6 +188,9 @@ __all__ = [
     "TokenInformation",
     "TopicDescription",
     "TopicListing",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionState",
     "UserScramCredentialDeletion",
     "UserScramCredentialUpsertion",
     "UserScramCredentialsDescription",

@@ -30,6 +30,7 @@ COMMANDS = {
     "groups": "list, describe and delete consumer groups",
     "acls": "list, add and remove access rules",
     "configs": "read and change settings of topics, brokers, users and others",
+    "transactions": "list, describe and abort transactions, and find hanging ones",
     "doctor": "see how far a client comes with every broker, and what is wrong",
     "broker": "run the embedded broker on its own",
     "perf": "measure producing, consuming and latency",

@@ -1,4 +1,4 @@
-"""Access rules, credentials, tokens, quotas: the embedded broker has none and says so by the name of the API."""
+"""Access rules, tokens, quotas, transactions: the embedded broker has none and says so by the name of the API."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kclient.admin import (
+    AbortTransactionSpec,
     AccessControlEntry,
     AclBinding,
     AclBindingFilter,
@@ -19,13 +20,16 @@ from kclient.admin import (
     ConfigResourceType,
     ConfigSource,
     KafkaAdminClient,
+    NewTopic,
     ResourcePattern,
     ResourceType,
     ScramMechanism,
     UserScramCredentialDeletion,
 )
 from kclient.broker import EmbeddedKafka
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import AdminError, UnknownTopicOrPartitionError, UnsupportedVersionError
+from kclient.producer import KafkaProducer
 
 ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), AccessControlEntry("User:a", AclOperation.READ))
 QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "a"}), {"producer_byte_rate": 1})
@@ -44,6 +48,7 @@ CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
     "DESCRIBE_CLIENT_QUOTAS": lambda admin: admin.describe_client_quotas(ClientQuotaFilter.all()),
     "ALTER_CLIENT_QUOTAS": lambda admin: admin.alter_client_quotas([QUOTA]),
     "LIST_CONFIG_RESOURCES": lambda admin: admin.list_config_resources(),
+    "LIST_TRANSACTIONS": lambda admin: admin.list_transactions(),
 }
 
 
@@ -76,3 +81,18 @@ def test_of_several_resources_those_that_are_there_are_described(admin: KafkaAdm
         admin.describe_configs([there, missing])
     assert list(raised.value.results) == [there]
     assert isinstance(raised.value.errors[missing], UnknownTopicOrPartitionError)
+
+
+def test_producers_are_described_but_have_no_transactions(admin: KafkaAdminClient) -> None:
+    tp = TopicPartition("written", 0)
+    admin.create_topics([NewTopic(tp.topic, 1, 1)])
+    node = admin.describe_cluster().nodes[0]
+    with KafkaProducer(bootstrap_servers=f"{node.host}:{node.port}") as producer:
+        producer.send(tp.topic, b"v").result(30)
+    (state,) = admin.describe_producers([tp])[tp].active_producers
+    assert (state.last_sequence, state.current_transaction_start_offset) == (0, None)
+    with pytest.raises(UnsupportedVersionError, match="does not support WRITE_TXN_MARKERS at all"):
+        admin.abort_transaction(AbortTransactionSpec(tp, state.producer_id, state.producer_epoch))
+    for call in (admin.describe_transactions, admin.fence_producers):
+        with pytest.raises(UnsupportedVersionError, match=r"failed for x: .* does not serve transactions"):
+            call(["x"])

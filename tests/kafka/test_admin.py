@@ -103,13 +103,18 @@ class NewMember:
             ]
 
 
-# Methods with tests on a real broker in another file: with an authorizer, over commands too, or with a plugin.
+# Methods with tests on a real broker in another file: with an authorizer or a plugin, with a broker of their own, over
+# commands too.
 _ELSEWHERE = {
     "test_admin_security.py": {
         *("create_acls", "describe_acls", "delete_acls"),
         *("alter_user_scram_credentials", "describe_user_scram_credentials"),
         *("create_delegation_token", "renew_delegation_token", "expire_delegation_token"),
         *("describe_delegation_token", "alter_client_quotas", "describe_client_quotas"),
+    },
+    "test_admin_transactions.py": {
+        *("list_transactions", "describe_transactions", "describe_producers"),
+        *("abort_transaction", "fence_producers", "force_terminate_transaction"),
     },
     "test_telemetry.py": {
         *("client_instance_id", "measurements"),

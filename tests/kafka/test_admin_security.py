@@ -1,4 +1,4 @@
-"""Access rules, credentials, delegation tokens and quotas on a real broker with the StandardAuthorizer.
+"""Access rules, credentials, tokens, quotas, others' transactions on a real broker with the StandardAuthorizer.
 
 Whoever comes without authentication is a super user here. alice comes with SCRAM and may do what rules allow.
 """
@@ -20,6 +20,7 @@ from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient import KafkaConsumer, KafkaProducer
 from kclient.admin import (
+    AbortTransactionSpec,
     ClientQuotaAlteration,
     ClientQuotaEntity,
     ClientQuotaFilter,
@@ -33,6 +34,7 @@ from kclient.admin import (
     UserScramCredentialUpsertion,
 )
 from kclient.cli.main import main
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     ClusterAuthorizationError,
     GroupAuthorizationError,
@@ -40,6 +42,7 @@ from kclient.errors import (
     ResourceNotFoundError,
     SaslAuthenticationError,
     TopicAuthorizationError,
+    TransactionalIdAuthorizationError,
     UnsupportedByAuthenticationError,
 )
 
@@ -188,6 +191,35 @@ def test_rules_let_a_user_in_and_out_while_the_clients_run(
         while time.monotonic() < until:
             seen(lambda: consumer.poll(timeout_ms=10), KafkaError)
         assert consumer.metrics()["fetch-total"] - asked <= 20
+
+
+def test_transactions_are_for_those_who_may_see_and_end_them(
+    broker: RealKafka, admin: KafkaAdminClient, alice: dict[str, object]
+) -> None:
+    tp = TopicPartition(new_topic(broker.bootstrap_servers, 1), 0)
+    name = f"x-{tp.topic}"
+    admin.fence_producers([name])
+    spec = AbortTransactionSpec(tp, 1_000_000, 0)
+    with KafkaAdminClient(alice) as client:
+        errors = (TopicAuthorizationError, ClusterAuthorizationError, TransactionalIdAuthorizationError)
+
+        def raised(call: Callable[[], object]) -> str:
+            with pytest.raises(errors) as found:
+                call()
+            return type(found.value).__name__
+
+        assert client.list_transactions() == {}
+        assert raised(lambda: client.describe_transactions([name])) == "TransactionalIdAuthorizationError"
+        assert raised(lambda: client.fence_producers([name])) == "TransactionalIdAuthorizationError"
+        assert raised(lambda: client.describe_producers([tp])) == "TopicAuthorizationError"
+        may = ("--add", "--allow-principal", "User:alice", "--operation", "Describe")
+        kclient(broker, "acls", *may, "--topic", tp.topic, "--transactional-id", name)
+        wait_until(lambda: name in client.list_transactions(), 30, "the rules")
+        assert client.describe_transactions([name])[name].transactional_id == name
+        assert raised(lambda: client.fence_producers([name])) == "TransactionalIdAuthorizationError"
+        assert raised(lambda: client.describe_producers([tp])) == "TopicAuthorizationError"
+        assert raised(lambda: client.describe_producers([tp], broker_id=1)) == "TopicAuthorizationError"
+        assert raised(lambda: client.abort_transaction(spec)) == "ClusterAuthorizationError"
 
 
 def refused(producer: KafkaProducer[bytes, bytes], topic: str) -> bool:

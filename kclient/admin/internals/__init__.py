@@ -7,8 +7,8 @@ import typing
 from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
-    from kclient.admin.internals import security_arguments
+    from kclient.admin.internals import security_arguments, transaction_arguments
 else:
     __getattr__, __dir__ = lazy.names(__name__, {})
 
-__all__ = ["security_arguments"]
+__all__ = ["security_arguments", "transaction_arguments"]

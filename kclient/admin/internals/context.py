@@ -22,7 +22,7 @@ COORDINATOR_MOVED = (
     Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.NOT_COORDINATOR,
 )
-"""Codes after which a group's coordinator is looked up again."""
+"""Codes after which a coordinator is looked up again."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,14 +70,13 @@ class OperationContext:
             )
         )
 
-    def coordinator(self, group_id: str) -> KafkaFuture[Node]:
-        """The coordinator of a group: the broker to which the last call about the group went, if there was one."""
-        target = Target.of_group(group_id)
+    def coordinator(self, target: Target) -> KafkaFuture[Node]:
+        """The broker that the coordinator `target` is: where the last call there went, if there was one."""
         return self.driver.submit(Call(ApiKeys.FIND_COORDINATOR, None, target, self.timer.deadline_ms, self))
 
-    def pause(self, attempt: int) -> Pause:
-        """The wait before try number `attempt` + 1 of keys that failed for now."""
-        return Pause(self.backoff.backoff_ms(attempt))
+    def pause(self, attempt: int, why: str = "") -> Pause:
+        """The wait before try number `attempt` + 1 of keys that failed for now; `why` says with what."""
+        return Pause(self.backoff.backoff_ms(attempt), why)
 
 
 def retry_on_codes(
@@ -92,7 +91,7 @@ def retry_on_codes(
     return check
 
 
-def said_of_each(asked: Iterable[K], said: Mapping[K, V]) -> dict[K, V | KafkaError]:
+def said_of_each(asked: Iterable[K], said: Mapping[K, V | KafkaError]) -> dict[K, V | KafkaError]:
     """Entries of an answer for each that was `asked` for, and an error for what it leaves out."""
     missing = UnknownServerError("The broker's answer says nothing of it")
     return {key: said.get(key, missing) for key in asked}

@@ -1,6 +1,6 @@
 """AdminDriver: the I/O thread of an admin client. It sends single calls to the right broker until they are answered.
 
-A call names its target by role (any broker, the controller, a group's coordinator, a given node). The driver finds
+A call names its target by role (any broker, the controller, a coordinator, a given node). The driver finds
 the broker, connects, sends, and tries again with backoff while the failure is passing and the deadline has not come.
 A coordinator that calls wait for is looked up once for all of them (`client/coordinators.py`).
 Errors inside an answer are the operation's business, with one exception: `retry_on` looks at the answer and returns
@@ -27,6 +27,7 @@ from kclient.common.node import Node
 from kclient.errors import (
     ClientClosedError,
     DisconnectError,
+    Errors,
     KafkaError,
     KafkaTimeoutError,
 )
@@ -47,11 +48,13 @@ class Role(Enum):
     CONTROLLER = "the controller"
     COORDINATOR = "the coordinator"
     NODE = "a given broker"
+    LEADER = "the broker that led a partition"
+    """As NODE, but gone to only once: if it fails, the operation looks for another leader."""
 
 
 @attrs.frozen
 class Target:
-    """The destination of a call: a role and, for a coordinator, its key, for a node, its id."""
+    """The destination of a call: a role and, for a coordinator, its key, for a node or a leader, its id."""
 
     role: Role = Role.ANY
     key: CoordinatorKey | None = None
@@ -62,7 +65,14 @@ class Target:
         """The coordinator of a group."""
         return cls(Role.COORDINATOR, CoordinatorKey(CoordinatorType.GROUP, group_id))
 
+    @classmethod
+    def of_transactional_id(cls, transactional_id: str) -> Target:
+        """The coordinator of a transactional id."""
+        return cls(Role.COORDINATOR, CoordinatorKey(CoordinatorType.TRANSACTION, transactional_id))
+
     def __str__(self) -> str:
+        if self.role in (Role.NODE, Role.LEADER):
+            return f"broker {self.node_id}"
         return self.role.value if self.key is None else f"{self.role.value} of {self.key}"
 
 
@@ -88,6 +98,8 @@ class Call:
     attempts: int = attrs.field(default=0, init=False)
     not_before_ms: int = attrs.field(default=0, init=False)
     last_error: KafkaError | None = attrs.field(default=None, init=False)
+    missing_in: int | None = attrs.field(default=None, init=False)
+    """The first version of the metadata that was looked at and has no such broker."""
 
 
 class AdminDriver:
@@ -206,8 +218,7 @@ class AdminDriver:
 
     def _expire(self, now_ms: int) -> None:
         for call in [c for c in (*self._waiting, *self._in_flight) if now_ms >= c.deadline_ms]:
-            self._forget(call)
-            call.future.fail(self._timeout_of(call))
+            self._give_up(call, self._timeout_of(call))
 
     def _timeout_of(self, call: Call) -> KafkaTimeoutError:
         where = call.target
@@ -245,6 +256,9 @@ class AdminDriver:
                 wanted[call.target.key] = None
                 continue
             if node is None:
+                if call.target.role is Role.LEADER and self._is_gone(call):
+                    self._give_up(call, DisconnectError(f"{call.target} is not in the cluster any more"))
+                    continue
                 wait_ms = min(wait_ms, max(self._metadata.time_to_next_update_ms(now_ms), 10))
                 continue
             if call.build is None:
@@ -253,12 +267,17 @@ class AdminDriver:
                 continue
             error = self._client.connections.authentication_error(node.id)
             if error is not None:
-                self._forget(call)
-                call.future.fail(error)
+                self._give_up(call, error)
                 continue
             if not self._client.ready(node, now_ms):
+                over = self._client.connections.is_disconnected(node.id)
+                cause = self._client.connection_failure(node.id)
+                if call.target.role is Role.LEADER and over and cause is not None:
+                    lost = DisconnectError(f"{call.target} cannot be reached: {cause}").because_of(cause)
+                    self._give_up(call, lost)
+                    continue
                 delay_ms = self._client.connections.poll_delay_ms(node.id, now_ms)
-                if call.target.key is not None and self._client.connections.is_disconnected(node.id):
+                if call.target.key is not None and over:
                     # It may be gone for good, and another broker the coordinator by now.
                     self._coordinators.mark_unknown(call.target.key, "it cannot be reached")
                     delay_ms = max(delay_ms, self._backoff.backoff_ms(0))
@@ -274,16 +293,26 @@ class AdminDriver:
         cluster = self._metadata.fetch()
         if target.role is Role.ANY:
             return self._client.least_loaded_node(now_ms)
-        node = cluster.node_by_id(target.node_id) if target.role is Role.NODE else cluster.controller
+        node = cluster.controller if target.role is Role.CONTROLLER else cluster.node_by_id(target.node_id)
         if node is None:
             self._metadata.request_update()
         return node
 
+    def _is_gone(self, call: Call) -> bool:
+        """True if its broker is missing in metadata that came after it was first missed."""
+        version = self._metadata.update_version
+        if call.missing_in is None:
+            call.missing_in = version
+        return version > call.missing_in
+
+    def _give_up(self, call: Call, error: KafkaError) -> None:
+        self._forget(call)
+        call.future.fail(error)
+
     def _fail_waiting(self, key: CoordinatorKey, error: KafkaError) -> None:
         """Nobody coordinates `key`, so what waits for that fails."""
         for call in [call for call in self._waiting if call.target.key == key]:
-            self._forget(call)
-            call.future.fail(error)
+            self._give_up(call, error)
 
     def _send(self, call: Call, build: Callable[[int], Any], node: Node, now_ms: int) -> None:
         self._waiting.remove(call)
@@ -310,7 +339,8 @@ class AdminDriver:
             call.future.complete(response.message)
             return
         call.last_error = error
-        if error.retriable and call.target.key is not None:
+        # Of another transaction that is not over yet only the coordinator itself can tell.
+        if error.retriable and call.target.key is not None and error.code != Errors.CONCURRENT_TRANSACTIONS:
             self._coordinators.mark_unknown(call.target.key, str(error))
         if not error.retriable or call.attempts > self._retries:
             call.future.fail(error)
@@ -322,6 +352,9 @@ class AdminDriver:
             or call.target.role is Role.CONTROLLER
         ):
             self._metadata.request_update()
+        if call.target.role is Role.LEADER:
+            call.future.fail(error)
+            return
         call.not_before_ms = self._time.monotonic_ms() + self._backoff.backoff_ms(call.attempts - 1)
         self._waiting.append(call)
 

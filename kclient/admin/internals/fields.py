@@ -24,6 +24,18 @@ def of_type(kind: type, *, optional: bool = False, secret: bool = False) -> Chec
     return check
 
 
+def within(least: int, most: int) -> Check:
+    """A validator for the limits of a number; None is left to `of_type`."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value is not None and not least <= value <= most:
+            raise ValueError(
+                f"{type(instance).__name__}: {attribute.name} must be {least} to {most}, not {value}"
+            )
+
+    return check
+
+
 def a(kind: type) -> str:
     """The name of a class behind its article."""
     return f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

@@ -22,9 +22,10 @@ R = TypeVar("R")
 
 @attrs.frozen
 class Pause:
-    """Resume the operation `duration_ms` from now."""
+    """Resume the operation `duration_ms` from now; `why` is what failed before, for the error if no time is left."""
 
     duration_ms: int
+    why: str = ""
 
 
 Wait: TypeAlias = "list[KafkaFuture[Any]] | Pause"
@@ -77,10 +78,10 @@ def run(operation: Operation[R], timer: Timer, what: str) -> R:
 
 
 def _pause(pause: Pause, timer: Timer) -> Outcomes:
-    remaining_ms = timer.remaining_ms()
-    if remaining_ms <= 0:
-        raise KafkaTimeoutError("no time was left for another try")
-    timer.time.sleep_ms(min(pause.duration_ms, remaining_ms))
+    timer.time.sleep_ms(max(min(pause.duration_ms, timer.remaining_ms()), 0))
+    if timer.is_expired():
+        after = f" after {pause.why}" if pause.why else ""
+        raise KafkaTimeoutError(f"no time was left for another try{after}")
     return [None]
 
 

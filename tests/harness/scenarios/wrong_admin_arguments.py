@@ -1,12 +1,14 @@
-"""Arguments that cannot be right, for what the admin client does about access, credentials, quotas and settings."""
+"""Arguments that cannot be right, for what the admin client does about access, settings, transactions and the like."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 from kclient.admin import (
+    AbortTransactionSpec,
     AccessControlEntry,
     AclBinding,
     AclBindingFilter,
@@ -23,6 +25,7 @@ from kclient.admin import (
     ScramMechanism,
     UserScramCredentialDeletion,
 )
+from kclient.common.topic_partition import TopicPartition
 
 _WRONG = (TypeError, ValueError)
 _READ = AccessControlEntry("User:a", AclOperation.READ)
@@ -31,11 +34,14 @@ _DELETION = UserScramCredentialDeletion("u", ScramMechanism.SCRAM_SHA_256)
 _QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "u"}), {"x": 1})
 _TOPIC = ConfigResource(ConfigResourceType.TOPIC, "t")
 _BROKER = ConfigResource(ConfigResourceType.BROKER, "one")
+_TP = TopicPartition("t", 0)
+_SPEC = AbortTransactionSpec(_TP, 1, 0)
 _FLAGS: list[Any] = [None, 0, 1, "false", []]
 _LISTS: list[Any] = [None, 5, "x", b"x", [5], [None], [[]], [{}], ["x"], [b"x"]]
 _PRINCIPALS: list[Any] = ["alice", "User:", ":alice", "", b"User:a", 5, ["User:a"]]
 _PERIODS: list[Any] = [-1, 2**63, 1.5, math.nan, "1", True, []]
 _HMACS: list[Any] = [None, b"", "text", 5, bytearray(b"x"), []]
+_IDS: list[Any] = [None, 5, "x", b"x", [5], [None], [b"x"], [""], [[]]]
 _TIMEOUTS: list[Any] = [-1, 1.5, math.nan, "100", True, []]
 
 Invoke = Callable[[KafkaAdminClient, Any], object]
@@ -181,6 +187,70 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
         _WRONG,
         [5, None, "topics", [2], ["TOPIC"], [None]],
     ),
+    (
+        "list_transactions",
+        lambda a, x: a.list_transactions(states=x),
+        "states",
+        _WRONG,
+        [None, 5, "Ongoing", b"Ongoing", [5], [None], ["ongoing"], [""], [[]]],
+    ),
+    (
+        "list_transactions",
+        lambda a, x: a.list_transactions(producer_ids=x),
+        "producer_ids",
+        _WRONG,
+        [None, 5, "5", [-1], [2**63], ["5"], [1.5], [True], [None]],
+    ),
+    (
+        "list_transactions",
+        lambda a, x: a.list_transactions(duration_ms=x),
+        "duration_ms",
+        _WRONG,
+        _PERIODS,
+    ),
+    (
+        "list_transactions",
+        lambda a, x: a.list_transactions(transactional_id_pattern=x),
+        "transactional_id_pattern",
+        _WRONG,
+        [5, b"x", ["x"], re.compile("x")],
+    ),
+    (
+        "describe_transactions",
+        lambda a, x: a.describe_transactions(x),
+        "transactional_ids",
+        _WRONG,
+        _IDS,
+    ),
+    (
+        "describe_producers",
+        lambda a, x: a.describe_producers(x),
+        "partitions",
+        _WRONG,
+        [None, 5, "t", _TP, ["t"], [("t", 0)], [TopicPartition("t", -1)]],
+    ),
+    (
+        "describe_producers",
+        lambda a, x: a.describe_producers([_TP], x),
+        "broker_id",
+        _WRONG,
+        [-1, 2**31, "1", 1.5, True, []],
+    ),
+    (
+        "abort_transaction",
+        lambda a, x: a.abort_transaction(x),
+        "spec",
+        _WRONG,
+        [None, 5, _TP, [_SPEC], AbortTransactionSpec],
+    ),
+    ("fence_producers", lambda a, x: a.fence_producers(x), "transactional_ids", _WRONG, _IDS),
+    (
+        "force_terminate_transaction",
+        lambda a, x: a.force_terminate_transaction(x),
+        "transactional_id",
+        _WRONG,
+        [None, 5, b"x", "", ["x"]],
+    ),
     *(
         (name, call, "timeout_ms", _WRONG, _TIMEOUTS)
         for name, call in (
@@ -207,6 +277,15 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
                 lambda a, x: a.incremental_alter_configs({_TOPIC: [AlterConfigOp("x", "1")]}, timeout_ms=x),
             ),
             ("list_config_resources", lambda a, x: a.list_config_resources(timeout_ms=x)),
+            ("list_transactions", lambda a, x: a.list_transactions(timeout_ms=x)),
+            ("describe_transactions", lambda a, x: a.describe_transactions(["x"], timeout_ms=x)),
+            ("describe_producers", lambda a, x: a.describe_producers([_TP], timeout_ms=x)),
+            ("abort_transaction", lambda a, x: a.abort_transaction(_SPEC, timeout_ms=x)),
+            ("fence_producers", lambda a, x: a.fence_producers(["x"], timeout_ms=x)),
+            (
+                "force_terminate_transaction",
+                lambda a, x: a.force_terminate_transaction("x", timeout_ms=x),
+            ),
         )
     ),
 ]

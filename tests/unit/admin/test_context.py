@@ -111,7 +111,7 @@ def test_a_message_is_the_same_in_all_versions_and_a_builder_is_asked() -> None:
 
 def test_asking_for_a_coordinator_sends_nothing_to_it() -> None:
     made, driver = context()
-    made.coordinator("g")
+    made.coordinator(Target.of_group("g"))
     (call,) = driver.calls
     assert call.build is None
     assert call.target == Target.of_group("g")

@@ -65,8 +65,8 @@ class Context:
     ) -> Any:
         return Asked(api_key, message, target, retry_on, options)
 
-    def coordinator(self, group_id: str) -> Any:
-        return Asked(ApiKeys.FIND_COORDINATOR, group_id, None, None, {})
+    def coordinator(self, target: Target) -> Any:
+        return Asked(ApiKeys.FIND_COORDINATOR, None, target, None, {})
 
 
 CONTEXT = cast(OperationContext, Context())

@@ -19,8 +19,9 @@ if typing.TYPE_CHECKING:
         scram,
         tokens,
         topics,
+        transactions,
     )
 else:
     __getattr__, __dir__ = lazy.names(__name__, {})
 
-__all__ = ["acls", "configs", "groups", "offsets", "quotas", "scram", "tokens", "topics"]
+__all__ = ["acls", "configs", "groups", "offsets", "quotas", "scram", "tokens", "topics", "transactions"]

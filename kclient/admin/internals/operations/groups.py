@@ -14,8 +14,9 @@ from kclient.admin.internals.context import (
     settle,
     settle_each,
 )
-from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.steps import Operation, answer_of
+from kclient.admin.internals.driver import Target
+from kclient.admin.internals.fan_out import ask_every_broker
+from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
@@ -33,7 +34,6 @@ from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignme
 from kclient.protocol.messages.delete_groups import DeleteGroupsRequest
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.list_groups import ListGroupsRequest
-from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.utils.futures import KafkaFuture
 
 _SAYS_NOTHING = UnknownServerError("The coordinator's answer says nothing of the group")
@@ -43,34 +43,22 @@ def list_groups(
     context: OperationContext, states: Collection[str], types: Collection[str]
 ) -> Operation[dict[str, GroupListing]]:
     """ListGroups at every broker, as each knows only the groups that it coordinates."""
-    metadata = yield from answer_of(context.call(ApiKeys.METADATA, MetadataRequest(topics=[])))
     # A broker that cannot filter says no more of a group either by which it could be done here.
     first_version = 5 if types else 4 if states else None
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     retry = retry_on_codes(lambda message: [message], *COORDINATOR_MOVED)
-    brokers = [broker.node_id for broker in metadata.brokers]
-    answers = yield [
-        context.call(
-            ApiKeys.LIST_GROUPS,
-            request,
-            Target(Role.NODE, node_id=node_id),
-            retry,
-            min_version=first_version,
-        )
-        for node_id in brokers
-    ]
+    answers = yield from ask_every_broker(context, request, retry, min_version=first_version)
     results: dict[str, GroupListing] = {}
     errors: dict[str, KafkaError] = {}
-    for node_id, answer in zip(brokers, answers, strict=True):
-        error = answer if isinstance(answer, KafkaError) else Errors.for_code(answer.error_code)
-        if error is not None:
-            errors[f"broker {node_id}"] = error
+    for node_id, answer in answers.items():
+        if isinstance(answer, KafkaError):
+            errors[f"broker {node_id}"] = answer
             continue
         for group in answer.groups:
             results[group.group_id] = GroupListing(
                 group.group_id, group.protocol_type, group.group_state, group.group_type
             )
-    return settle(brokers, results, errors, "Listing groups")
+    return settle(answers, results, errors, "Listing groups")
 
 
 def describe_groups(
@@ -105,7 +93,7 @@ def describe_groups(
             elif not isinstance(failed, UnsupportedVersionError):
                 # A broker that has no such request has no such group; any other failure leaves open if there is one.
                 errors[group_id] = failed
-    places = yield [context.coordinator(group_id) for group_id in found]
+    places = yield [context.coordinator(Target.of_group(group_id)) for group_id in found]
     results = {
         group_id: describe(Node(-1, "", -1) if isinstance(place, KafkaError) else place)
         for (group_id, describe), place in zip(found.items(), places, strict=True)

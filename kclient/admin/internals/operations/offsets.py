@@ -9,11 +9,10 @@ from kclient.admin.internals.context import (
     COORDINATOR_MOVED,
     OperationContext,
     retry_on_codes,
-    settle,
     settle_each,
 )
-from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.operations.topics import topic_request
+from kclient.admin.internals.driver import Target
+from kclient.admin.internals.fan_out import ask_leaders, by_topic
 from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import ListedOffset, OffsetSpec
 from kclient.common.offsets import OffsetAndMetadata
@@ -21,6 +20,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kclient.utils.futures import KafkaFuture
 
 if TYPE_CHECKING:
     from kclient.protocol.messages.offset_fetch import OffsetFetchRequest
@@ -36,76 +36,21 @@ _FIRST_VERSIONS: dict[int, int] = {
 }
 
 
-def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers per topic, in order."""
-    grouped: dict[str, list[int]] = {}
-    for tp in sorted(partitions):
-        grouped.setdefault(tp.topic, []).append(tp.partition)
-    return grouped
-
-
 def list_offsets(
     context: OperationContext, specs: Mapping[TopicPartition, int], isolation_level: int
 ) -> Operation[dict[TopicPartition, ListedOffset]]:
     """ListOffsets at each partition's leader; partitions whose leader moves are tried again."""
-    results: dict[TopicPartition, ListedOffset] = {}
-    errors: dict[TopicPartition, KafkaError] = {}
-    left, attempt = dict(specs), 0
-    while left:
-        metadata = yield from answer_of(context.call(ApiKeys.METADATA, topic_request(list(by_topic(left)))))
-        passing = _no_leader(metadata, left, errors)
-        per_leader = _group_by_leader(metadata, [tp for tp in left if tp not in errors and tp not in passing])
-        answers = yield [
-            context.call(
-                ApiKeys.LIST_OFFSETS,
-                _request({tp: left[tp] for tp in tps}, isolation_level),
-                Target(Role.NODE, node_id=leader),
-                min_version=max(_FIRST_VERSIONS.get(left[tp], 0) for tp in tps),
-            )
-            for leader, tps in per_leader.items()
-        ]
-        for tps, answer in zip(per_leader.values(), answers, strict=True):
-            if isinstance(answer, KafkaError):
-                for tp in tps:
-                    (passing if answer.retriable else errors)[tp] = answer
-                continue
-            _read(answer, results, errors, passing)
-        left = {tp: left[tp] for tp in passing}
-        if left:
-            yield context.pause(attempt)
-            attempt += 1
-    return settle(specs, results, errors, "Listing offsets")
 
+    def ask(leader: Target, partitions: list[TopicPartition]) -> KafkaFuture[Any]:
+        return context.call(
+            ApiKeys.LIST_OFFSETS,
+            _request({tp: specs[tp] for tp in partitions}, isolation_level),
+            leader,
+            min_version=max(_FIRST_VERSIONS.get(specs[tp], 0) for tp in partitions),
+        )
 
-def _no_leader(
-    metadata: Any, wanted: Collection[TopicPartition], errors: dict[TopicPartition, KafkaError]
-) -> dict[TopicPartition, KafkaError]:
-    """Partitions without a leader: those that may get one are returned, the others become errors."""
-    passing: dict[TopicPartition, KafkaError] = {}
-    topics = {topic.name: topic for topic in metadata.topics}
-    for tp in wanted:
-        topic = topics[tp.topic]
-        code = topic.error_code
-        if code == Errors.NONE:
-            found = [p for p in topic.partitions if p.partition_index == tp.partition]
-            code = found[0].error_code if found else Errors.UNKNOWN_TOPIC_OR_PARTITION
-        error = Errors.for_code(code)
-        if error is None:
-            continue
-        (passing if code == Errors.LEADER_NOT_AVAILABLE else errors)[tp] = error
-    return passing
-
-
-def _group_by_leader(metadata: Any, wanted: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    leaders = {
-        TopicPartition(topic.name, partition.partition_index): partition.leader_id
-        for topic in metadata.topics
-        for partition in topic.partitions
-    }
-    grouped: dict[int, list[TopicPartition]] = {}
-    for tp in wanted:
-        grouped.setdefault(leaders[tp], []).append(tp)
-    return grouped
+    outcomes = yield from ask_leaders(context, list(specs), ask, _read)
+    return settle_each(specs, outcomes, "Listing offsets")
 
 
 def _request(specs: Mapping[TopicPartition, int], isolation_level: int) -> ListOffsetsRequest:
@@ -125,21 +70,17 @@ def _request(specs: Mapping[TopicPartition, int], isolation_level: int) -> ListO
     )
 
 
-def _read(
-    answer: Any,
-    results: dict[TopicPartition, ListedOffset],
-    errors: dict[TopicPartition, KafkaError],
-    passing: dict[TopicPartition, KafkaError],
-) -> None:
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            tp = TopicPartition(topic.name, partition.partition_index)
-            error = Errors.for_code(partition.error_code)
-            if error is None:
-                epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
-                results[tp] = ListedOffset(partition.offset, partition.timestamp, epoch)
-            else:
-                (passing if error.retriable else errors)[tp] = error
+def _read(answer: Any) -> dict[TopicPartition, ListedOffset | KafkaError]:
+    return {
+        TopicPartition(topic.name, partition.partition_index): Errors.for_code(partition.error_code)
+        or ListedOffset(
+            partition.offset,
+            partition.timestamp,
+            partition.leader_epoch if partition.leader_epoch >= 0 else None,
+        )
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
 
 
 def list_consumer_group_offsets(

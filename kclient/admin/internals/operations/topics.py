@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from kclient.admin.internals.context import OperationContext, retry_on_codes, settle_each
 from kclient.admin.internals.driver import Role, Target
+from kclient.admin.internals.fan_out import topic_request
 from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import ClusterDescription, CreatedTopic, NewTopic, TopicDescription, TopicListing
 from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kclient.protocol.messages.metadata import MetadataRequest
 
 if TYPE_CHECKING:
     from kclient.protocol.messages.create_topics import CreatableTopic
@@ -131,13 +132,6 @@ def describe_topics(
             yield context.pause(attempt)
             attempt += 1
     return settle_each(names, outcomes, "Describing topics")
-
-
-def topic_request(names: Sequence[str]) -> MetadataRequest:
-    """Metadata of `names` that creates none of them."""
-    return MetadataRequest(
-        topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
-    )
 
 
 def _node(broker: Any) -> Node:

@@ -1,0 +1,120 @@
+"""Requests to several brokers at once: to all of them, or to the leaders of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kclient.admin.internals.context import OperationContext, said_of_each
+from kclient.admin.internals.driver import Role, Target
+from kclient.admin.internals.steps import Operation, answer_of
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors, KafkaError, UnknownServerError, UnknownTopicOrPartitionError
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kclient.utils.futures import KafkaFuture
+
+V = TypeVar("V")
+
+
+def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers per topic, in order."""
+    grouped: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        grouped.setdefault(tp.topic, []).append(tp.partition)
+    return grouped
+
+
+def topic_request(names: Sequence[str]) -> MetadataRequest:
+    """Metadata of `names` that creates none of them."""
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+
+
+def ask_every_broker(
+    context: OperationContext,
+    request: Any,
+    retry_on: Callable[[Any], KafkaError | None],
+    *,
+    min_version: int | None = None,
+) -> Operation[dict[int, Any]]:
+    """Send `request` to every broker; its answer, or its error, by the broker's id."""
+    metadata = yield from answer_of(context.call(ApiKeys.METADATA, MetadataRequest(topics=[])))
+    brokers = [broker.node_id for broker in metadata.brokers]
+    answers = yield [
+        context.call(
+            request.API_KEY, request, Target(Role.NODE, node_id=node_id), retry_on, min_version=min_version
+        )
+        for node_id in brokers
+    ]
+    return {
+        node_id: answer if isinstance(answer, KafkaError) else Errors.for_code(answer.error_code) or answer
+        for node_id, answer in zip(brokers, answers, strict=True)
+    }
+
+
+def ask_leaders(
+    context: OperationContext,
+    partitions: Collection[TopicPartition],
+    ask: Callable[[Target, list[TopicPartition]], KafkaFuture[Any]],
+    read: Callable[[Any], Mapping[TopicPartition, V | KafkaError]],
+) -> Operation[dict[TopicPartition, V | KafkaError]]:
+    """`ask` the leader of each partition, and `read` its answer; the outcome by partition.
+
+    Partitions whose leader moves or is not there any more, or that fail for now, are tried again.
+    """
+    outcomes: dict[TopicPartition, V | KafkaError] = {}
+    left, attempt = list(partitions), 0
+    while left:
+        metadata = yield from answer_of(context.call(ApiKeys.METADATA, topic_request(list(by_topic(left)))))
+        per_leader: dict[int, list[TopicPartition]] = {}
+        passing: dict[TopicPartition, KafkaError] = {}
+        for tp, leader in _leaders(metadata, left).items():
+            if not isinstance(leader, KafkaError):
+                per_leader.setdefault(leader, []).append(tp)
+            elif leader.code == Errors.LEADER_NOT_AVAILABLE:
+                passing[tp] = leader
+            else:
+                outcomes[tp] = leader
+        answers = yield [ask(Target(Role.LEADER, node_id=leader), tps) for leader, tps in per_leader.items()]
+        for tps, answer in zip(per_leader.values(), answers, strict=True):
+            for tp, outcome in outcomes_of(answer, tps, read).items():
+                if isinstance(outcome, KafkaError) and outcome.retriable:
+                    passing[tp] = outcome
+                else:
+                    outcomes[tp] = outcome
+        left = list(passing)
+        if left:
+            yield context.pause(attempt, f"{left[0]}: {passing[left[0]]}")
+            attempt += 1
+    return {tp: outcomes[tp] for tp in partitions}
+
+
+def outcomes_of(
+    answer: Any,
+    asked: Collection[TopicPartition],
+    read: Callable[[Any], Mapping[TopicPartition, V | KafkaError]],
+) -> dict[TopicPartition, V | KafkaError]:
+    """Each partition's part of an answer; the error of all of them if there was no answer."""
+    return (
+        dict.fromkeys(asked, answer) if isinstance(answer, KafkaError) else said_of_each(asked, read(answer))
+    )
+
+
+def _leaders(metadata: Any, wanted: Collection[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
+    """The id of each partition's leader, or the reason why it is not known."""
+    topics = {topic.name: topic for topic in metadata.topics}
+    leaders: dict[TopicPartition, int | KafkaError] = {}
+    for tp in wanted:
+        topic = topics.get(tp.topic)
+        if topic is None:
+            leaders[tp] = UnknownServerError("The broker was asked for its leader and says nothing of it")
+            continue
+        partition = next((p for p in topic.partitions if p.partition_index == tp.partition), None)
+        leaders[tp] = Errors.for_code(topic.error_code) or (
+            UnknownTopicOrPartitionError()
+            if partition is None
+            else Errors.for_code(partition.error_code) or partition.leader_id
+        )
+    return leaders
