@@ -10,18 +10,14 @@ from pathlib import Path
 import pytest
 
 from harness.broker.process import BrokerProcess
-from harness.soak.checker import check_log
-from harness.soak.churn import (
-    MemberProcess,
-    check_owners,
-    check_reads,
-    handed_out,
-    owners_now,
-    ownerships,
-    seen,
-)
+from harness.checker.history import History, Place
+from harness.checker.log import HistoryLog
+from harness.checker.owners import ownerships
+from harness.checker.report import check
+from harness.soak.churn import MemberProcess, handed_out, history_of, owners_now
 from harness.soak.load import Load
-from harness.topics import new_topic, read_all
+from harness.soak.recorded import end_of, read_to_end
+from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 
@@ -31,7 +27,7 @@ _SETTLE_S = 60
 
 
 class Churn:
-    """Up to five members at a time; those that are gone are remembered for their journals."""
+    """Up to five members at a time; those that are gone are remembered for their histories."""
 
     def __init__(self, directory: Path, servers: str, topic: str, rng: random.Random) -> None:
         self.members: list[MemberProcess] = []
@@ -41,6 +37,9 @@ class Churn:
         self._servers = servers
         self._topic = topic
         self._rng = rng
+        self._path = directory / "churn.jsonl"
+        self.log = HistoryLog.at(self._path)
+        """Ends of members, and what was committed."""
 
     @property
     def group(self) -> str:
@@ -56,6 +55,7 @@ class Churn:
             self._servers,
             self._topic,
             self.group,
+            self.log,
             auto_commit=bool(number % 2),
         )
         self.members.append(member)
@@ -88,12 +88,20 @@ class Churn:
                 (member.kill if kill else member.leave)()
         self._slots = [None] * _MEMBERS
 
+    def history(self, *others: Path) -> History:
+        """Everything that was written so far, and what is in other files."""
+        return history_of(self.members, self._path, *others)
+
+    def settled(self) -> bool:
+        """Return True if each partition has one owner."""
+        owners = owners_now(self.history())
+        return len(owners) == _PARTITIONS and all(len(names) == 1 for names in owners.values())
+
 
 @pytest.mark.soak(seconds=300)
 def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
     tmp_path: Path, seconds: float, rng: random.Random, verdict: Callable[[list[str]], None]
 ) -> None:
-    problems: list[str] = []
     with (
         BrokerProcess(tmp_path) as broker,
         KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin,
@@ -101,54 +109,51 @@ def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
         servers = broker.bootstrap_servers
         topic = new_topic(servers, _PARTITIONS)
         churn = Churn(tmp_path, servers, topic, rng)
-        load = Load(servers, topic, "churn", per_s=200)
+        sends = tmp_path / "sends.jsonl"
+        load = Load(servers, topic, "churn", HistoryLog.at(sends), per_s=200)
         try:
             churn.fill()
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 time.sleep(rng.uniform(0.2, 2.0))
                 churn.step()
-                problems += _check_commits(admin, churn)
+                _observe(admin, churn)
             churn.fill()
-            wait_until(lambda: _settled(churn), _SETTLE_S, "one owner for each partition")
+            wait_until(churn.settled, _SETTLE_S, "one owner for each partition")
             load.stop()
-            expected = {(metadata.partition, metadata.offset) for metadata in load.acked.values()}
-            wait_until(lambda: expected <= seen(churn.members), _SETTLE_S, "the group reading everything")
-            problems += _check_commits(admin, churn)
+            ended, ends = churn.log.now(), end_of(servers, topic)
+            wait_until(
+                lambda: handed_out(churn.history()) == ends, _SETTLE_S, "the group reading up to the end"
+            )
+            churn.log.at_end(churn.group, list(ends), at=ended)
+            _observe(admin, churn)
             churn.end(kill=False)
         finally:
             churn.end(kill=True)
-        records = read_all(servers, topic)
-        committed = admin.list_consumer_group_offsets(churn.group)
-    owned = ownerships(churn.members)
+        records = read_to_end(servers, topic, churn.log)
+        committed = _observe(admin, churn)
+    history = churn.history(sends)
+    owned = ownerships(history)
     lost = sum(each.lost for each in owned)
     print(
         f"{len(churn.members)} members, {churn.kills} kills, {len(owned)} ownerships, {lost} lost, "
         f"{len(records)} records"
     )
-    problems += check_log([load], records)
-    problems += check_owners(owned)
-    for member in churn.members:
-        problems += check_reads(member)
-    ends = handed_out(churn.members)
+    problems = load.recorded.problems + [str(anomaly) for anomaly in check(history)]
     # All left in good order at the end, so what they were handed is committed.
-    for tp, entry in committed.items():
-        if entry is None or entry.offset != ends.get(tp.partition, 0):
-            problems.append(f"committed at the end: {tp} {entry}, handed out up to {ends.get(tp.partition)}")
+    handed = dict.fromkeys(committed, 0) | handed_out(history)
+    if committed != handed:
+        problems.append(f"committed at the end: {committed}, handed out up to {handed}")
     verdict(problems)
 
 
-def _settled(churn: Churn) -> bool:
-    owners = owners_now(churn.members)
-    return sorted(owners) == list(range(_PARTITIONS)) and all(len(names) == 1 for names in owners.values())
-
-
-def _check_commits(admin: KafkaAdminClient, churn: Churn) -> list[str]:
-    """Nothing is committed that no application was handed. The journals are read second: they may only be ahead."""
-    committed = admin.list_consumer_group_offsets(churn.group)
-    ends = handed_out(churn.members)
-    return [
-        f"committed too far: {tp} at {entry.offset}, handed out up to {ends.get(tp.partition, 0)}"
-        for tp, entry in committed.items()
-        if entry is not None and entry.offset > ends.get(tp.partition, 0)
-    ]
+def _observe(admin: KafkaAdminClient, churn: Churn) -> dict[Place, int]:
+    """Note and return what the group has committed by now."""
+    started = churn.log.now()
+    committed = {
+        Place(*tp): entry.offset
+        for tp, entry in admin.list_consumer_group_offsets(churn.group).items()
+        if entry is not None
+    }
+    churn.log.observed(churn.group, started, committed)
+    return committed

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.broker.process import BrokerProcess
-from harness.consumer.member import Member
-from harness.soak.checker import check_log, check_reader
+from harness.checker.log import HistoryLog
+from harness.checker.report import check
+from harness.soak.churn import MemberProcess, handed_out, history_of
 from harness.soak.load import Load
-from harness.topics import new_topic, read_all
+from harness.soak.recorded import end_of, read_to_end
+from harness.topics import new_topic
 from harness.waiting import wait_until
 
 
@@ -22,17 +24,20 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order_when_the_broker_is
     tmp_path: Path, seconds: float, rng: random.Random, verdict: Callable[[list[str]], None]
 ) -> None:
     kills = 0
+    path = tmp_path / "history.jsonl"
+    history = HistoryLog.at(path)
     with BrokerProcess(tmp_path) as broker:
         servers = broker.bootstrap_servers
         topic = new_topic(servers)
-        loads = [Load(servers, topic, name, per_s=400) for name in ("a", "b", "c")]
-        loads.append(Load(servers, topic, "alone", per_s=2000, alone=True))
-        member = Member(servers, topic, f"g-{topic}")
+        loads = [Load(servers, topic, name, history, per_s=400) for name in ("a", "b", "c")]
+        loads.append(Load(servers, topic, "alone", history, per_s=2000, alone=True))
+        group = f"g-{topic}"
+        member = MemberProcess("member", tmp_path, servers, topic, group, history, auto_commit=True)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            before = [len(load.acked) for load in loads]
+            before = [load.acked for load in loads]
             wait_until(
-                lambda: all(len(load.acked) > n for load, n in zip(loads, before, strict=True)),  # noqa: B023
+                lambda: all(load.acked > n for load, n in zip(loads, before, strict=True)),  # noqa: B023
                 60,
                 "records acknowledged after a restart",
             )
@@ -43,22 +48,15 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order_when_the_broker_is
             broker.start()
         for load in loads:
             load.stop()
-        sent = {value for load in loads for value in load.sent}
-        wait_until(
-            lambda: sent <= {record.value for record in member.records}, 60, "the group reading everything"
-        )
-        member.stop()
-        records = read_all(servers, topic)
-    print(f"{kills} kills, {len(sent)} records")
-    problems = check_log(loads, records)
+        ended, ends = history.now(), end_of(servers, topic)
+        wait_until(lambda: handed_out(history_of([member])) == ends, 60, "the group reading everything")
+        history.at_end(group, list(ends), at=ended)
+        member.leave()
+        records = read_to_end(servers, topic, history)
+    print(f"{kills} kills, {len(records)} records")
+    told = history_of([member], path)
+    problems = [problem for load in loads for problem in load.recorded.problems]
     problems += [
-        f"failed: {value!r}: {error}" for load in loads for value, error in load.failed.items()
+        f"failed: {send}" for send in told.sends if send.outcome != "ok"
     ]  # they had two minutes each
-    problems += check_reader("a second reader", records)
-    held = {(record.partition, record.offset): record.value for record in records}
-    problems += [
-        f"inconsistent offset: the group read {record.value!r} at {record.partition}@{record.offset}"
-        for record in member.records
-        if held.get((record.partition, record.offset)) != record.value
-    ]
-    verdict(problems)
+    verdict(problems + [str(anomaly) for anomaly in check(told)])

@@ -7,7 +7,6 @@ import os
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,19 +14,25 @@ from pathlib import Path
 import attrs
 import pytest
 
+from harness.checker.history import Place
+from harness.checker.loader import load as load_history
+from harness.checker.log import ConsumerLog, HistoryLog
+from harness.checker.report import check
 from harness.network.certificates import Authority
 from harness.network.identity_provider import IdentityProvider, identity_provider
 from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.node import SHORT_LIVED, missing
 from harness.requirements import skip_if
 from harness.soak.load import Load
-from harness.topics import new_topic, read_all
+from harness.soak.recorded import RecordingListener, end_of, read_to_end, write_poll
+from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient.consumer import KafkaConsumer
 
 _JAVA = "org.apache.kafka.common.security.oauthbearer"
 _TOKEN_S = 30
 _PARTITIONS = 3
+_GROUP = "readers"
 
 
 @attrs.define(eq=False)
@@ -61,23 +66,29 @@ class Certificates:
 
 
 class Reader(threading.Thread):
-    """A group's only member; counts how often it has read each value."""
+    """A group's only member; writes down what it reads."""
 
-    def __init__(self, topic: str, settings: dict[str, object]) -> None:
+    def __init__(self, topic: str, log: ConsumerLog, settings: dict[str, object]) -> None:
         super().__init__(name="reader", daemon=True)
-        self.read: Counter[bytes] = Counter()
+        self.ends: dict[Place, int] = {}
+        """Partition -> the offset after the last record that was read."""
         self.error: BaseException | None = None
         self._topic = topic
+        self._log = log
         self._settings = settings
         self._stopping = threading.Event()
         self.start()
 
     def run(self) -> None:
         try:
-            with KafkaConsumer(self._settings, group_id="readers", auto_offset_reset="earliest") as consumer:
-                consumer.subscribe([self._topic])
+            with KafkaConsumer(self._settings, group_id=_GROUP, auto_offset_reset="earliest") as consumer:
+                consumer.subscribe([self._topic], listener=RecordingListener(self._log))
                 while not self._stopping.is_set():
-                    self.read.update(record.value for record in consumer.poll(200))
+                    records = consumer.poll(200)
+                    write_poll(self._log, records)
+                    for tp, batch in records.by_partition().items():
+                        self.ends[Place(*tp)] = batch[-1].offset + 1
+            self._log.closed()
         except BaseException as error:
             self.error = error
 
@@ -97,6 +108,8 @@ def test_nothing_is_lost_where_tokens_end_certificates_change_and_the_broker_res
     skip_if(missing())
     token_s = _TOKEN_S if seconds > 4 * _TOKEN_S else max(int(seconds / 3), 4)
     certificates = Certificates(tmp_path)
+    path = tmp_path / "history.jsonl"
+    history = HistoryLog.at(path)
     caplog.set_level(logging.DEBUG, "kclient.client.node_connections")
     with (
         identity_provider(lifetime_s=token_s) as provider,
@@ -104,13 +117,12 @@ def test_nothing_is_lost_where_tokens_end_certificates_change_and_the_broker_res
     ):
         topic = new_topic(broker.bootstrap_servers, _PARTITIONS)
         settings = _client_settings(broker, provider, certificates)
+        servers = str(settings["bootstrap.servers"])
         loads = [
-            Load(
-                str(settings["bootstrap.servers"]), topic, name, per_s=100, alone=name == "alone", **settings
-            )
+            Load(servers, topic, name, history, per_s=100, alone=name == "alone", **settings)
             for name in ("one", "two", "alone")
         ]
-        reader = Reader(topic, settings)
+        reader = Reader(topic, history.consumer("reader", group=_GROUP, auto_commit=True), settings)
         restarts = 0
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
@@ -120,19 +132,21 @@ def test_nothing_is_lost_where_tokens_end_certificates_change_and_the_broker_res
             restarts += 1
         for load in loads:
             load.stop()
-        acked = {value for load in loads for value in load.acked}
-        wait_until(lambda: reader.error or acked <= reader.read.keys(), 120, "everything read")
+        ended, ends = history.now(), end_of(broker.bootstrap_servers, topic)
+        wait_until(lambda: reader.error or reader.ends == ends, 120, "everything read")
+        history.at_end(_GROUP, list(ends), at=ended)
         reader.stop()
-        log = [record.value for record in read_all(broker.bootstrap_servers, topic)]
+        read_to_end(broker.bootstrap_servers, topic, history)
     renewed = sum("Authenticated again" in record.getMessage() for record in caplog.records)
     print(
-        f"{len(acked)} records, {restarts} restarts, {len(provider.requests)} tokens, {renewed} sessions renewed"
+        f"{sum(load.acked for load in loads)} records, {restarts} restarts, {len(provider.requests)} tokens, "
+        f"{renewed} sessions renewed"
     )
     problems = [f"thread: {each.error!r}" for each in (*loads, reader) if each.error is not None]
-    problems += [f"failed: {value!r}: {error}" for load in loads for value, error in load.failed.items()]
-    problems += [f"lost: {value!r}" for value in acked - set(log)]
-    problems += [f"twice: {value!r}" for value, count in Counter(log).items() if count > 1]
-    problems += [f"unread: {value!r}" for value in acked - reader.read.keys()]
+    problems += [problem for load in loads for problem in load.recorded.problems]
+    told = load_history(path)
+    problems += [f"failed: {send}" for send in told.sends if send.outcome != "ok"]
+    problems += [str(anomaly) for anomaly in check(told)]
     if not renewed:
         problems.append("renewed: no session was")
     verdict(problems)

@@ -102,7 +102,7 @@ class Loader:
         self.history.clients[process] = Client(process, **about)
 
     def _ended(self, process: str, at: float) -> None:
-        self.history.ended[process] = at
+        self.history.ended.setdefault(process, at)
 
     def _send(
         self,

@@ -1,35 +1,38 @@
-"""Producers that keep a record of what they did."""
+"""Producers that send at a steady rate and write down what they do."""
 
 from __future__ import annotations
 
 import threading
 
-from kclient.errors import KafkaError
-from kclient.producer import KafkaProducer, RecordMetadata
+from harness.checker.log import HistoryLog
+from harness.soak.recorded import RecordedProducer
+from kclient.producer import KafkaProducer
 
 _KEYS = 10
 _CLOSE_S = 150.0
 
 
 class Load(threading.Thread):
-    """Sends numbered records at a steady rate until stopped, and notes what became of each.
+    """Sends numbered records at a steady rate until stopped; what became of each is in `history`.
 
-    `acked` and `failed` are written on the producer's I/O thread only; or by the load itself, if every record is sent
-    `alone`, with one key, no linger, and when the one before has its outcome.
+    With `alone` each record is sent with the same key, without linger, when the one before has its outcome.
     """
 
     def __init__(
-        self, servers: str, topic: str, name: str, *, per_s: int, alone: bool = False, **settings: object
+        self,
+        servers: str,
+        topic: str,
+        name: str,
+        history: HistoryLog,
+        *,
+        per_s: int,
+        alone: bool = False,
+        **settings: object,
     ) -> None:
         super().__init__(name=f"load-{name}", daemon=True)
-        self.label = name
-        self.sent: dict[bytes, bytes] = {}
-        """Value -> key, in the order of sending."""
-        self.acked: dict[bytes, RecordMetadata] = {}
-        self.failed: dict[bytes, KafkaError] = {}
-        self.refused = 0
-        """Records that `send` did not take."""
+        self.recorded = RecordedProducer(history.producer(name))
         self.error: BaseException | None = None
+        self._label = name
         self._topic = topic
         self._pause_s = 1 / per_s
         self._alone = alone
@@ -42,42 +45,31 @@ class Load(threading.Thread):
         }
         self.start()
 
+    @property
+    def acked(self) -> int:
+        """Records that were acknowledged so far."""
+        return self.recorded.acked
+
     def run(self) -> None:
         try:
             with KafkaProducer(self._settings) as producer:
                 number = 0
-                send = self._send_alone if self._alone else self._send
                 while not self._stopping.wait(self._pause_s):
-                    send(producer, number)
+                    self._send(producer, number)
                     number += 1
+            self.recorded.closed()
         except BaseException as error:
             self.error = error
 
-    def _send_alone(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
-        value, key = f"{self.label}:{number}".encode(), self.label.encode()
-        future = producer.send(self._topic, value, key=key)
-        self.sent[value] = key
-        try:
-            self.acked[value] = future.result()
-        except KafkaError as error:
-            self.failed[value] = error
-
     def _send(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
-        value = f"{self.label}:{number}".encode()
-        key = f"{self.label}:{number % _KEYS}".encode()
-
-        def delivered(metadata: RecordMetadata, error: KafkaError | None) -> None:
-            if error is None:
-                self.acked[value] = metadata
-            else:
-                self.failed[value] = error
-
-        try:
-            producer.send(self._topic, value, key=key, on_delivery=delivered)
-        except KafkaError:
-            self.refused += 1
+        value = f"{self._label}:{number}".encode()
+        if self._alone:
+            key = self._label.encode()
+            self.recorded.send_alone(producer, self._topic, value, key=key, timeout_s=_CLOSE_S)
         else:
-            self.sent[value] = key
+            key = f"{self._label}:{number % _KEYS}".encode()
+            self.recorded.send(producer, self._topic, value, key=key)
+            self.recorded.look_at_futures()
 
     def stop(self) -> None:
         """Deliver the rest and close; raises what ended the load, if something did."""
