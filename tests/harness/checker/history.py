@@ -65,11 +65,6 @@ class Transaction:
     ended: float | None = None
     outcome: Outcome = "unknown"
 
-    @property
-    def may_be_committed(self) -> bool:
-        """It is committed, or nobody knows."""
-        return self.outcome == "ok" or (self.outcome == "unknown" and self.commit_started is not None)
-
     def __str__(self) -> str:
         how = {"ok": "committed", "fail": "aborted", "unknown": "outcome unknown"}[self.outcome]
         commit = "never" if self.commit_started is None else f"{self.commit_started:.6f}"

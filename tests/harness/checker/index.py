@@ -155,9 +155,12 @@ class Index:
             waiting = unplaced.get(place.topic)
             if waiting:
                 sends = self.sends.setdefault(place.home, {})
-                for value in log.offsets.keys() & waiting.keys() - sends.keys():
+                found = log.offsets.keys() & waiting.keys() - sends.keys()
+                for value in found:
                     send = sends[value] = waiting.pop(value)
                     send.partition = place.partition
+                if found:  # back to the order of sending
+                    self.sends[place.home] = dict(sorted(sends.items(), key=lambda sent: sent[1].started))
 
     def _transactional(self) -> set[Place]:
         sends = [send for send in self.history.sends if send.transaction is not None]

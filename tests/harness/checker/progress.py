@@ -16,8 +16,9 @@ from harness.checker.reads import Sight
 def check_progress(index: Index) -> Iterator[Anomaly]:
     """Hold committed offsets, wherever somebody asked for them, against what the group had been handed by then.
 
-    - committed too far: behind the last record that a member was handed, where no transaction leaves gaps; or behind
-      a record that none was handed, though it is not before the group's first one and no application moved a position.
+    - committed too far: behind the end of the log; or behind the last record that a member was handed, where no
+      transaction leaves gaps; or behind a record that none was handed, though it is not before the group's first one
+      and no application moved a position.
     """
     progress = Progress(index)
     for observation in index.history.observations:
@@ -68,6 +69,7 @@ class Progress:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._readings: dict[str, dict[Place, Reading]] = {}
+        self._ends: dict[Place, int] = {}
         for observation in index.history.observations:
             self._readings.setdefault(observation.group, {})
         isolated = {client.group for client in index.history.clients.values() if client.read_committed}
@@ -89,11 +91,25 @@ class Progress:
             handed = "nothing" if highest < 0 else f"up to @{highest}"
             yield Anomaly("committed too far", f"{what} and been handed {handed}", (observation,))
             return
+        if offset > self._end(place):
+            what += f", and {place} ends at @{self._end(place)}"
+            yield Anomaly("committed too far", what, (observation,))
+            return
         left_out = reading.left_out(offset, observation.ended)
         log = self._index.log_of(place)
         if left_out is not None and log is not None:
             what += f", and none of it had been handed @{left_out}"
             yield Anomaly("committed too far", what, (observation, self._index.read(log, left_out)))
+
+    def _end(self, place: Place) -> int:
+        """The highest offset that a log can end at: every transaction leaves a marker, and may do so last."""
+        if place not in self._ends:
+            sends = self._index.sends.get(place, {}).values()
+            logs = self._index.homes.get(place, [])
+            known = [log.highest for log in logs] + [send.offset for send in sends if send.offset is not None]
+            markers = len({send.transaction for send in sends if send.transaction is not None})
+            self._ends[place] = max(known, default=-1) + 1 + markers + sum(s.offset is None for s in sends)
+        return self._ends[place]
 
     def _take_reading(self) -> None:
         for event in self._index.history.reading:

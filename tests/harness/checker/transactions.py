@@ -11,7 +11,7 @@ from harness.checker.history import Anomaly, Evidence, Observation, Place, Poll,
 from harness.checker.index import Index, Stretch, is_certain, last_read
 
 Proofs = dict[Transaction, Read | Observation]
-"""Transactions that took effect, whatever their producers were told, with the first thing that showed it."""
+"""Transactions that took effect, whatever their producers were told, with the first thing that shows it."""
 
 
 def check_transactions(index: Index, proofs: Mapping[Transaction, Observation]) -> Iterator[Anomaly]:
@@ -52,7 +52,7 @@ def _check_poll(index: Index, poll: Poll, proofs: Proofs) -> Iterator[Anomaly]:
             elif transaction.commit_started is None or poll.at < transaction.commit_started:
                 what = f"{poll.process} was handed a record whose transaction nobody had asked to commit"
                 yield Anomaly("precommitted read", what, (read, send, transaction))
-            elif transaction not in proofs:
+            elif transaction not in proofs or poll.at < _time(proofs[transaction]):
                 proofs[transaction] = read
 
 
@@ -61,7 +61,14 @@ def _check_whole(
 ) -> Iterator[Anomaly]:
     """Look for what is missing of a transaction that took effect. What is lost of what is certain has its own rule."""
     missing: list[Evidence] = []
-    since = _known_at(transaction, proof)
+    # The time from which somebody knew.
+    since = (
+        _time(proof)
+        if proof is not None
+        else float("inf")
+        if transaction.ended is None
+        else transaction.ended
+    )
     for send in sends:
         if is_certain(send) or index.was_read_committed(send):
             continue
@@ -76,13 +83,8 @@ def _check_whole(
         yield Anomaly("torn transaction", what, (transaction, *shown, *missing))
 
 
-def _known_at(transaction: Transaction, proof: Read | Observation | None) -> float:
-    """Time from which somebody knew that a transaction had taken effect."""
-    if isinstance(proof, Read):
-        return proof.at
-    if proof is not None:
-        return proof.ended
-    return float("inf") if transaction.ended is None else transaction.ended
+def _time(proof: Read | Observation) -> float:
+    return proof.at if isinstance(proof, Read) else proof.ended
 
 
 def _farther(one: Stretch, other: Stretch) -> Stretch:
