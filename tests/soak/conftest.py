@@ -10,6 +10,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -50,15 +51,18 @@ def rng() -> random.Random:
 
 
 @pytest.fixture
-def verdict() -> Callable[[list[str]], None]:
-    """Fails with what is wrong, and with how to see it again."""
+def verdict(tmp_path: Path) -> Callable[[list[str]], None]:
+    """Fails with what is wrong, with how to see it again, and with the directory that has the histories."""
 
     def decide(problems: list[str]) -> None:
         if problems:
             kinds = Counter(problem.partition(":")[0] for problem in problems)
             shown = [p for kind in kinds for p in [p for p in problems if p.startswith(f"{kind}:")][:_SHOWN]]
             listed = "\n".join(f"- {problem}" for problem in shown)
-            pytest.fail(f"problems with SOAK_SEED={SEED}: {dict(kinds)}\n{listed}", pytrace=False)
+            pytest.fail(
+                f"problems with SOAK_SEED={SEED}, histories in {tmp_path}: {dict(kinds)}\n{listed}",
+                pytrace=False,
+            )
 
     return decide
 

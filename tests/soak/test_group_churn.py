@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.broker.process import BrokerProcess
-from harness.checker.history import History, Place
+from harness.checker.history import History
 from harness.checker.log import HistoryLog
 from harness.checker.owners import ownerships
 from harness.checker.report import check
 from harness.soak.churn import MemberProcess, handed_out, history_of, owners_now
 from harness.soak.load import Load
-from harness.soak.recorded import end_of, read_to_end
+from harness.soak.recorded import end_of, observe, read_to_end
 from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
@@ -56,7 +56,7 @@ class Churn:
             self._topic,
             self.group,
             self.log,
-            auto_commit=bool(number % 2),
+            commit="auto" if number % 2 else "positions",
         )
         self.members.append(member)
         self._slots[slot] = member
@@ -117,7 +117,7 @@ def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
             while time.monotonic() < deadline:
                 time.sleep(rng.uniform(0.2, 2.0))
                 churn.step()
-                _observe(admin, churn)
+                observe(admin, churn.group, churn.log)
             churn.fill()
             wait_until(churn.settled, _SETTLE_S, "one owner for each partition")
             load.stop()
@@ -126,12 +126,12 @@ def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
                 lambda: handed_out(churn.history()) == ends, _SETTLE_S, "the group reading up to the end"
             )
             churn.log.at_end(churn.group, list(ends), at=ended)
-            _observe(admin, churn)
+            observe(admin, churn.group, churn.log)
             churn.end(kill=False)
         finally:
             churn.end(kill=True)
         records = read_to_end(servers, topic, churn.log)
-        committed = _observe(admin, churn)
+        committed = observe(admin, churn.group, churn.log)
     history = churn.history(sends)
     owned = ownerships(history)
     lost = sum(each.lost for each in owned)
@@ -145,15 +145,3 @@ def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
     if committed != handed:
         problems.append(f"committed at the end: {committed}, handed out up to {handed}")
     verdict(problems)
-
-
-def _observe(admin: KafkaAdminClient, churn: Churn) -> dict[Place, int]:
-    """Note and return what the group has committed by now."""
-    started = churn.log.now()
-    committed = {
-        Place(*tp): entry.offset
-        for tp, entry in admin.list_consumer_group_offsets(churn.group).items()
-        if entry is not None
-    }
-    churn.log.observed(churn.group, started, committed)
-    return committed

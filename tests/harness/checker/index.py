@@ -80,7 +80,8 @@ class Index:
         self.finishes: defaultdict[Place, list[Finish]] = defaultdict(list)
         self.read_by: dict[str, defaultdict[Place, set[str]]] = {}
         """Subscribers that say that they have read everything -> partition -> the values that they read."""
-        self._first_polls: dict[tuple[Place, int, str, bool], Poll] | None = None
+        self._first_polls: dict[tuple[Place, int, str], Poll] | None = None
+        self._sends_of: defaultdict[tuple[str, str], list[Send]] | None = None
         unplaced = self._take_sends()
         for finish in history.finishes:
             self.read_by.setdefault(finish.subscriber, defaultdict(set))
@@ -109,22 +110,27 @@ class Index:
         place = send.place
         return place is not None and any(send.value in log.committed for log in self.homes.get(place, ()))
 
-    def read(self, log: Log, offset: int, *, committed: bool = False) -> Read:
-        """Read of the record at an offset, by the first who did (among readers of committed records) as evidence."""
-        return self.read_of(log, offset, log.values[offset], committed=committed)
+    def sends_of(self, topic: str, value: str) -> list[Send]:
+        """Records with this value that were sent to any partition of a topic."""
+        if self._sends_of is None:
+            self._sends_of = defaultdict(list)
+            for send in self.history.sends:
+                self._sends_of[send.topic, send.value].append(send)
+        return self._sends_of.get((topic, value), [])
 
-    def read_of(self, log: Log, offset: int, value: str, *, committed: bool = False) -> Read:
+    def read(self, log: Log, offset: int) -> Read:
+        """Read of the record at an offset, as evidence: by the first who did."""
+        return self.read_of(log, offset, log.values[offset])
+
+    def read_of(self, log: Log, offset: int, value: str) -> Read:
         """Read of a value at an offset; the same."""
         if self._first_polls is None:
             self._first_polls = {}
             for poll in self.polls():
-                isolated = self.history.client(poll.process).read_committed
                 for place, records in poll.records.items():
                     for at, found in records:
-                        self._first_polls.setdefault((place, at, found, False), poll)
-                        if isolated:
-                            self._first_polls.setdefault((place, at, found, True), poll)
-        poll = self._first_polls[log.place, offset, value, committed]
+                        self._first_polls.setdefault((place, at, found), poll)
+        poll = self._first_polls[log.place, offset, value]
         return Read(poll.process, poll.at, log.place, offset, value)
 
     def polls(self) -> Iterable[Poll]:

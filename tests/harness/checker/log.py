@@ -109,7 +109,10 @@ class ClientLog:
 
 
 class ProducerLog(ClientLog):
-    """The operations of a producer."""
+    """The operations of a producer, or of one of several threads that share it, as only those of one have an order.
+
+    Records that are acknowledged before they are safe (acks=0, acks=1) have an unknown outcome.
+    """
 
     def send(
         self, topic: str, value: bytes, partition: int | None = None, transaction: int | None = None

@@ -45,15 +45,16 @@ def _check_poll(index: Index, poll: Poll, proofs: Proofs) -> Iterator[Anomaly]:
             if send is None or send.transaction is None or send.outcome == "fail":
                 continue
             transaction = send.transaction
-            read = Read(poll.process, poll.at, place, offset, value)
             if transaction.outcome == "fail":
-                what = f"{poll.process} was handed a record of an aborted transaction"
-                yield Anomaly("aborted read", what, (read, send, transaction))
+                kind, what = "aborted read", "a record of an aborted transaction"
             elif transaction.commit_started is None or poll.at < transaction.commit_started:
-                what = f"{poll.process} was handed a record whose transaction nobody had asked to commit"
-                yield Anomaly("precommitted read", what, (read, send, transaction))
-            elif transaction not in proofs or poll.at < _time(proofs[transaction]):
-                proofs[transaction] = read
+                kind, what = "precommitted read", "a record whose transaction nobody had asked to commit"
+            else:
+                if transaction not in proofs or poll.at < _time(proofs[transaction]):
+                    proofs[transaction] = Read(poll.process, poll.at, place, offset, value)
+                continue
+            read = Read(poll.process, poll.at, place, offset, value)
+            yield Anomaly(kind, f"{poll.process} was handed {what}", (read, send, transaction))
 
 
 def _check_whole(
@@ -61,14 +62,9 @@ def _check_whole(
 ) -> Iterator[Anomaly]:
     """Look for what is missing of a transaction that took effect. What is lost of what is certain has its own rule."""
     missing: list[Evidence] = []
-    # The time from which somebody knew.
-    since = (
-        _time(proof)
-        if proof is not None
-        else float("inf")
-        if transaction.ended is None
-        else transaction.ended
-    )
+    # The time from which somebody knew: its producer, or who saw something of it.
+    told = transaction.ended if transaction.outcome == "ok" else None
+    since = min(float("inf") if told is None else told, float("inf") if proof is None else _time(proof))
     for send in sends:
         if is_certain(send) or index.was_read_committed(send):
             continue

@@ -111,11 +111,7 @@ def _check_log(index: Index, log: Log) -> Iterator[Anomaly]:
         yield Anomaly("inconsistent offset", what, both)
     sends = index.sends.get(log.place.home, {})
     for value in log.offsets.keys() - sends.keys():
-        elsewhere = [
-            place[value]
-            for home, place in index.sends.items()
-            if home.topic == log.place.topic and value in place
-        ]
+        elsewhere = index.sends_of(log.place.topic, value)
         read = index.read_of(log, log.offsets[value], value)
         what = f"nobody sent {value!r} to {log.place.home}, where it was read"
         yield Anomaly("unknown value", what, (read, *elsewhere))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from harness.checker.history import History, Place, Poll
 from harness.checker.loader import load
@@ -30,14 +31,14 @@ class MemberProcess:
         group: str,
         history: HistoryLog,
         *,
-        auto_commit: bool,
+        commit: Literal["auto", "positions", "offsets"],
     ) -> None:
         self.name = name
         self.path = directory / f"{name}.jsonl"
         self.path.touch()
         self._history = history
         self._log = directory / f"{name}.log"
-        arguments = [servers, topic, group, str(auto_commit).lower(), name, str(self.path)]
+        arguments = [servers, topic, group, commit, name, str(self.path)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(_MEMBER), *arguments],

@@ -1,9 +1,11 @@
 """A consumer in a process of its own, which writes down what happens to it.
 
-usage: group_member.py SERVERS TOPIC GROUP AUTO_COMMIT NAME HISTORY
+usage: group_member.py SERVERS TOPIC GROUP COMMIT NAME HISTORY
 
-What `poll` returned is written before the next call of the consumer, so nothing can be committed that is not in the
-history already. SIGTERM makes it leave the group.
+COMMIT is "auto"; or "positions", then it commits all its positions after every poll and before it gives up anything;
+or "offsets", then it commits what the last poll returned, and writes that down as well. What `poll` returned is written
+before the next call of the consumer, so nothing can be committed that is not in the history already. SIGTERM makes it
+leave the group.
 """
 
 from __future__ import annotations
@@ -14,28 +16,29 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+from harness.checker.history import Place
 from harness.checker.log import ConsumerLog, HistoryLog
 from harness.soak.recorded import RecordingListener, write_poll
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import KafkaConsumer
+from kclient.consumer import ConsumerRecords, KafkaConsumer
 from kclient.errors import CommitFailedError, RetriableError
 
 
-class Listener(RecordingListener):
+class CommittingListener(RecordingListener):
     """Commits before it gives up anything."""
 
-    def __init__(self, consumer: KafkaConsumer[bytes, bytes], log: ConsumerLog, auto_commit: bool) -> None:
+    def __init__(self, consumer: KafkaConsumer[bytes, bytes], log: ConsumerLog) -> None:
         super().__init__(log)
         self._consumer = consumer
-        self._auto_commit = auto_commit
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        if partitions and not self._auto_commit:
-            commit(self._consumer)
+        if partitions:
+            commit_positions(self._consumer)
         super().on_partitions_revoked(partitions)
 
 
-def commit(consumer: KafkaConsumer[bytes, bytes]) -> None:
+def commit_positions(consumer: KafkaConsumer[bytes, bytes]) -> None:
     """Commit the positions; a group that has moved on meanwhile may refuse."""
     try:
         consumer.commit_sync()
@@ -43,10 +46,29 @@ def commit(consumer: KafkaConsumer[bytes, bytes]) -> None:
         print(f"not committed: {error}", file=sys.stderr)
 
 
+def commit_offsets(
+    consumer: KafkaConsumer[bytes, bytes],
+    records: ConsumerRecords[bytes, bytes],
+    group: str,
+    log: ConsumerLog,
+) -> None:
+    """Commit what one poll returned, and write that down; a group that has moved on meanwhile may refuse."""
+    ends = {tp: batch[-1].offset + 1 for tp, batch in records.by_partition().items()}
+    number = log.commit(group, {Place(*tp): offset for tp, offset in ends.items()})
+    try:
+        consumer.commit_sync({tp: OffsetAndMetadata(offset) for tp, offset in ends.items()})
+    except CommitFailedError:
+        log.committed(number, "fail")
+    except RetriableError:
+        log.committed(number, "unknown")
+    else:
+        log.committed(number)
+
+
 def main() -> None:
     """Read until told to stop."""
-    servers, topic, group, auto, name, path = sys.argv[1:]
-    auto_commit = auto == "true"
+    servers, topic, group, commit, name, path = sys.argv[1:]
+    auto_commit = commit == "auto"
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     log = HistoryLog.at(Path(path)).consumer(name, group=group, auto_commit=auto_commit)
@@ -60,12 +82,16 @@ def main() -> None:
         heartbeat_interval_ms=300,
         max_poll_records=200,
     ) as consumer:
-        consumer.subscribe([topic], listener=Listener(consumer, log, auto_commit))
+        positions = commit == "positions"
+        listener = CommittingListener(consumer, log) if positions else RecordingListener(log)
+        consumer.subscribe([topic], listener=listener)
         while not stopping.is_set():
             records = consumer.poll(100)
             write_poll(log, records)
-            if records and not auto_commit:
-                commit(consumer)
+            if records and commit == "offsets":
+                commit_offsets(consumer, records, group, log)
+            elif records and positions:
+                commit_positions(consumer)
     log.closed()
 
 

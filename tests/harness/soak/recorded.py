@@ -10,6 +10,7 @@ from harness.checker.history import Outcome, Place
 from harness.checker.log import ConsumerLog, HistoryLog, ProducerLog
 from harness.real_kafka.logs import PartitionLog
 from harness.topics import end_offsets, partitions_of, read_all
+from kclient.admin import KafkaAdminClient
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, ConsumerRecord, ConsumerRecords
 from kclient.errors import KafkaError
@@ -151,6 +152,15 @@ def write_poll(log: ConsumerLog, records: ConsumerRecords[bytes, bytes]) -> None
 def end_of(servers: str, topic: str) -> dict[Place, int]:
     """The ends of the partitions of a topic that are not empty."""
     return {Place(*tp): offset for tp, offset in end_offsets(servers, topic).items() if offset}
+
+
+def observe(admin: KafkaAdminClient, group: str, log: HistoryLog) -> dict[Place, int]:
+    """Note and return what a group has committed by now."""
+    started = log.now()
+    entries = admin.list_consumer_group_offsets(group)
+    committed = {Place(*tp): entry.offset for tp, entry in entries.items() if entry is not None}
+    log.observed(group, started, committed)
+    return committed
 
 
 def read_to_end(servers: str, topic: str, log: HistoryLog) -> list[ConsumerRecord[bytes, bytes]]:
