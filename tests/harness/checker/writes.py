@@ -84,11 +84,10 @@ def _check_order(index: Index, place: Place, sends: dict[str, Send]) -> Iterator
                 offset = log.offsets.get(send.value)
             if offset is None:
                 continue
-            highest, before = last.get(send.process, (-1, send))
-            if offset > highest:
-                last[send.process] = offset, send
-            elif offset < highest and index.history.client(send.process).idempotent:
-                what = f"at {place}@{offset} is a record that was sent after the one @{highest}"
+            previous, before = last.get(send.process, (-1, send))
+            last[send.process] = offset, send
+            if offset < previous and index.history.client(send.process).idempotent:
+                what = f"at {place}@{offset} is a record that was sent after the one @{previous}"
                 yield Anomaly("nonmonotonic send", what, (before, send, *_proof(index, log, before, send)))
 
 
