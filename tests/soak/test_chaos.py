@@ -41,6 +41,7 @@ _TOPICS = [
     NewTopic("narrow", 2, 3, configs={"max.message.bytes": "2000"}),  # batches are split
     _RECREATED,
 ]
+_PLACES = [Place(topic.name, partition) for topic in _TOPICS for partition in range(topic.num_partitions)]
 
 
 @pytest.mark.soak(seconds=3600)
@@ -78,7 +79,7 @@ def test_every_record_is_written_once_and_in_order_or_failed_to_its_caller(
             broker.kill()
         topics = [topic.name for topic in _TOPICS]
         logs = read_logs([broker.log_dir for broker in cluster.brokers], topics)
-    write_logs(log, logs)
+    write_logs(log, logs, _PLACES)
     history = load_history(path)
     _tell(network, world, history)
     problems = [problem for load in loads for problem in load.problems]
@@ -89,10 +90,16 @@ def test_every_record_is_written_once_and_in_order_or_failed_to_its_caller(
 def _load(
     cluster: RealCluster, seed: int, log: HistoryLog, name: str, *, alone: bool = False, **settings: object
 ) -> NumberedLoad:
-    places = [Place(topic.name, partition) for topic in _TOPICS for partition in range(topic.num_partitions)]
     rng = random.Random(f"{seed} {name}")
     return NumberedLoad(
-        cluster.bootstrap_servers, name, places, rng, log, per_s=100, alone=alone, **{**_SETTINGS, **settings}
+        cluster.bootstrap_servers,
+        name,
+        _PLACES,
+        rng,
+        log,
+        per_s=100,
+        alone=alone,
+        **{**_SETTINGS, **settings},
     )
 
 

@@ -132,9 +132,9 @@ def test_nothing_is_lost_where_tokens_end_certificates_change_and_the_broker_res
             restarts += 1
         for load in loads:
             load.stop()
-        ended, ends = history.now(), end_of(broker.bootstrap_servers, topic)
-        wait_until(lambda: reader.error or reader.ends == ends, 120, "everything read")
-        history.at_end(_GROUP, list(ends), at=ended)
+        ended, there = history.now(), end_of(broker.bootstrap_servers, topic)
+        wait_until(lambda: reader.error or reader.ends == there, 120, "everything read")
+        history.at_end(_GROUP, list(there), at=ended)
         reader.stop()
         read_to_end(broker.bootstrap_servers, topic, history)
     renewed = sum("Authenticated again" in record.getMessage() for record in caplog.records)

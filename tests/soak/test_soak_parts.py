@@ -135,10 +135,18 @@ def test_logs_on_disk_are_held_against_what_producers_were_told() -> None:
     for offset, value in enumerate((b"a", b"b")):
         producer.acked(producer.send("t", value, 0), 0, offset)
     on_disk = PartitionLog("t", 0, "id", [LoggedRecord(0, b"a", "batch")])
-    write_logs(log, [on_disk])
+    write_logs(log, [on_disk], [P])
     assert log.kinds() == ["unseen"]
     [anomaly] = check(log.history())
-    assert "the logs on disk had read t-0 (id) to the end" in str(anomaly)
+    assert "the logs on disk had read t-0 (id), t-0 to the end" in str(anomaly)
+
+
+def test_a_partition_without_any_log_on_disk_has_lost_what_was_acknowledged() -> None:
+    log = MemoryLog()
+    producer = log.producer("p")
+    producer.acked(producer.send("t", b"a", 0), 0, 0)
+    write_logs(log, [], [P])
+    assert log.kinds() == ["unseen"]
 
 
 def test_what_kafkas_tool_prints_is_understood() -> None:

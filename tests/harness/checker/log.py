@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,9 +38,17 @@ class HistoryLog:
 
     @classmethod
     def at(cls, path: Path) -> HistoryLog:
-        """Append to the file at `path`, which is created if need be, and closed with the process."""
+        """Append to the file at `path`, which is created if need be. Raises OSError, as every line may."""
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        return cls(lambda line: os.write(file, line))
+
+        def append(line: bytes) -> None:
+            if os.write(file, line) != len(line):
+                raise OSError(errno.ENOSPC, f"a line of {len(line)} bytes was not written whole", str(path))
+
+        log = cls(append)
+        # Not at exit: threads may still write.
+        weakref.finalize(log, os.close, file).atexit = False
+        return log
 
     def write(self, event: str, process: str, *content: object, at: float | None = None) -> None:
         """Add a line. The time is that of now, or `at`."""

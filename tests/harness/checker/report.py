@@ -20,6 +20,10 @@ _SHOWN = 8
 def check(history: History) -> list[Anomaly]:
     """Everything that is wrong with a history, in n log n of its operations.
 
+    It takes for granted that the topics were empty in the beginning, that somebody reads them from there, and that
+    nothing is deleted or compacted meanwhile. It does not look for cycles between transactions (G0, G1c), nor for reads
+    that are stale.
+
     Raises ValueError if two records of a partition have the same value.
     """
     index = Index(history)

@@ -178,13 +178,13 @@ def read_to_end(servers: str, topic: str, log: HistoryLog) -> list[ConsumerRecor
     return records
 
 
-def write_logs(log: HistoryLog, logs: Sequence[PartitionLog]) -> None:
-    """Write down all that is in logs on disk, each as if a consumer had read it to the end."""
+def write_logs(log: HistoryLog, logs: Sequence[PartitionLog], partitions: Iterable[Place]) -> None:
+    """Write down all logs of `partitions` that are on disk, as if a consumer had read them to the end."""
     consumer = log.consumer("the logs on disk")
     places = [Place(each.topic, each.partition, each.topic_id) for each in logs]
     for place, each in zip(places, logs, strict=True):
         for begin in range(0, len(each.records), _AT_ONCE):
             batch = each.records[begin : begin + _AT_ONCE]
             consumer.polled({place: [(record.offset, record.value) for record in batch]})
-    log.at_end(consumer.name, places)
+    log.at_end(consumer.name, [*places, *partitions])
     consumer.closed()
