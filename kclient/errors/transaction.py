@@ -72,4 +72,4 @@ class TransactionAbortableError(ApiError, code=120):
 
 
 class TransactionAbortedError(ApiError):
-    default_message = "The record was not sent, because its transaction was aborted first."
+    default_message = "The transaction was aborted before the record was delivered."

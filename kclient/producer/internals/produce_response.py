@@ -250,6 +250,10 @@ class ProduceResponseHandler:
         self._tell(batch, error, record_errors, still_carried=False)
         self._queued.release(batch)
 
+    def fail_with_transaction(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Fail a queued batch whose transaction is not to be committed, because of `error`."""
+        self.fail(batch, self._describe(batch, error).because_of(error))
+
     def give_up(self, batch: ProducerBatch, error: BaseException) -> None:
         """Tell the senders that `batch` has failed, wherever it is.
 

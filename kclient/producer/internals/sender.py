@@ -146,7 +146,8 @@ class Sender:
         if transactions is not None:
             refusal = transactions.refuses_queued
             if refusal is not None:
-                self._abort_queued(refusal, lambda _: True)
+                for batch in self._queued_batches():
+                    self._responses.fail_with_transaction(batch, refusal)
         wait_ms, saturated = self._send_producer_data(now_ms)
         if transactions is not None:
             wait_ms = min(wait_ms, transactions.poll(now_ms))
@@ -177,10 +178,12 @@ class Sender:
         return _MAX_POLL_MS if retry_ms is None else retry_ms
 
     def _abort_queued(self, error: KafkaError, concerns: Callable[[ProducerBatch], bool]) -> None:
-        for queue in self._queued.active_queues():
-            for batch in list(queue.batches):
-                if concerns(batch):
-                    self._responses.fail(batch, error)
+        for batch in self._queued_batches():
+            if concerns(batch):
+                self._responses.fail(batch, error)
+
+    def _queued_batches(self) -> list[ProducerBatch]:
+        return [batch for queue in self._queued.active_queues() for batch in queue.batches]
 
     def _abort(self, error: BaseException) -> None:
         left = self._queued.incomplete.snapshot()

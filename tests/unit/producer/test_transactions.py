@@ -488,3 +488,17 @@ def test_nothing_is_asked_any_more_when_the_producer_has_died() -> None:
     asked = len(m.client.sent)
     m.rounds()
     assert len(m.client.sent) == asked
+
+
+def test_a_record_says_whether_it_may_be_written_when_its_transaction_is_aborted() -> None:
+    m = TransactionModel(retry_backoff_ms=500, retry_backoff_max_ms=500).open()
+    m.send(b"first", partition=0)
+    m.rounds(50)
+    sent = m.send(b"sent", partition=0)
+    m.run()
+    m.take_but_lose_answer()
+    kept = m.send(b"kept", partition=1)
+    m.abort()
+    assert "t-0" in str(sent.exception(0))
+    assert "may have been written" in str(sent.exception(0))
+    assert "may have been written" not in str(kept.exception(0))
