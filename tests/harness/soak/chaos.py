@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.network.produce_answers import refuse
 from harness.real_kafka.cluster import ClusterBroker, RealCluster
@@ -25,13 +25,19 @@ _HEALING_S = 90.0
 
 
 class NetworkChaos(threading.Thread):
-    """Spoils what passes the proxies of `cluster` until stopped; `counts` says how often each fault was wanted."""
+    """Spoils what passes the proxies of `cluster` until stopped; `counts` says how often each fault was wanted.
 
-    def __init__(self, cluster: RealCluster, rng: random.Random) -> None:
+    `apis` are those whose requests and answers are lost, cut off and held back.
+    """
+
+    def __init__(
+        self, cluster: RealCluster, rng: random.Random, apis: Sequence[ApiKeys] = (ApiKeys.PRODUCE,)
+    ) -> None:
         super().__init__(name="network-chaos", daemon=True)
         self.counts: Counter[str] = Counter()
         self._cluster = cluster
         self._rng = rng
+        self._apis = apis
         self._stopping = threading.Event()
         self.start()
 
@@ -53,16 +59,15 @@ class NetworkChaos(threading.Thread):
                     kind = f"append, answer {code}"
                 case "cut":
                     ending = rng.choice((proxy.cut, proxy.reset))
-                    api = rng.choice((ApiKeys.PRODUCE, None))
-                    ending(api, rng.randrange(60), on_response=rng.random() < 0.5)
+                    ending(rng.choice((*self._apis, None)), rng.randrange(60), on_response=rng.random() < 0.5)
                 case "delay":
-                    api = rng.choice((ApiKeys.PRODUCE, None))
+                    api = rng.choice((*self._apis, None))
                     ms = rng.choice((5, 50, 300, 2500))
                     proxy.delay(api, ms, times=abs(times), on_response=rng.random() < 0.5)
                 case "lose":
-                    proxy.swallow(ApiKeys.PRODUCE, on_response=rng.random() < 0.7)
+                    proxy.swallow(rng.choice(self._apis), on_response=rng.random() < 0.7)
                 case "drop":
-                    proxy.blackhole(ApiKeys.PRODUCE, on_response=rng.random() < 0.5)
+                    proxy.blackhole(rng.choice(self._apis), on_response=rng.random() < 0.5)
                 case "hang up":
                     proxy.drop_connections(with_reset=rng.random() < 0.5)
             self.counts[kind] += 1

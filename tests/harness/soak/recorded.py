@@ -48,9 +48,10 @@ class RecordedProducer:
         *,
         key: bytes | None = None,
         partition: int | None = None,
+        transaction: int | None = None,
     ) -> None:
         """Send a record with a callback, without waiting."""
-        number = self.log.send(topic, value, partition)
+        number = self.log.send(topic, value, partition, transaction)
 
         def delivered(metadata: RecordMetadata, error: KafkaError | None) -> None:
             self._told[number] = _answer(metadata, error)
@@ -163,10 +164,14 @@ def observe(admin: KafkaAdminClient, group: str, log: HistoryLog) -> dict[Place,
     return committed
 
 
-def read_to_end(servers: str, topic: str, log: HistoryLog) -> list[ConsumerRecord[bytes, bytes]]:
+def read_to_end(
+    servers: str, topic: str, log: HistoryLog, *, read_committed: bool = False
+) -> list[ConsumerRecord[bytes, bytes]]:
     """Read all of a topic by a consumer of its own, and write that down."""
-    began, consumer = log.now(), log.consumer(f"the reader of all of {topic}")
-    records = read_all(servers, topic)
+    isolation = "read_committed" if read_committed else "read_uncommitted"
+    began = log.now()
+    consumer = log.consumer(f"the reader of all of {topic}, {isolation}", read_committed=read_committed)
+    records = read_all(servers, topic, isolation_level=isolation)
     for begin in range(0, len(records), _AT_ONCE):
         polled: dict[Place, list[tuple[int, bytes | None]]] = {}
         for record in records[begin : begin + _AT_ONCE]:
