@@ -8,6 +8,7 @@ import attrs
 
 PARTITIONS = 6
 KEYS = 1000
+IN_TRANSACTION = 1000
 HEADERS = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736"), ("source", b"benchmark")]
 FIRST_MS = 1_760_000_000_000
 """The timestamp of the first record."""
@@ -38,6 +39,7 @@ SENDING: Mapping[str, Shape] = {
     "send_callback": Shape("on_delivery= and a key", 1.3),
     "send_json": Shape("a JSON serializer", 1.0, 1.0),
     "send_results": Shape("result() of each future", 1.5),
+    "send_transactions": Shape("transactions of 1,000 records", 1.3),
 }
 READING: Mapping[str, Shape] = {
     "iterate": Shape("for record in consumer (beside consume(500))", 1.0, 1.0),

@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 
 from benchmarks.case import IN_FLIGHT, LINGER_MS, POLL_MS, Job, Measured
-from benchmarks.shapes import FIRST_MS, HEADERS, KEYS, PARTITIONS, SENDING, order
+from benchmarks.shapes import FIRST_MS, HEADERS, IN_TRANSACTION, KEYS, PARTITIONS, SENDING, order
 from benchmarks.watch import Reading, Stopwatch
 
 # Room for everything, as waiting for room costs a program more than having it.
@@ -28,8 +28,10 @@ def shape(job: Job) -> Measured:
 
 def _send(job: Job) -> Measured:
     values = job.case.values()
+    transactional = job.operation == "send_transactions"
     producer = confluent_kafka.Producer(
         {
+            **({"transactional.id": f"bench-{uuid.uuid4().hex}"} if transactional else {}),
             "bootstrap.servers": job.bootstrap_servers,
             "acks": "all",
             "enable.idempotence": True,
@@ -41,6 +43,8 @@ def _send(job: Job) -> Measured:
         }
     )
     producer.list_topics(job.topic)
+    if transactional:
+        producer.init_transactions()
 
     failures: list[Any] = []
     delivered = 0
@@ -150,6 +154,17 @@ def _results(producer: Any, told: Any, topic: str, values: list[bytes], records:
             producer.poll(0)
 
 
+def _transactions(producer: Any, _told: Any, topic: str, values: list[bytes], records: int) -> None:
+    produce = producer.produce
+    for first in range(0, records, IN_TRANSACTION):
+        producer.begin_transaction()
+        for i in range(first, min(first + IN_TRANSACTION, records)):
+            produce(topic, values[i % 1000])
+            if i % _REPORTS_EVERY == 0:
+                producer.poll(0)
+        producer.commit_transaction()
+
+
 _SENDERS: dict[str, Callable[[Any, Any, str, list[bytes], int], None]] = {
     "send": _plain,
     "send_key": _key,
@@ -161,6 +176,7 @@ _SENDERS: dict[str, Callable[[Any, Any, str, list[bytes], int], None]] = {
     "send_callback": _callback,
     "send_json": _json,
     "send_results": _results,
+    "send_transactions": _transactions,
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.case import IN_FLIGHT, LINGER_MS, POLL_MS, Job, Measured
-from benchmarks.shapes import FIRST_MS, HEADERS, KEYS, PARTITIONS, SENDING, order
+from benchmarks.shapes import FIRST_MS, HEADERS, IN_TRANSACTION, KEYS, PARTITIONS, SENDING, order
 from benchmarks.watch import Reading, Stopwatch
 from kclient.consumer import KafkaConsumer
 from kclient.producer import KafkaProducer
@@ -27,6 +27,8 @@ def _send(job: Job) -> Measured:
         settings["key_serializer"] = str.encode
     if job.operation == "send_json":
         settings["value_serializer"] = lambda value: json.dumps(value).encode()
+    if job.operation == "send_transactions":
+        settings["transactional_id"] = f"bench-{uuid.uuid4().hex}"
     producer: KafkaProducer[Any, Any] = KafkaProducer(
         bootstrap_servers=job.bootstrap_servers,
         acks="all",
@@ -37,8 +39,10 @@ def _send(job: Job) -> Measured:
     )
     with producer:
         producer.partitions_for(job.topic)
+        if job.operation == "send_transactions":
+            producer.init_transactions()
         with Stopwatch() as watch:
-            _SENDERS[job.operation](producer.send, job.topic, values, job.records)
+            _SENDERS[job.operation](producer, job.topic, values, job.records)
             producer.flush()
         failed = sum(value for name, value in producer.metrics().items() if name.name == "record-error-total")
     if failed:
@@ -46,20 +50,22 @@ def _send(job: Job) -> Measured:
     return Measured(job.records, watch.seconds, watch.cpu_seconds)
 
 
-def _plain(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _plain(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     for i in range(records):
         send(topic, values[i % 1000])
 
 
-def _key(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _key(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
         send(topic, values[i % 1000], key=keys[i % KEYS])
 
 
-def _threads(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _threads(producer: Any, topic: str, values: list[bytes], records: int) -> None:
     threads = [
-        threading.Thread(target=_plain, args=(send, topic, values, records // 4 + (i < records % 4)))
+        threading.Thread(target=_plain, args=(producer, topic, values, records // 4 + (i < records % 4)))
         for i in range(4)
     ]
     for thread in threads:
@@ -68,29 +74,34 @@ def _threads(send: Any, topic: str, values: list[bytes], records: int) -> None:
         thread.join()
 
 
-def _str_key(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _str_key(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     keys = [f"key-{i}" for i in range(KEYS)]
     for i in range(records):
         send(topic, values[i % 1000], key=keys[i % KEYS])
 
 
-def _headers(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _headers(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     keys = [b"key-%d" % i for i in range(KEYS)]
     for i in range(records):
         send(topic, values[i % 1000], key=keys[i % KEYS], headers=HEADERS)
 
 
-def _partition(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _partition(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     for i in range(records):
         send(topic, values[i % 1000], partition=i % PARTITIONS)
 
 
-def _timestamp(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _timestamp(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     for i in range(records):
         send(topic, values[i % 1000], timestamp_ms=FIRST_MS + i // 1000)
 
 
-def _callback(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _callback(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     keys = [b"key-%d" % i for i in range(KEYS)]
     delivered = 0
 
@@ -103,15 +114,25 @@ def _callback(send: Any, topic: str, values: list[bytes], records: int) -> None:
         send(topic, values[i % 1000], key=keys[i % KEYS], on_delivery=on_delivery)
 
 
-def _json(send: Any, topic: str, _values: list[bytes], records: int) -> None:
+def _json(producer: Any, topic: str, _values: list[bytes], records: int) -> None:
+    send = producer.send
     for i in range(records):
         send(topic, order(i))
 
 
-def _results(send: Any, topic: str, values: list[bytes], records: int) -> None:
+def _results(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
     futures = [send(topic, values[i % 1000]) for i in range(records)]
     for future in futures:
         future.result(60)
+
+
+def _transactions(producer: Any, topic: str, values: list[bytes], records: int) -> None:
+    send = producer.send
+    for first in range(0, records, IN_TRANSACTION):
+        with producer.transaction():
+            for i in range(first, min(first + IN_TRANSACTION, records)):
+                send(topic, values[i % 1000])
 
 
 _SENDERS: dict[str, Callable[[Any, str, list[bytes], int], None]] = {
@@ -125,6 +146,7 @@ _SENDERS: dict[str, Callable[[Any, str, list[bytes], int], None]] = {
     "send_callback": _callback,
     "send_json": _json,
     "send_results": _results,
+    "send_transactions": _transactions,
 }
 
 

@@ -33,6 +33,7 @@ _FORK = """
             "send keyed": lambda: producer.send(topic, b"child", key=b"k"),
             "flush": lambda: producer.flush(),
             "partitions_for": lambda: producer.partitions_for(topic),
+            "begin_transaction": lambda: producer.begin_transaction(),
             "producer metrics": lambda: producer.metrics(),
             "poll": lambda: consumer.poll(100),
             "next": lambda: next(consumer),
@@ -91,7 +92,7 @@ def test_a_forked_child_cannot_use_its_parents_clients_nor_harm_them(servers: st
     out, err = run_script(_FORK, servers, topic, way)
     lines = out.splitlines()
     uses = dict(line.rsplit(" ", 1) for line in lines if "Error" in line or line.endswith("went on"))
-    assert len(uses) == 11
+    assert len(uses) == 12
     assert set(uses.values()) == {"ForkedClientError"}, uses
     assert f"status {7 if way == 'fork' else 0}" in lines
     assert "values [b'from the child', b'after']" in lines
