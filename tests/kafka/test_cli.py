@@ -22,8 +22,8 @@ from kclient.cli.main import COMMANDS, main
 from kclient.common.topic_partition import TopicPartition
 from kclient.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-# One is a broker itself, the other runs on Spark and is tested there.
-_ELSEWHERE = {"broker", "pipeline"}
+# One is a broker itself, one runs on Spark and is tested there, one needs users (test_admin_security.py).
+_ELSEWHERE = {"broker", "pipeline", "delegation-tokens"}
 
 Captured = pytest.CaptureFixture[str]
 
