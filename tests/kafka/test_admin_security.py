@@ -35,6 +35,7 @@ from kclient.admin import (
     UserScramCredentialUpsertion,
 )
 from kclient.cli.main import main
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     ClusterAuthorizationError,
     GroupAuthorizationError,
@@ -190,6 +191,42 @@ def test_rules_let_a_user_in_and_out_while_the_clients_run(
         while time.monotonic() < until:
             seen(lambda: consumer.poll(timeout_ms=10), KafkaError)
         assert consumer.metrics()["fetch-total"] - asked <= 20
+
+
+@pytest.mark.parametrize(
+    ("by", "described"),
+    [("assign", False), ("assign", True), ("subscribe", False), ("subscribe", True)],
+)
+def test_a_consumer_notices_a_rule_that_comes_later_when_javas_does(
+    broker: RealKafka, alice: dict[str, object], by: str, described: bool
+) -> None:
+    topic = new_topic(broker.bootstrap_servers, 1)
+    may = ("--add", "--allow-principal", "User:alice", "--topic", topic)
+    kclient(broker, "acls", "--add", "--allow-principal", "User:alice", "--group", f"g-{topic}")
+    if described:
+        kclient(broker, "acls", *may, "--operation", "Describe")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send(topic, b"x")
+    # Members of a group without partitions ask again by age alone; whoever has some, with every fetch.
+    by_age_alone = by == "subscribe" and not described
+    settings = {**alice, "metadata.max.age.ms": 1000 if by_age_alone else 300_000}
+    with KafkaConsumer(settings, group_id=f"g-{topic}", auto_offset_reset="earliest") as consumer:
+        if by == "assign":
+            consumer.assign([TopicPartition(topic, 0)])
+        else:
+            consumer.subscribe([topic])
+        with pytest.raises(TopicAuthorizationError, match=topic):
+            consumer.poll(timeout_ms=30_000)
+
+        kclient(broker, "acls", *may, "--operation", "Read")
+
+        def reads() -> bool:
+            try:
+                return [record.value for record in consumer.poll(timeout_ms=100)] == [b"x"]
+            except TopicAuthorizationError:  # the rule is not everywhere yet
+                return False
+
+        wait_until(reads, 30, "the record")
 
 
 def refused(producer: KafkaProducer[bytes, bytes], topic: str) -> bool:
