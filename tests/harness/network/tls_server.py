@@ -126,7 +126,7 @@ class TlsServer(Listener):
         self.target = target
         self.answer = answer
         self.failures: list[BaseException] = []
-        """What serving has raised, but for ends of connections."""
+        """Errors of serving, but for ends of connections."""
         self._lock = threading.Lock()
         self._library = ctypes.CDLL(_ssl.__file__)
         for name, (result, *arguments) in _FUNCTIONS.items():
