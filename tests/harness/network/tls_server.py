@@ -9,7 +9,6 @@ import _ssl
 import ctypes
 import select
 import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,7 +126,6 @@ class TlsServer(Listener):
         self.answer = answer
         self.failures: list[BaseException] = []
         """Errors of serving, but for ends of connections."""
-        self._lock = threading.Lock()
         self._library = ctypes.CDLL(_ssl.__file__)
         for name, (result, *arguments) in _FUNCTIONS.items():
             function = getattr(self._library, name)
