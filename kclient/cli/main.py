@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kclient._accel import IMPL
 from kclient._version import __version__
@@ -29,6 +30,7 @@ COMMANDS = {
     "topics": "list, describe, create and delete topics",
     "groups": "list, describe and delete consumer groups",
     "acls": "list, add and remove access rules",
+    "delegation-tokens": "create, renew, end and list tokens that stand for their owners",
     "configs": "read and change settings of topics, brokers, users and others",
     "transactions": "list, describe and abort transactions, and find hanging ones",
     "doctor": "see how far a client comes with every broker, and what is wrong",
@@ -51,11 +53,15 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         command = add_command(commands, name, summary)
         if only in (None, name):
-            importlib.import_module(f"kclient.cli.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
         command.add_argument(
             "-v", "--verbose", action="count", default=0, help="log connections (-v) and everything (-vv)"
         )
     return parser
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"kclient.cli.{command.replace('-', '_')}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,7 +104,7 @@ def _run(words: list[str]) -> int:
         level=levels[min(options.verbose, 2)], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     try:
-        code: int = importlib.import_module(f"kclient.cli.{options.command}").run(options)
+        code: int = _module(options.command).run(options)
     except ConfigError as error:
         complain("error", error)
         return 2

@@ -81,6 +81,8 @@ def client_context(config: SslConfig) -> ssl.SSLContext:
     """Return a context of a client. Raises ConfigError that names the setting that is wrong."""
     _check(config)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # As Java's client. In the middle of one, nothing could be written before the broker has answered.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.check_hostname = bool(config.ssl_endpoint_identification_algorithm)
     _set_versions(context, config)
     if config.ssl_cipher_suites:

@@ -255,6 +255,7 @@ def test_settings_of_topics_are_set_described_and_deleted(
     ("words", "api"),
     [
         (["acls", "--list"], "DESCRIBE_ACLS"),
+        (["delegation-tokens", "--describe"], "DESCRIBE_DELEGATION_TOKEN"),
         (["configs", "--describe", "--user", "u"], "DESCRIBE_CLIENT_QUOTAS"),
     ],
 )

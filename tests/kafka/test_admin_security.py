@@ -5,12 +5,14 @@ Whoever comes without authentication is a super user here. alice comes with SCRA
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,6 +224,42 @@ def test_transactions_are_for_those_who_may_see_and_end_them(
         assert raised(lambda: client.abort_transaction(spec)) == "ClusterAuthorizationError"
 
 
+@pytest.mark.parametrize(
+    ("by", "described"),
+    [("assign", False), ("assign", True), ("subscribe", False), ("subscribe", True)],
+)
+def test_a_consumer_notices_a_rule_that_comes_later_when_javas_does(
+    broker: RealKafka, alice: dict[str, object], by: str, described: bool
+) -> None:
+    topic = new_topic(broker.bootstrap_servers, 1)
+    may = ("--add", "--allow-principal", "User:alice", "--topic", topic)
+    kclient(broker, "acls", "--add", "--allow-principal", "User:alice", "--group", f"g-{topic}")
+    if described:
+        kclient(broker, "acls", *may, "--operation", "Describe")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send(topic, b"x")
+    # Members of a group without partitions ask again by age alone; whoever has some, with every fetch.
+    by_age_alone = by == "subscribe" and not described
+    settings = {**alice, "metadata.max.age.ms": 1000 if by_age_alone else 300_000}
+    with KafkaConsumer(settings, group_id=f"g-{topic}", auto_offset_reset="earliest") as consumer:
+        if by == "assign":
+            consumer.assign([TopicPartition(topic, 0)])
+        else:
+            consumer.subscribe([topic])
+        with pytest.raises(TopicAuthorizationError, match=topic):
+            consumer.poll(timeout_ms=30_000)
+
+        kclient(broker, "acls", *may, "--operation", "Read")
+
+        def reads() -> bool:
+            try:
+                return [record.value for record in consumer.poll(timeout_ms=100)] == [b"x"]
+            except TopicAuthorizationError:  # the rule is not everywhere yet
+                return False
+
+        wait_until(reads, 30, "the record")
+
+
 def refused(producer: KafkaProducer[bytes, bytes], topic: str) -> bool:
     errors = (TopicAuthorizationError, ClusterAuthorizationError)
     return seen(lambda: producer.send(topic, b"x").result(30), *errors)
@@ -272,6 +310,54 @@ def test_a_token_is_its_owner_until_it_ends(
     wait_until(lambda: not gets_in(settings), 30, "its end")
     with pytest.raises(UnsupportedByAuthenticationError):
         admin.create_delegation_token()  # who is not authenticated has nothing to hand on
+
+
+@pytest.fixture
+def alice_file(alice: dict[str, object], tmp_path: Path) -> str:
+    """The settings of alice, for commands."""
+    file = tmp_path / "alice.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in alice.items()))
+    return str(file)
+
+
+def test_the_command_for_tokens_and_kafkas_own_see_the_same_tokens(
+    broker: RealKafka,
+    alice: dict[str, object],
+    alice_file: str,
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ours(*words: str) -> list[dict[str, Any]]:
+        command = ["delegation-tokens", *words, "--command-config", alice_file, "--output", "json"]
+        assert main(command) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    def java(*words: str) -> list[list[str]]:
+        printed = RealKafka.tool(
+            "org.apache.kafka.tools.DelegationTokenCommand",
+            *("--bootstrap-server", str(alice["bootstrap.servers"]), "--command-config", alice_file, *words),
+        )
+        return [row for row in map(str.split, printed.splitlines()) if row[2:3] == ["User:alice"]]
+
+    period = ("--max-life-time-period", "3600000")
+    (made,) = ours("--create", "--renewer-principal", "User:bob", *period)
+    assert made["max_timestamp_ms"] - made["issue_timestamp_ms"] == 3_600_000
+    ((token_id, hmac),) = [row[:2] for row in java("--create", *period)]
+    wait_until(lambda: len(ours("--describe", "--owner-principal", "User:alice")) == 2, 30, "both tokens")
+    secrets = {each["token_id"]: each["hmac"] for each in ours("--describe")}
+    assert secrets == {made["token_id"]: made["hmac"], token_id: hmac}
+    # Without an owner Kafka's tool asks for the tokens of nobody.
+    assert {row[0]: row[1] for row in java("--describe", "--owner-principal", "User:alice")} == secrets
+    settings = settings_of(broker, made["token_id"], made["hmac"], token=True)
+    wait_until(lambda: gets_in(settings), 30, "its holder")
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{made['hmac']}\n"))
+    (renewed,) = ours("--renew", "--hmac", "-", "--renew-time-period", "600000")
+    assert abs(renewed["expiry_timestamp_ms"] - time.time() * 1000 - 600_000) < 60_000
+    for secret in secrets.values():
+        ours("--expire", "--hmac", secret, "--expiry-time-period", "-1")
+    wait_until(lambda: ours("--describe") == [], 30, "their end")
+    wait_until(lambda: not gets_in(settings), 30, "its end")
 
 
 def tokens_of(settings: dict[str, object]) -> list[DelegationToken]:
@@ -345,7 +431,9 @@ def test_the_commands_and_programs_of_the_guide_do_what_it_says(
     settings = settings_of(broker, "guided", "secret")
     Path("client.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     blocks = re.findall(r"^```(shell|python)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["shell", "python", "shell", "shell", "python", "python"]
+    assert [kind for kind, _ in blocks] == [
+        *("shell", "python", "shell", "shell", "python", "python", "shell")
+    ]
     for kind, text in blocks:
         if kind == "python":
             if "create_delegation_token" in text:
@@ -356,9 +444,13 @@ def test_the_commands_and_programs_of_the_guide_do_what_it_says(
             continue
         for line in text.splitlines():
             command, *words = shlex.split(line)[1:]
-            kclient(broker, command, *words, *(["--force"] if "--remove" in words else []))
+            if "--command-config" in words:
+                assert main([command, *words]) == 0
+            else:
+                kclient(broker, command, *words, *(["--force"] if "--remove" in words else []))
     assert main(["topics", "--list", "--command-config", "client.properties"]) == 0
     printed = capsys.readouterr().out
     assert "Removed: ALLOW WRITE to User:guided from * on TOPIC orders (LITERAL)" in printed
     assert "secret" not in printed
-    wait_until(lambda: tokens_of(settings) == [], 30, "the end of the token")
+    # The second one is that of the command; the first one was ended.
+    wait_until(lambda: len(tokens_of(settings)) == 1, 30, "the end of the token")

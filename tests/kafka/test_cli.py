@@ -22,8 +22,9 @@ from kclient.cli.main import COMMANDS, main
 from kclient.common.topic_partition import TopicPartition
 from kclient.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-# One is a broker itself, one runs on Spark and is tested there, one is in test_admin_transactions.py.
-_ELSEWHERE = {"broker", "pipeline", "transactions"}
+# One is a broker itself, one runs on Spark and is tested there; the others are in test_admin_transactions.py and
+# test_admin_security.py.
+_ELSEWHERE = {"broker", "pipeline", "transactions", "delegation-tokens"}
 
 Captured = pytest.CaptureFixture[str]
 

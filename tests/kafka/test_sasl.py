@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from harness.network.certificates import Authority
-from harness.network.proxy import FaultProxy
 from harness.real_kafka.broker import RealKafka, missing
 from harness.requirements import skip_if
 from harness.topics import new_topic
@@ -41,7 +42,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[RealKafka]:
-    """A broker whose user alice has the same password for every mechanism; TLS has SCRAM-SHA-512 alone."""
+    """A broker whose user alice has the same password for every mechanism; TLS has SCRAM-SHA-512 alone.
+
+    Sessions of SECURE and SHORT end, those of SHORT after two seconds.
+    """
     skip_if(missing())
     # server.properties takes away one backslash.
     plain = f'{MODULES}.plain.PlainLoginModule required user_alice="{QUOTED}";'.replace("\\", "\\\\")
@@ -58,7 +62,10 @@ def broker(authority: Authority) -> Iterator[RealKafka]:
             f"{MODULES}.scram.ScramLoginModule required;"
         )
     settings["listener.name.secure.scram-sha-512.connections.max.reauth.ms"] = "8000"
-    listeners = {"OPEN": "SASL_PLAINTEXT", "SECURE": "SASL_SSL"}
+    settings["listener.name.short.sasl.enabled.mechanisms"] = "PLAIN"
+    settings["listener.name.short.plain.sasl.jaas.config"] = plain
+    settings["listener.name.short.plain.connections.max.reauth.ms"] = "2000"
+    listeners = {"OPEN": "SASL_PLAINTEXT", "SECURE": "SASL_SSL", "SHORT": "SASL_PLAINTEXT"}
     with RealKafka(listeners=listeners, settings=settings) as running:
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             RealKafka.tool(
@@ -172,6 +179,51 @@ def answered(client: KafkaProducer | KafkaConsumer | KafkaAdminClient, topic: st
     return True
 
 
+@pytest.mark.parametrize("kind", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
+def test_authentications_are_counted_the_first_the_later_ones_and_those_that_are_refused(
+    broker: RealKafka, authority: Authority, kind: type[KafkaProducer | KafkaConsumer | KafkaAdminClient]
+) -> None:
+    topic = new_topic(broker.bootstrap_servers, 1)
+    settings = settings_for(broker, authority, "SHORT", "PLAIN")
+    settings |= {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 20, "metadata.max.age.ms": 300}
+    with kind({**settings, "sasl.jaas.config": jaas("PLAIN", password="guessed")}) as client:
+        with pytest.raises(SaslAuthenticationError):
+            ask(client, topic)
+        values = authentications(client)
+        assert values["failed-authentication-total"] >= 1
+        assert values["failed-authentication-rate"] > 0
+        assert not any(value for name, value in values.items() if "failed-authentication" not in name)
+
+    with kind(settings) as client:
+        ask(client, topic)
+        first = authentications(client)
+        assert first["successful-authentication-total"] >= 1
+        assert first["successful-authentication-rate"] > 0
+        assert not any(value for name, value in first.items() if "successful-authentication" not in name)
+
+        def counted(name: str) -> bool:
+            with contextlib.suppress(SaslAuthenticationError):
+                ask(client, topic)
+            return authentications(client)[name] > 0
+
+        wait_until(lambda: counted("successful-reauthentication-total"), 30, "a session that is renewed")
+        values = authentications(client)
+        assert values["successful-reauthentication-rate"] > 0
+        assert 0 <= values["reauthentication-latency-avg"] <= values["reauthentication-latency-max"] < 2000
+        assert values["successful-authentication-total"] == client.metrics()["connection-creation-total"]
+        assert values["failed-authentication-total"] == values["failed-reauthentication-total"] == 0
+
+        client.update_credentials("alice", "guessed")
+        wait_until(lambda: counted("failed-reauthentication-total"), 30, "a session that ends")
+        assert authentications(client)["failed-reauthentication-rate"] > 0
+
+
+def authentications(client: KafkaProducer | KafkaConsumer | KafkaAdminClient) -> dict[str, float]:
+    """Metrics of authentication; 0 for what was not measured yet."""
+    values = {key.name: value for key, value in client.metrics().items() if "authentication" in key.name}
+    return {name: 0.0 if math.isnan(value) else value for name, value in values.items()}
+
+
 def refused(settings: dict[str, object], **changes: object) -> KafkaError:
     with (
         KafkaAdminClient({**settings, **changes}) as admin,
@@ -192,26 +244,6 @@ def test_wrong_credentials_are_refused_at_once(
     error = refused(settings, **{"sasl.jaas.config": jaas(mechanism, **wrong)})
     assert isinstance(error, SaslAuthenticationError)
     assert "guessed" not in str(error)
-
-
-def test_clients_that_are_refused_try_again_with_a_backoff_however_often_they_are_asked(
-    broker: RealKafka, authority: Authority
-) -> None:
-    settings = settings_for(broker, authority, "OPEN", "PLAIN")
-    with FaultProxy(("127.0.0.1", broker.ports["OPEN"])) as proxy:
-        settings |= {
-            "bootstrap.servers": proxy.bootstrap,
-            "sasl.jaas.config": jaas("PLAIN", password="guessed"),
-        }
-        with KafkaProducer(settings) as producer, KafkaAdminClient(settings) as admin:
-            began = time.monotonic()
-            while proxy.accepted < 12:
-                for call in (lambda: producer.partitions_for("t"), admin.list_topics):
-                    with pytest.raises(SaslAuthenticationError):
-                        call()
-            waited_s = time.monotonic() - began
-    # Six connections of each wait 50, 100, 200, 400 and 800 ms, less a fifth by chance.
-    assert waited_s > 1.2
 
 
 def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.network.certificates import Authority
 from harness.real_kafka.broker import RealKafka, missing
+from harness.real_kafka.node import SHORT_LIVED
 from harness.requirements import skip_if
 from harness.topics import new_topic
 from harness.waiting import wait_until
@@ -47,7 +51,11 @@ def broker(authority: Authority) -> Iterator[RealKafka]:
         settings[f"listener.name.{name}.ssl.keystore.type"] = "PEM"
         settings[f"listener.name.{name}.ssl.keystore.location"] = str(pair)
     listeners = dict.fromkeys(("SSL", "MUTUAL", "OLD", "EXPIRED", "OTHER"), "SSL")
-    with RealKafka(listeners=listeners, settings=settings) as running:
+    # Java changes its keys by itself, after 128 GB; here after 128 KB.
+    limits = authority.directory / "java.security"
+    limits.write_text("jdk.tls.keyLimits=AES/GCM/NoPadding KeyUpdate 2^17\n")
+    java = [*SHORT_LIVED, f"-Djava.security.properties={limits}"]
+    with RealKafka(listeners=listeners, settings=settings, java=java) as running:
         yield running
 
 
@@ -88,6 +96,30 @@ def test_records_of_all_sizes_go_there_and_back(
     broker: RealKafka, authority: Authority, topic: str, listener: str
 ) -> None:
     there_and_back(f"127.0.0.1:{broker.ports[listener]}", topic, trusting(authority))
+
+
+def test_keys_that_java_changes_in_mid_stream_change_nothing_else(
+    broker: RealKafka, authority: Authority, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes: Counter[str] = Counter()
+
+    def note(
+        connection: object, direction: str, version: object, content: object, kind: int, data: bytes
+    ) -> None:
+        if kind == 24:  # KeyUpdate
+            changes[direction] += 1
+
+    real = ssl.SSLContext.wrap_bio
+
+    def wrap_bio(context: ssl.SSLContext, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        vars(ssl.SSLContext)["_msg_callback"].__set__(context, note)
+        return real(context, *arguments, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_bio", wrap_bio)
+    there_and_back(f"127.0.0.1:{broker.ports['SSL']}", topic, trusting(authority))
+    assert changes["read"] >= 10
+    # Java asks for new keys of the client each time.
+    assert changes["write"] >= 1
 
 
 def test_a_group_reads_everything(broker: RealKafka, authority: Authority) -> None:

@@ -6,6 +6,7 @@ import base64
 import ipaddress
 import socket
 import ssl
+import time
 
 from harness.network.listener import JOIN_S, Listener, hang_up, read_exactly
 
@@ -19,6 +20,27 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
         pass
     finally:
         hang_up(sink)
+
+
+class Relay(Listener):
+    """Passes on bytes as they are, whatever is spoken. `accepted_s` has the times at which connections came."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        super().__init__("relay")
+        self.target = target
+        self.accepted_s: list[float] = []
+
+    def serve(self, sock: socket.socket) -> None:
+        self.accepted_s.append(time.monotonic())
+        upstream = socket.create_connection(self.target, timeout=JOIN_S)
+        upstream.settimeout(None)
+        self.track(upstream)
+        try:
+            self.spawn(pump, upstream, sock)
+            pump(sock, upstream)
+        finally:
+            self.untrack(upstream)
+            hang_up(upstream)
 
 
 class ForwardProxy(Listener):

@@ -164,8 +164,8 @@ class Listener:
 class SilentListener(Listener):
     """Accepts, reads, and says nothing."""
 
-    def __init__(self) -> None:
-        super().__init__("silent")
+    def __init__(self, port: int = 0) -> None:
+        super().__init__("silent", port)
 
     def serve(self, sock: socket.socket) -> None:
         while sock.recv(1 << 16):

@@ -72,6 +72,16 @@ class ClusterBroker(KafkaNode):
         text = "".join(f"{key}={value}\n" for key, value in meta.items())
         (self.log_dir / "meta.properties").write_text(text)
 
+    def move(self) -> FaultProxy:
+        """Have clients be told another address from the next start on; return the proxy at the old one."""
+        old, self.proxy = self.proxy, FaultProxy(self.proxy.target)
+        self.proxy.start()
+        text = self.config.read_text()
+        self.config.write_text(
+            text.replace(f"CLIENTS://{old.bootstrap}", f"CLIENTS://{self.proxy.bootstrap}")
+        )
+        return old
+
     def pause(self) -> None:
         """SIGSTOP: connections stay, nothing answers."""
         self.signal(signal.SIGSTOP)
