@@ -49,6 +49,8 @@ class AtLeastOnce(ConsumerRebalanceListener):
         self._progress: dict[TopicPartition, PartitionProgress] = {}
         self._generation = -1
         self._listens = False
+        # A run that ended at once: the consumer, which goes on calling its listener, is not to be held up.
+        self._interrupted = False
         self._committed_at = time.monotonic()
         self._workers = Workers(producer, options, self._finished)
         self._tasks = self._workers.tasks
@@ -70,6 +72,7 @@ class AtLeastOnce(ConsumerRebalanceListener):
             self._finish()
             interrupted = False
         finally:
+            self._interrupted = interrupted
             self._workers.close(wait=not interrupted)
         if self._tasks.failure is not None:
             raise self._tasks.failure
@@ -195,7 +198,7 @@ class AtLeastOnce(ConsumerRebalanceListener):
         """Finish what was begun of them, commit, and let them go."""
         self._workers.give_up(partitions)
         deadline = time.monotonic() + self._patience_ms / 1000
-        while not self._tasks.wait_for_those_of(partitions, LOOK_MS / 1000):
+        while not self._interrupted and not self._tasks.wait_for_those_of(partitions, LOOK_MS / 1000):
             self._bury_refused()
             self._flush()
             if time.monotonic() > deadline:

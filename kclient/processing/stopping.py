@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -16,11 +19,16 @@ class Stop:
     def __init__(self, event: threading.Event | None) -> None:
         self._event = event
         # Not an Event: a signal may interrupt this very thread inside the lock of one.
-        self._signalled = False
+        self._signalled = self._told = False
 
     @property
     def wanted(self) -> bool:
-        """True once the run is to end."""
+        """True once the run is to end. For the thread of the run."""
+        if self._signalled and not self._told:
+            self._told = True
+            log.info(
+                "A signal has come: run() ends when what is in hand is done; another one ends it at once"
+            )
         return self._signalled or (self._event is not None and self._event.is_set())
 
     @contextmanager
