@@ -111,6 +111,9 @@ class ExactlyOnce:
             raise _AgainError("the group has moved on")
         if any(task.given_up for task in tasks):
             raise _AgainError("the run ends before another attempt at a record")
+        if any(task.refused is not None for task in tasks):
+            # Without asking the producer: it knows nothing of a record that it was not able to take.
+            raise _AgainError("an output of a record was refused")
         return tasks
 
     def _insist(self, call: Callable[[], None], stop: Stop) -> None:

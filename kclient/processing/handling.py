@@ -107,11 +107,12 @@ class Handling:
                 "dead_letter_topic, at",
             )  # fmt: skip
         log.error(
-            "%s goes to %s after %s",
+            "%s goes to %s after %s: %r",
             place(task.record),
             self._dead_letter_topic,
             counted(reason.attempts, "attempt"),
-            exc_info=reason.error,
+            reason.error,
+            exc_info=reason.error if log.isEnabledFor(logging.DEBUG) else None,
         )
         task.reason = reason
         task.outputs = 0
