@@ -69,7 +69,10 @@ class Source:
         consumer.pause(pausing)
         self._paused |= pausing
         # Partitions that this poll itself was given are not paused.
-        came_too_early = consumer.poll(0).by_partition()
+        try:
+            came_too_early = consumer.poll(0).by_partition()
+        except RecordDeserializationError:  # nor does it move their positions
+            return
         for tp, records in came_too_early.items():
             consumer.seek(tp, records[0].offset)
 

@@ -140,6 +140,22 @@ def test_members_that_come_and_go_in_the_middle_of_the_work_lose_and_double_noth
 
 
 @pytest.mark.heavy
+def test_a_member_that_wakes_up_after_others_did_its_work_commits_nothing_of_it(kafka: RealKafka) -> None:
+    servers, count = kafka.bootstrap_servers, 300
+    source, target = new_topic(servers, 1), new_topic(servers, 1)
+    fill(servers, source, count)
+    with member(servers, source, target, "sleeper", 0.05) as sleeper:
+        wait_until(lambda: group_is_at(servers, source) > 0, DEADLINE_S, "work")
+        sleeper.send_signal(signal.SIGSTOP)
+        with member(servers, source, target, "other", 0.001) as other:
+            wait_until(lambda: group_is_at(servers, source) == count, DEADLINE_S, "the work of the other")
+            sleeper.send_signal(signal.SIGCONT)
+            terminate(sleeper)
+            terminate(other)
+    assert_each_once(servers, target, count)
+
+
+@pytest.mark.heavy
 def test_sigterm_finishes_the_batch_and_commits_it(kafka: RealKafka) -> None:
     servers, count = kafka.bootstrap_servers, 200
     source, target = new_topic(servers, 1), new_topic(servers, 1)
