@@ -9,7 +9,13 @@ from typing import Any
 
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import AuthorizationError, KafkaTimeoutError, TransactionAbortableError
+from kclient.errors import (
+    InvalidConfigurationError,
+    InvalidTimestampError,
+    KafkaTimeoutError,
+    PolicyViolationError,
+    TransactionAbortableError,
+)
 from kclient.processing.dead_letters import Reason
 from kclient.processing.gaps import PartitionProgress
 from kclient.processing.handling import is_fault_of_record, with_place
@@ -23,6 +29,10 @@ from kclient.producer import KafkaProducer
 from kclient.utils.text import counted
 
 log = logging.getLogger(__name__)
+
+
+_HOPELESS = (InvalidConfigurationError, InvalidTimestampError, PolicyViolationError)
+"""Reasons of an abort that another transaction would have, too; missing permissions are among them."""
 
 
 class _AgainError(Exception):
@@ -135,8 +145,7 @@ class ExactlyOnce:
         self.outcome.aborted += 1
         self._aborted_in_a_row += 1
         self._source.put_back(batch.starts, generation=member.generation_id)
-        self._look_at_refused()
-        if isinstance(error.__cause__, AuthorizationError):
+        if not self._remember_refused() and isinstance(error.__cause__, _HOPELESS):
             raise error
         self._workers.restart()
         self._pause(stop)
@@ -152,8 +161,9 @@ class ExactlyOnce:
             # The error that ends the run is the one that matters; to close the producer aborts as well.
             log.warning("The transaction is left to the end of the producer: %r", error)
 
-    def _look_at_refused(self) -> None:
-        """Remember the records of which brokers refuse an output, to make dead letters of them the next time."""
+    def _remember_refused(self) -> bool:
+        """Return True if outputs were refused, of records that are to be dead letters the next time."""
+        found = False
         for task in self._tasks.take_refused():
             error = task.refused
             assert error is not None
@@ -162,6 +172,8 @@ class ExactlyOnce:
             if task.reason is not None or not self._buries:
                 raise with_place(error, task, "an output was not written of the record of")
             self._refused[task.partition, task.record.offset] = Reason(error, 1)
+            found = True
+        return found
 
     def _pause(self, stop: Stop) -> None:
         left_ms = self._backoff.backoff_ms(self._aborted_in_a_row - 1)

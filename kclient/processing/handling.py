@@ -10,7 +10,6 @@ import attrs
 
 from kclient.consumer import ConsumerRecord
 from kclient.errors import (
-    InvalidRecordError,
     InvalidTopicError,
     KafkaError,
     RecordTooLargeError,
@@ -27,7 +26,8 @@ log = logging.getLogger(__name__)
 Outputs: TypeAlias = ProducerRecord[Any, Any] | Iterable[ProducerRecord[Any, Any]] | None
 Handler: TypeAlias = Callable[[ConsumerRecord[Any, Any]], Outputs]
 
-_OF_THE_RECORD = (InvalidRecordError, InvalidTopicError, RecordTooLargeError, SerializationError)
+# InvalidRecordError is none of them: records that were in one batch with an invalid one fail with it as well.
+_OF_THE_RECORD = (InvalidTopicError, RecordTooLargeError, SerializationError)
 """Errors of Kafka's that are the fault of the record that is sent: another time it would be refused as well."""
 
 

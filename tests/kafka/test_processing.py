@@ -26,7 +26,7 @@ from kclient import (
     ProducerRecord,
     TopicPartition,
 )
-from kclient.errors import RecordTooLargeError
+from kclient.errors import InvalidRecordError, RecordTooLargeError, TransactionAbortableError
 from kclient.processing import Processed, run
 
 DEADLINE_S = 90.0
@@ -282,6 +282,22 @@ def test_an_output_that_the_broker_refuses_makes_a_dead_letter_of_its_record_alo
     )
     (letter,) = committed(servers, dead)
     assert letter.value == b"7"
+
+
+def test_what_would_abort_every_transaction_again_ends_the_run(kafka: RealKafka) -> None:
+    servers = kafka.bootstrap_servers
+    source, dead = new_topic(servers, 1), new_topic(servers, 1)
+    target = new_topic(servers, 1, **{"cleanup.policy": "compact"})
+    fill(servers, source, 5)
+
+    def handle(record: ConsumerRecord[Any, Any]) -> Any:
+        return ProducerRecord(target, record.value, key=None if record.value == b"3" else record.key)
+
+    with pytest.raises(TransactionAbortableError) as caught:
+        in_transactions(servers, source, handle, threading.Event(), dead_letter_topic=dead)
+    assert isinstance(caught.value.__cause__, InvalidRecordError)
+    assert group_is_at(servers, source) == 0
+    assert committed(servers, target) == committed(servers, dead) == []
 
 
 def test_an_output_that_cannot_be_sent_at_all_takes_the_others_of_its_record_back(kafka: RealKafka) -> None:
