@@ -243,6 +243,58 @@ def test_partitions_that_go_to_another_member_are_finished_and_committed_first(s
     assert sum(committed(servers, source).values()) == 400
 
 
+def test_with_a_subscription_of_its_own_a_member_loses_nothing_when_partitions_go(servers: str) -> None:
+    source = new_topic(servers, 4)
+    produce(servers, source, 400)
+    until, begun = Until(400), threading.Event()
+    errors: list[BaseException] = []
+
+    def handle(record: Record) -> None:
+        begun.set()
+        threading.Event().wait(0.02)
+        until(record)
+
+    def work() -> None:
+        try:
+            with (
+                KafkaProducer(bootstrap_servers=servers) as producer,
+                reader(servers, source, **{"max.poll.records": 20}) as consumer,
+            ):
+                consumer.subscribe([source])
+                run(consumer, producer, handle, stop=until.stop, concurrency=3, ordered_by="key")
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in (0, 1)]
+    threads[0].start()
+    assert begun.wait(DEADLINE_S)
+    threads[1].start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert not errors
+    assert len(until.seen) == 400
+    # The last to be seen may have been repeated by then, and be in hand.
+    process(servers, source, lambda _: None, (rest := Rest(servers, source, 400)).stop)
+    assert rest.done()
+
+
+class Rest:
+    """A stop once the group has committed so many records."""
+
+    def __init__(self, servers: str, source: str, count: int) -> None:
+        self.stop = threading.Event()
+        self._where = servers, source
+        self._count = count
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def done(self) -> bool:
+        return sum(committed(*self._where).values()) == self._count
+
+    def _watch(self) -> None:
+        wait_until(self.done, DEADLINE_S, "the commit of the rest")
+        self.stop.set()
+
+
 def test_a_consumer_that_is_subscribed_or_assigned_already_is_taken_as_it_is(servers: str) -> None:
     source = new_topic(servers, 2)
     produce(servers, source, 20)
