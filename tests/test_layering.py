@@ -22,7 +22,7 @@ FLOORS = [
     {"network"},
     {"client"},
     {"producer", "consumer", "admin"},
-    {"aio", "broker", "observability"},
+    {"aio", "broker", "observability", "processing"},
     {"spark", "legacy"},
     {"cli"},
 ]

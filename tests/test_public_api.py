@@ -22,11 +22,12 @@ PACKAGES = [
     "kclient.config",
     "kclient.consumer",
     "kclient.errors",
+    "kclient.processing",
     "kclient.producer",
     "kclient.security",
     "kclient.serialization",
 ]
-LAZY = ["kclient", "kclient.admin", "kclient.consumer", "kclient.producer"]
+LAZY = ["kclient", "kclient.admin", "kclient.consumer", "kclient.processing", "kclient.producer"]
 
 
 def shown_to_type_checkers(package: types.ModuleType) -> dict[str, str]:
