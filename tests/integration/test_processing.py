@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from harness.programs import start_script
 from harness.topics import DEADLINE_S, assert_read_back, new_topic, produce, read_all
 from harness.waiting import wait_until
 from kclient import (
@@ -24,7 +21,7 @@ from kclient import (
     ProducerRecord,
     TopicPartition,
 )
-from kclient.errors import ConfigError, IllegalStateError, RecordDeserializationError
+from kclient.errors import IllegalStateError, RecordDeserializationError
 from kclient.processing import Processed, run
 
 Record = ConsumerRecord[Any, Any]
@@ -446,121 +443,3 @@ def test_a_stop_does_not_wait_for_another_attempt(servers: str) -> None:
     )
     assert (done.records, seen) == (4, [0, 1, 2, 3, 4])
     assert committed(servers, source) == {TopicPartition(source, 0): 4}
-
-
-@pytest.fixture
-def former_handlers() -> Iterator[None]:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    yield
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_batch_be_finished_and_committed(
-    servers: str, former_handlers: None, number: signal.Signals
-) -> None:
-    source = new_topic(servers, 1)
-    produce(servers, source, 20)
-
-    def handle(record: Record) -> None:
-        if record.offset == 3:
-            os.kill(os.getpid(), number)
-
-    with KafkaProducer(bootstrap_servers=servers) as producer, reader(servers, source) as consumer:
-        done = run(consumer, producer, handle, topics=[source])
-    assert done.records == 20
-    assert committed(servers, source) == {TopicPartition(source, 0): 20}
-
-
-@pytest.mark.heavy
-def test_a_second_signal_ends_the_run_at_once(servers: str) -> None:
-    source = new_topic(servers, 1)
-    produce(servers, source, 5)
-    program = """
-        import logging, sys, threading
-        from kclient import KafkaConsumer, KafkaProducer
-        from kclient.processing import run
-
-        logging.basicConfig(stream=sys.stdout)
-        logging.getLogger("kclient.processing").setLevel(logging.INFO)
-
-        def handle(record):
-            print("begun", flush=True)
-            threading.Event().wait(60)
-
-        servers, source = sys.argv[1:]
-        with (
-            KafkaProducer(bootstrap_servers=servers) as producer,
-            KafkaConsumer(
-                bootstrap_servers=servers, group_id="g-" + source, auto_offset_reset="earliest",
-                enable_auto_commit=False,
-            ) as consumer,
-        ):
-            try:
-                run(consumer, producer, handle, topics=[source])
-            except KeyboardInterrupt:
-                print("interrupted", flush=True)
-    """
-    with start_script(program, servers, source) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
-        process.send_signal(signal.SIGTERM)
-        # Two that come at once count as one.
-        assert "A signal has come" in process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=DEADLINE_S)
-    assert "interrupted" in out, err
-    assert committed(servers, source) == {}
-
-
-def no_handler(_: Record) -> None:
-    """Do nothing."""
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "error"),
-    [
-        ("handler", None, TypeError),
-        ("concurrency", 0, ValueError),
-        ("concurrency", 1.5, TypeError),
-        ("attempts", 0, ValueError),
-        ("retry_backoff_ms", -1, ValueError),
-        ("retry_backoff_max_ms", True, TypeError),
-        ("ordered_by", "value", ValueError),
-        ("dead_letter_topic", "a b", Exception),
-        ("max_in_hand", 0, ValueError),
-        ("commit_interval_ms", -1, ValueError),
-        ("exactly_once", "yes", TypeError),
-        ("stop", True, TypeError),
-        ("consumer", None, TypeError),
-        ("producer", None, TypeError),
-    ],
-)
-def test_a_wrong_argument_is_refused_by_its_name(
-    servers: str, argument: str, value: Any, error: type[Exception]
-) -> None:
-    with KafkaProducer(bootstrap_servers=servers) as producer, reader(servers, "none") as consumer:
-        arguments = {"consumer": consumer, "producer": producer, "handler": no_handler, "topics": ["t"]}
-        with pytest.raises(error, match=argument):
-            run(**{**arguments, argument: value})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("setting", "of_consumer", "of_producer", "exactly_once"),
-    [
-        ("enable.auto.commit", {"enable.auto.commit": True}, {}, False),
-        ("group.id", {"group.id": None}, {}, False),
-        ("transactional.id", {}, {}, True),
-        ("transactional.id", {}, {"transactional.id": "x"}, False),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused_by_name(
-    servers: str, setting: str, of_consumer: dict[str, Any], of_producer: dict[str, Any], exactly_once: bool
-) -> None:
-    with (
-        KafkaProducer({"bootstrap.servers": servers, **of_producer}) as producer,
-        reader(servers, "none", **of_consumer) as consumer,
-        pytest.raises(ConfigError, match=setting) as caught,
-    ):
-        run(consumer, producer, no_handler, topics=["t"], exactly_once=exactly_once)
-    assert caught.value.name == setting

@@ -1,4 +1,4 @@
-"""How far a partition may be committed while its records finish in any order."""
+"""The offset that a partition may be committed up to, while its records finish in any order."""
 
 from __future__ import annotations
 
