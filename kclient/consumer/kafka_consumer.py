@@ -369,11 +369,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             return self._run(self._calls.topics(self._calls.timer(timeout_ms)))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """The consumer's place in its group, for transactions (KIP-447)."""
+        """Return the consumer's place in its group, as of the partitions that it has, for transactions (KIP-447)."""
         with self._use:
             self._calls.need_group("group_metadata()")
-            assert self._core.membership is not None
-            return self._core.membership.group_metadata()
+            return self._core.group_metadata()
 
     def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
         """Have the group rebalance with the next `poll`; `reason` is told to the coordinator (KIP-568, KIP-800)."""

@@ -421,3 +421,37 @@ def test_the_end_of_a_producer_aborts_its_transaction_at_once(kafka: RealKafka, 
     assert values(kafka.bootstrap_servers, topic) == []
     with pytest.raises(KafkaError):
         producer.begin_transaction()
+
+
+def test_a_member_that_was_removed_while_it_worked_cannot_commit(kafka: RealKafka) -> None:
+    source = new_topic(kafka.bootstrap_servers, 1)
+    produce(kafka.bootstrap_servers, source, 1)
+    tp = TopicPartition(source, 0)
+    with (
+        transactional(kafka.bootstrap_servers) as producer,
+        KafkaConsumer(
+            bootstrap_servers=kafka.bootstrap_servers,
+            group_id=f"g-{source}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_interval_ms=1000,
+            session_timeout_ms=6000,
+        ) as consumer,
+    ):
+        consumer.subscribe([source])
+        consume(consumer, 1)
+        before = consumer.group_metadata()
+        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+            # It leaves by itself when the application does not poll for too long.
+            wait_until(
+                lambda: not admin.describe_groups([f"g-{source}"])[f"g-{source}"].members,
+                DEADLINE_S,
+                "the member to leave",
+            )
+        assert consumer.group_metadata() == before, "the place of its partitions, though it has none any more"
+        producer.begin_transaction()
+        with pytest.raises(TransactionAbortableError):
+            producer.send_offsets_to_transaction({tp: 1}, consumer.group_metadata())
+        producer.abort_transaction()
+        consumer.unsubscribe()
+        assert consumer.group_metadata() == ConsumerGroupMetadata(f"g-{source}")

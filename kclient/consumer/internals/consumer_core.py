@@ -10,7 +10,7 @@ import attrs
 
 from kclient._accel import Columns, RecordCursor, yield_gil
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
-from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
@@ -20,6 +20,7 @@ from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.committer import Committer
 from kclient.consumer.internals.completed_fetch import RECORDS, Form, Portion
 from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
+from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector
@@ -79,6 +80,7 @@ class ConsumerCore:
     _given_out: Portion[list[ConsumerRecord[Any, Any]]] | None = attrs.field(default=None, init=False)
     assigned_ms: int = attrs.field(default=0, init=False)
     """The time when the assignment changed last; to be read."""
+    _generation: Generation = attrs.field(factory=Generation, init=False)
     undo_last: bool = attrs.field(default=False, init=False)
     """True if the application did not get what was handed out last, or did not get done with it."""
     _revoking: tuple[RebalanceCallback, CommitRequest | None] | None = attrs.field(default=None, init=False)
@@ -142,6 +144,7 @@ class ConsumerCore:
         self.subscription.unsubscribe()  # first: without it the I/O thread does not join again
         self._take(())
         self.listener = None
+        self._generation = Generation()
         self._revoking = None
         self._before_last_poll.clear()
         self.buffer.retain(())
@@ -319,11 +322,21 @@ class ConsumerCore:
         """Before the listener hears of an assignment: take it. Returns the partitions that are new."""
         held = self.assigned.partitions()
         self._assign_from_group(callback.partitions)
+        self._generation = callback.generation
         return callback.partitions - held
 
     def drop_assignment(self, callback: RebalanceCallback) -> None:
         """After the listener has heard that partitions go: let go of them."""
         self._assign_from_group(self.assigned.partitions() - callback.partitions)
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Return the member's place in the group as of the assignment that the application has.
+
+        Not as of now: a member that was removed meanwhile has no place any more, and offsets without one are taken.
+        """
+        assert self.membership is not None
+        subscribed = self.subscription.has_auto_assigned_partitions()
+        return self.membership.metadata_of(self._generation if subscribed else Generation())
 
     def _take(self, partitions: Iterable[TopicPartition], *, awaiting_callback: bool = False) -> None:
         self.assigned.replace(partitions, self.metadata.topic_id, awaiting_callback=awaiting_callback)

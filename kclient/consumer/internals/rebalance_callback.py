@@ -6,6 +6,7 @@ import threading
 from enum import Enum
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.coordinator.member_requests import Generation
 
 
 class RebalanceKind(Enum):
@@ -22,11 +23,15 @@ class RebalanceCallback:
     Thread-safe: either it is started or it is cancelled, never both.
     """
 
-    __slots__ = ("_cancelled", "_lock", "_started", "kind", "partitions")
+    __slots__ = ("_cancelled", "_lock", "_started", "generation", "kind", "partitions")
 
-    def __init__(self, kind: RebalanceKind, partitions: frozenset[TopicPartition]) -> None:
+    def __init__(
+        self, kind: RebalanceKind, partitions: frozenset[TopicPartition], generation: Generation
+    ) -> None:
         self.kind = kind
         self.partitions = partitions
+        self.generation = generation
+        """The member's place in the group when the change was decided."""
         self._lock = threading.Lock()
         self._started = self._cancelled = False
 

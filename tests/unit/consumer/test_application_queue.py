@@ -6,6 +6,7 @@ import pytest
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.application_queue import ApplicationQueue
+from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.errors import FencedInstanceIdError, KafkaError
 
@@ -31,7 +32,7 @@ def test_whoever_leaves_something_notifies_the_application(
 ) -> None:
     assert not queue
     queue.call(lambda: None)
-    queue.rebalance(RebalanceCallback(RebalanceKind.ASSIGNED, T0))
+    queue.rebalance(RebalanceCallback(RebalanceKind.ASSIGNED, T0, Generation()))
     queue.fail(KafkaError())
     assert queue
     assert len(notified) == 3
@@ -94,8 +95,8 @@ def test_the_death_of_the_io_thread_is_final(queue: ApplicationQueue) -> None:
 
 
 def test_a_rebalance_is_the_next_one_until_it_is_finished(queue: ApplicationQueue) -> None:
-    cancelled = RebalanceCallback(RebalanceKind.REVOKED, T0)
-    callback = RebalanceCallback(RebalanceKind.ASSIGNED, T0)
+    cancelled = RebalanceCallback(RebalanceKind.REVOKED, T0, Generation())
+    callback = RebalanceCallback(RebalanceKind.ASSIGNED, T0, Generation())
     queue.rebalance(cancelled)
     queue.rebalance(callback)
     assert cancelled.cancel()

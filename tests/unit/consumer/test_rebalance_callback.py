@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 
 
 def callback() -> RebalanceCallback:
-    return RebalanceCallback(RebalanceKind.REVOKED, frozenset({TopicPartition("t", 1)}))
+    return RebalanceCallback(RebalanceKind.REVOKED, frozenset({TopicPartition("t", 1)}), Generation())
 
 
 def test_one_that_was_cancelled_is_not_started() -> None:

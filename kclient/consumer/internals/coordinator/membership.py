@@ -95,9 +95,8 @@ class Membership:
             return generation if generation.is_valid and not self._lost else None
         return None
 
-    def group_metadata(self) -> ConsumerGroupMetadata:
-        """The member as transactions name it."""
-        generation = self.generation
+    def metadata_of(self, generation: Generation) -> ConsumerGroupMetadata:
+        """Return the member as transactions name it, with its place as of `generation`."""
         return ConsumerGroupMetadata(
             self._settings.group_id, generation.id, generation.member_id, self._settings.group_instance_id
         )
@@ -308,7 +307,7 @@ class Membership:
         return NEVER
 
     def _call_back(self, kind: RebalanceKind, partitions: Any) -> None:
-        self._callback = RebalanceCallback(kind, frozenset(partitions))
+        self._callback = RebalanceCallback(kind, frozenset(partitions), self.generation)
         self._post(self._callback)
 
     def _join(self, now_ms: int) -> None:
