@@ -11,7 +11,7 @@ import pyarrow as pa
 from harness.network.scripted_broker import ScriptedBroker
 from harness.scenarios.wrong_admin_arguments import ADMIN_CASES, Invoke
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
-from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import (
@@ -214,6 +214,23 @@ _OFFSET_MAPS: list[Any] = [
     {("t", 0): 1},
     *({TP: each} for each in _OFFSETS),
     *({each: 1} for each in _ALL_PARTITIONS if each is not None),
+]
+
+PRODUCER += [
+    (
+        "send_offsets_to_transaction",
+        lambda c, v: c.producer.send_offsets_to_transaction(v, ConsumerGroupMetadata("g")),
+        "offsets",
+        _WRONG_PARTITIONS,
+        [None, *_OFFSET_MAPS],
+    ),
+    (
+        "send_offsets_to_transaction",
+        lambda c, v: c.producer.send_offsets_to_transaction({TP: 1}, v),
+        "group_metadata",
+        TypeError,
+        [None, "g", ("g", 1, "m"), {"group_id": "g"}],
+    ),
 ]
 
 CONSUMER: list[Case] = [
