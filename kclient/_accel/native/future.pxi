@@ -30,9 +30,11 @@ cdef class Future:
         Raises the record's error if it failed, and a TimeoutError if neither is known in time. In a callback of its own
         batch it does not wait, although it is not done there.
         """
-        error = self.exception(timeout)
-        if error is not None:
-            raise error
+        result = self._result
+        if not result.done or result.error is not None:
+            error = self.exception(timeout)
+            if error is not None:
+                raise error
         return self.metadata()
 
     def exception(self, timeout=None):
@@ -62,6 +64,14 @@ cdef class Future:
 
     def metadata(self):
         """The record's metadata as far as it is known now; never waits and never raises."""
+        cdef MetadataFactory factory
+        result = self._result
+        # A batch that is done was not split, so its result is the one that stands for the record.
+        if result.done and type(result.metadata_factory) is MetadataFactory:
+            factory = result.metadata_factory
+            return factory.make(
+                Outcome(result), self._index, self._timestamp_ms, self._key_size, self._value_size
+            )
         result, index = self.resolve()
         return result.metadata_factory(result, index, self._timestamp_ms, self._key_size, self._value_size)
 
