@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.guides import python_blocks
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PROGRAMS = Path(__file__).parent / "typing_programs"
 # What is in README.md and in the examples is right; those for Spark are written against PySpark's types.
-README = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+README = python_blocks("README.md")
 EXAMPLES = [path for path in (ROOT / "examples").glob("*.py") if not path.stem.startswith("spark_")]
 
 Found = dict[str, dict[int, str]]

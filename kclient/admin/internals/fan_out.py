@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kclient.admin.internals.context import OperationContext, said_of_each
+from kclient.admin.internals.context import OperationContext, said_of_each, settle
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation, answer_of
 from kclient.common.topic_partition import TopicPartition
@@ -52,6 +52,20 @@ def ask_every_broker(
         node_id: answer if isinstance(answer, KafkaError) else Errors.for_code(answer.error_code) or answer
         for node_id, answer in zip(brokers, answers, strict=True)
     }
+
+
+def settle_brokers(
+    answers: Mapping[int, Any], listed: Callable[[int, Any], Mapping[str, V]], what: str
+) -> dict[str, V]:
+    """Return all that brokers have `listed`, each by its id and its answer; raises as `settle` if one has failed."""
+    results: dict[str, V] = {}
+    errors: dict[str, KafkaError] = {}
+    for node_id, answer in answers.items():
+        if isinstance(answer, KafkaError):
+            errors[f"broker {node_id}"] = answer
+        else:
+            results.update(listed(node_id, answer))
+    return settle(answers, results, errors, what)
 
 
 def ask_leaders(

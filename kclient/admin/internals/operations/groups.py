@@ -15,7 +15,7 @@ from kclient.admin.internals.context import (
     settle_each,
 )
 from kclient.admin.internals.driver import Target
-from kclient.admin.internals.fan_out import ask_every_broker
+from kclient.admin.internals.fan_out import ask_every_broker, settle_brokers
 from kclient.admin.internals.steps import Operation
 from kclient.admin.types import GroupDescription, GroupListing, MemberDescription
 from kclient.common.node import Node
@@ -48,17 +48,16 @@ def list_groups(
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     retry = retry_on_codes(lambda message: [message], *COORDINATOR_MOVED)
     answers = yield from ask_every_broker(context, request, retry, min_version=first_version)
-    results: dict[str, GroupListing] = {}
-    errors: dict[str, KafkaError] = {}
-    for node_id, answer in answers.items():
-        if isinstance(answer, KafkaError):
-            errors[f"broker {node_id}"] = answer
-            continue
-        for group in answer.groups:
-            results[group.group_id] = GroupListing(
+
+    def listed(_: int, answer: Any) -> dict[str, GroupListing]:
+        return {
+            group.group_id: GroupListing(
                 group.group_id, group.protocol_type, group.group_state, group.group_type
             )
-    return settle(answers, results, errors, "Listing groups")
+            for group in answer.groups
+        }
+
+    return settle_brokers(answers, listed, "Listing groups")
 
 
 def describe_groups(

@@ -11,11 +11,16 @@ from kclient.admin.internals.context import (
     OperationContext,
     retry_on_codes,
     said_of_each,
-    settle,
     settle_each,
 )
 from kclient.admin.internals.driver import Role, Target
-from kclient.admin.internals.fan_out import ask_every_broker, ask_leaders, by_topic, outcomes_of
+from kclient.admin.internals.fan_out import (
+    ask_every_broker,
+    ask_leaders,
+    by_topic,
+    outcomes_of,
+    settle_brokers,
+)
 from kclient.admin.internals.steps import Operation
 from kclient.admin.transactions import (
     AbortTransactionSpec,
@@ -68,17 +73,16 @@ def list_transactions(
     # A broker that says COORDINATOR_NOT_AVAILABLE shuts down, and is not asked again.
     retry = retry_on_codes(lambda message: [message], Errors.COORDINATOR_LOAD_IN_PROGRESS)
     answers = yield from ask_every_broker(context, request, retry, min_version=first_version)
-    results: dict[str, TransactionListing] = {}
-    errors: dict[str, KafkaError] = {}
-    for node_id, answer in answers.items():
-        if isinstance(answer, KafkaError):
-            errors[f"broker {node_id}"] = answer
-            continue
-        for each in answer.transaction_states:
-            results[each.transactional_id] = TransactionListing(
+
+    def listed(node_id: int, answer: Any) -> dict[str, TransactionListing]:
+        return {
+            each.transactional_id: TransactionListing(
                 each.transactional_id, each.producer_id, TransactionState(each.transaction_state), node_id
             )
-    return settle(answers, results, errors, "Listing transactions")
+            for each in answer.transaction_states
+        }
+
+    return settle_brokers(answers, listed, "Listing transactions")
 
 
 def describe_transactions(
