@@ -177,17 +177,20 @@ class KafkaAdminClient(PushedMetrics):
         group_id: str,
         partitions: Collection[TopicPartition] | None = None,
         *,
+        require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the offsets that `group_id` has committed, for all its partitions or for `partitions`.
 
-        A partition of `partitions` without a committed offset has None.
+        A partition of `partitions` without a committed offset has None. `require_stable` waits for transactions that
+        have offsets of the group and have not ended (KIP-447); raises UnsupportedVersionError for brokers before 2.5.
         """
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)
+        check_flag("require_stable", require_stable)
         what = f"Listing the offsets of group {group_id}"
         operation = operations.offsets.list_consumer_group_offsets
-        return self._run(what, timeout_ms, operation, group_id, wanted)
+        return self._run(what, timeout_ms, operation, group_id, wanted, require_stable)
 
     def describe_configs(
         self,

@@ -29,7 +29,7 @@ _FIXED_IN_SINK: Mapping[str, str] = {
     "key.serializer": "the key column is string or binary",
     "value.serializer": "the value column is string or binary",
     "interceptor.classes": "interceptors are Python objects, which an option cannot name",
-    "transactional.id": "the sink writes at least once",
+    "transactional.id": "the sink makes those of its tasks, with the option kclient.delivery=exactly_once",
 }
 
 _READER: Mapping[str, str] = {
@@ -89,6 +89,16 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
     except ConfigError as error:
         raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
     return settings
+
+
+def check_transactional(settings: Mapping[str, str]) -> None:
+    """Check that a producer with these settings can have transactions. Raises ConfigError."""
+    from kclient.producer import ProducerConfig
+
+    try:
+        ProducerConfig.parse(settings, transactional_id="checked")
+    except ConfigError as error:
+        raise ConfigError(f"kclient.delivery=exactly_once: {error}", name=error.name) from None
 
 
 def _without_others(settings: Mapping[str, str], use: Use) -> dict[str, str]:

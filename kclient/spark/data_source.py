@@ -9,8 +9,9 @@ from pyspark.sql.datasource import DataSource
 from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
 from kclient.spark.option_values import parse_boolean
-from kclient.spark.options import check_any, parse_sink, parse_source
+from kclient.spark.options import check_any, parse_source
 from kclient.spark.schema import output_columns, source_schema
+from kclient.spark.sink_options import parse_sink
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

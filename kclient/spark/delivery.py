@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -52,11 +52,22 @@ def deliver(
     the error of the first records that failed, which names topic and partition.
     """
     try:
-        return totals(map(_written, _outcomes(settings, columns, batches)))
+        return sent(lambda: clients.shared_producer(settings), columns, batches)
     except BaseException:
         # What it still holds belongs to a write that has failed: the next one must not wait for it.
         clients.drop_producer(settings)
         raise
+
+
+def sent(
+    producer_of: Callable[[], BytesProducer], columns: SinkColumns, batches: Iterable[Any]
+) -> dict[TopicPartition, Written]:
+    """Send all batches, wait until every record is acknowledged, and say where they are.
+
+    The producer is asked for when there is a record: Spark also runs tasks that have none. Raises the error of the
+    first records that failed.
+    """
+    return totals(map(_written, _outcomes(producer_of, columns, batches)))
 
 
 def _written(found: RecordRange) -> tuple[TopicPartition, Written]:
@@ -65,7 +76,7 @@ def _written(found: RecordRange) -> tuple[TopicPartition, Written]:
 
 
 def _outcomes(
-    settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any]
+    producer_of: Callable[[], BytesProducer], columns: SinkColumns, batches: Iterable[Any]
 ) -> Iterator[RecordRange]:
     producer: BytesProducer | None = None
     pending: deque[BulkFuture] = deque()
@@ -73,8 +84,7 @@ def _outcomes(
         if not batch.num_rows:
             continue
         if producer is None:
-            # Not before there is a record: Spark also runs tasks that have none.
-            producer = clients.shared_producer(settings)
+            producer = producer_of()
         pending.append(producer.send_arrow(columns.select(batch), topic=columns.topic))
         while pending and pending[0].done():
             yield from pending.popleft().result()

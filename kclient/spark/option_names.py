@@ -30,6 +30,7 @@ _READS = (Use.BATCH_READ, Use.STREAM_READ)
 _BATCH = (Use.BATCH_READ,)
 _STREAM = (Use.STREAM_READ,)
 _WRITES = (Use.BATCH_WRITE, Use.STREAM_WRITE)
+_BATCH_WRITE = (Use.BATCH_WRITE,)
 
 OPTIONS: Mapping[str, tuple[Use, ...]] = {
     "assign": _READS,
@@ -58,6 +59,11 @@ OPTIONS: Mapping[str, tuple[Use, ...]] = {
     "filterPushdown": _BATCH,
     "commitGroupId": _STREAM,
     "topic": _WRITES,
+    "kclient.delivery": _WRITES,
+    "kclient.marker.topic": _WRITES,
+    "kclient.missing.markers": _WRITES,
+    "kclient.write.id": _BATCH_WRITE,
+    "kclient.write.epoch": _BATCH_WRITE,
     # What Spark itself adds to the options of a streaming write.
     "checkpointLocation": (Use.STREAM_WRITE,),
     "queryName": (Use.STREAM_WRITE,),

@@ -36,6 +36,16 @@ def optional_positive(options: Mapping[str, str], name: str) -> int | None:
     return parse_whole_number(options, name, 0, at_least=1) or None
 
 
+def optional_text(options: Mapping[str, str], name: str) -> str | None:
+    """Return the text, None if the option is not given. Raises ConfigError for an empty one."""
+    text = options.get(name.lower())
+    if text is None:
+        return None
+    if not text.strip():
+        raise ConfigError(f"{name} is empty; leave it out or give it a value.", name=name)
+    return text.strip()
+
+
 def parse_boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     """True or false in any case. Raises ConfigError."""
     text = options.get(name.lower())

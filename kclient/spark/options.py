@@ -1,4 +1,4 @@
-"""The options of `format("kclient")`: names, precedence and checks of spark-sql-kafka-0-10, and kclient's own.
+"""The options of a read with `format("kclient")`: names, precedence and checks of spark-sql-kafka-0-10, and our own.
 
 Spark hands options over with lower-case names and text as values.
 """
@@ -27,6 +27,7 @@ from kclient.spark.option_names import Use, check_names
 from kclient.spark.option_values import (
     one_of,
     optional_positive,
+    optional_text,
     parse_boolean,
     parse_duration,
     parse_whole_number,
@@ -84,14 +85,6 @@ class SourceOptions:
         return self.settings.get("isolation.level", "read_uncommitted")
 
 
-@attrs.frozen
-class SinkOptions:
-    """The checked options of a sink. Immutable; can be pickled."""
-
-    settings: Mapping[str, str]
-    topic: str | None
-
-
 def check_any(options: Mapping[str, str]) -> None:
     """Check what can be checked before it is known whether data is read or written. Raises ConfigError."""
     check_names(options, None)
@@ -120,14 +113,8 @@ def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
         max_records_per_partition=optional_positive(options, "maxRecordsPerPartition"),
         limits=_limits(options) if streaming else TriggerLimits(),
         trigger=_trigger(options) if streaming else None,
-        commit_group_id=_text(options, "commitGroupId") if streaming else None,
+        commit_group_id=optional_text(options, "commitGroupId") if streaming else None,
     )
-
-
-def parse_sink(options: Mapping[str, str], use: Use) -> SinkOptions:
-    """The options of a write, batch or streaming. Raises ConfigError that names the option."""
-    check_names(options, use)
-    return SinkOptions(checked_settings(options, use), _text(options, "topic"))
 
 
 def _subscription(options: Mapping[str, str]) -> Subscription:
@@ -237,12 +224,3 @@ def _trigger(options: Mapping[str, str]) -> Trigger | None:
     if name not in options:
         return None
     return Trigger(one_of(options, name, tuple(each.value for each in Trigger)))
-
-
-def _text(options: Mapping[str, str], name: str) -> str | None:
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    if not text.strip():
-        raise ConfigError(f"{name} is empty; leave it out or give it a value.", name=name)
-    return text.strip()

@@ -16,10 +16,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StringType, StructType
 
+from kclient.common.topic_partition import TopicPartition
 from kclient.spark.delivery import deliver
-from kclient.spark.options import SinkOptions
+from kclient.spark.exactly_once.delivery import ExactlyOnceDelivery
+from kclient.spark.exactly_once.present_task import present_task
+from kclient.spark.exactly_once.replay import check_replay
 from kclient.spark.output import SinkColumns
-from kclient.spark.write_report import WriteReport, report_json
+from kclient.spark.sink_options import SinkOptions
+from kclient.spark.write_report import WriteReport, outcomes, report_json
 
 _report_log = logging.getLogger("kclient.spark.report")
 # Spark collects what workers log, where it is asked to; an application that sets a level of its own is left alone.
@@ -41,14 +45,26 @@ class ArrowTasks:
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task."""
-        return WriteReport(deliver(self._options.settings, self._columns, iterator))
+        once = self._options.exactly_once
+        if once is None:
+            return WriteReport(deliver(self._options.settings, self._columns, iterator))
+        outcome = ExactlyOnceDelivery(self._options, once, self._columns).deliver(
+            present_task(once), iterator
+        )
+        return WriteReport(outcome.written, outcome)
+
+    def _check_replay(self, messages: Messages) -> None:
+        once = self._options.exactly_once
+        if once is not None and once.repeatable:
+            check_replay(self._options.settings, TopicPartition(once.marker_topic, 0), outcomes(messages))
 
 
 class KafkaBatchWriter(ArrowTasks, DataSourceArrowWriter):
     """The writer of a batch query: tasks on the executors, their reports on the driver."""
 
     def commit(self, messages: Messages) -> None:
-        """Every task has written: tell what."""
+        """Every task has written: tell what. Raises if the write ran before and had rows in other tasks."""
+        self._check_replay(messages)
         _report_log.info("%s", report_json(messages))
 
     def abort(self, messages: Messages) -> None:
@@ -63,7 +79,8 @@ class StreamReports(ArrowTasks, DataSourceStreamWriter):
     """The base of the stream writers, with their part on the driver, when the tasks are done."""
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Log the reports of the tasks, all of which have written."""
+        """Log the reports of the tasks, all of which have written. Raises if other tasks had rows in it before."""
+        self._check_replay(messages)
         _report_log.info("%s", report_json(messages, batchId=batchId))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name

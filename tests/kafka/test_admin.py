@@ -27,7 +27,7 @@ from kclient.admin import (
     NewTopic,
     OffsetSpec,
 )
-from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer import KafkaConsumer
@@ -38,9 +38,11 @@ from kclient.errors import (
     GroupNotEmptyError,
     IllegalStateError,
     InvalidConfigurationError,
+    KafkaTimeoutError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from kclient.producer import KafkaProducer
 from kclient.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -304,6 +306,22 @@ def test_list_consumer_group_offsets_names_topics_and_keeps_what_was_committed(
     assert admin.list_consumer_group_offsets(name, some) == {some[0]: committed[some[0]], some[1]: None}
     assert admin.list_consumer_group_offsets(f"{name}-other") == {}
     assert admin.list_consumer_group_offsets(f"{name}-other", some) == dict.fromkeys(some)
+
+
+def test_offsets_of_an_open_transaction_are_waited_for_on_demand(
+    kafka: RealKafka, admin: KafkaAdminClient, name: str
+) -> None:
+    tp = TopicPartition(new_topic(kafka.bootstrap_servers, 1), 0)
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=name) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send_offsets_to_transaction({tp: 7}, ConsumerGroupMetadata(name))
+            assert admin.list_consumer_group_offsets(name, [tp]) == {tp: None}
+            with pytest.raises(KafkaTimeoutError, match=f"Listing the offsets of group {name}"):
+                admin.list_consumer_group_offsets(name, [tp], require_stable=True, timeout_ms=500)
+        [committed] = admin.list_consumer_group_offsets(name, require_stable=True).values()
+    assert committed is not None
+    assert committed.offset == 7
 
 
 def test_list_groups_and_describe_groups_show_a_member_and_what_it_reads(

@@ -114,7 +114,7 @@ def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
         ("SELECT 1 AS value", {"topic": "t"}, "Column 'value' is int and has to be string or binary"),
         ("SELECT 'v' AS value, '1' AS partition", {"topic": "t"}, "Column 'partition' is string"),
         ("SELECT 'v' AS value, array('x') AS headers", {"topic": "t"}, "Column 'headers' is array<string>"),
-        ("SELECT 'v' AS value", {"topic": "t", "kafka.transactional.id": "x"}, "at least once"),
+        ("SELECT 'v' AS value", {"topic": "t", "kafka.transactional.id": "x"}, "the sink makes those"),
         ("SELECT 'v' AS value", {"topic": "t", "kafka.linger.mss": "x"}, "Did you mean 'linger.ms'"),
         ("SELECT 'v' AS value", {"topic": "t", "mode": "x"}, "'mode' is not an option"),
     ],

@@ -143,6 +143,13 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
         [*_LISTS, _TOPIC, [_BROKER]],
     ),
     (
+        "list_consumer_group_offsets",
+        lambda a, x: a.list_consumer_group_offsets("g", require_stable=x),
+        "require_stable",
+        _WRONG,
+        _FLAGS,
+    ),
+    (
         "describe_configs",
         lambda a, x: a.describe_configs([_TOPIC], include_synonyms=x),
         "include_synonyms",

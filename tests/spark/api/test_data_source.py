@@ -20,11 +20,11 @@ from kclient.spark.batch_reader import KafkaBatchReader
 from kclient.spark.data_source import KafkaDataSource
 from kclient.spark.delivery import Written
 from kclient.spark.option_names import Use
-from kclient.spark.options import parse_sink
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.schema import HEADERS_TYPE, output_columns, source_schema
 from kclient.spark.sink import RowStreamWriter
 from kclient.spark.sink_columns import sink_columns
+from kclient.spark.sink_options import parse_sink
 from kclient.spark.write_report import WriteReport
 
 T0 = TopicPartition("t", 0)

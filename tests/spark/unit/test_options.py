@@ -12,7 +12,8 @@ from kclient.errors import ConfigError
 from kclient.spark.limits import Trigger
 from kclient.spark.offsets import Kind
 from kclient.spark.option_names import OPTIONS, Use
-from kclient.spark.options import check_any, parse_sink, parse_source
+from kclient.spark.options import check_any, parse_source
+from kclient.spark.sink_options import parse_sink
 
 SERVER = {"kafka.bootstrap.servers": "localhost:9092"}
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -209,31 +210,6 @@ def test_a_group_id_is_allowed_with_a_warning(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, "kclient.spark"):
         assert batch(kafka__group__id="g").settings["group.id"] == "g"
     assert "commitGroupId" in caplog.text
-
-
-def test_a_sink_takes_a_topic_and_producer_settings() -> None:
-    found = parse_sink(
-        options(topic=" out ", kafka__acks="all", checkpointLocation="/tmp/c"), Use.STREAM_WRITE
-    )
-    assert found.topic == "out"
-    assert found.settings["acks"] == "all"
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"topic": ""}, "topic is empty"),
-        ({"kafka__key__serializer": "x"}, "kafka.key.serializer cannot be set"),
-        ({"kafka__value__serializer": "x"}, "kafka.value.serializer cannot be set"),
-        ({"kafka__transactional__id": "x"}, "at least once"),
-        ({"kafka__linger__ms": "x"}, "linger.ms"),
-        ({"kafka__fetch__min__bites": "1"}, "is not a setting"),
-    ],
-)
-def test_a_wrong_option_of_a_sink_is_refused_by_name(given: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_sink(options(**given), Use.BATCH_WRITE)
-    assert said in str(caught.value)
 
 
 def test_before_the_use_is_known_names_and_servers_are_checked() -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Later versions name topics by id, and say nothing of those that were deleted.
 _LAST_OFFSET_FETCH_WITH_NAMES = 9
 
+# The first version that can wait for the transactions that have not ended.
+_FIRST_STABLE_OFFSET_FETCH = 7
+
 # Before these a broker takes the spec for a time, and answers with the first offset.
 _FIRST_VERSIONS: dict[int, int] = {
     OffsetSpec.MAX_TIMESTAMP: 7,
@@ -84,7 +87,10 @@ def _read(answer: Any) -> dict[TopicPartition, ListedOffset | KafkaError]:
 
 
 def list_consumer_group_offsets(
-    context: OperationContext, group_id: str, partitions: Collection[TopicPartition] | None
+    context: OperationContext,
+    group_id: str,
+    partitions: Collection[TopicPartition] | None,
+    require_stable: bool,
 ) -> Operation[dict[TopicPartition, OffsetAndMetadata | None]]:
     """OffsetFetch at the group's coordinator; None as value where nothing is committed."""
     from kclient.protocol.messages.offset_fetch import (
@@ -101,21 +107,27 @@ def list_consumer_group_offsets(
             topics = None
             if wanted is not None:
                 topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted.items()]
-            return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)])
+            group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+            return OffsetFetchRequest(groups=[group], require_stable=require_stable)
         old = None
         if wanted is not None:
             old = [OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in wanted.items()]
-        return OffsetFetchRequest(group_id=group_id, topics=old)
+        return OffsetFetchRequest(group_id=group_id, topics=old, require_stable=require_stable)
 
     def body(message: Any) -> Any:
         return message.groups[0] if message.groups else message
+
+    def unsettled(message: Any) -> list[Any]:
+        group = body(message)
+        return [group, *(partition for topic in group.topics for partition in topic.partitions)]
 
     answer = yield from answer_of(
         context.call(
             ApiKeys.OFFSET_FETCH,
             build,
             Target.of_group(group_id),
-            retry_on_codes(lambda message: [body(message)], *COORDINATOR_MOVED),
+            retry_on_codes(unsettled, *COORDINATOR_MOVED, Errors.UNSTABLE_OFFSET_COMMIT),
+            min_version=_FIRST_STABLE_OFFSET_FETCH if require_stable else None,
             max_version=_LAST_OFFSET_FETCH_WITH_NAMES,
         )
     )

@@ -1,0 +1,50 @@
+"""The task that Spark says runs here: of a stream by its query, of a batch write by its id."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark import TaskContext
+
+from kclient.errors import IllegalStateError
+from kclient.spark.exactly_once.present_task import present_task
+from kclient.spark.exactly_once.sink_task import SinkTask
+from kclient.spark.sink_options import ExactlyOnceOptions
+
+STREAM = ExactlyOnceOptions("t", write_id=None, repeatable=True, epoch=0, accept_missing_markers=False)
+BATCH = ExactlyOnceOptions("t", write_id="w", repeatable=True, epoch=4, accept_missing_markers=False)
+OF_QUERY = {"sql.streaming.queryId": "q", "streaming.sql.batchId": "7", "spark.jobGroup.id": "run"}
+
+
+class Context:
+    """Stands for that of a task, which Spark makes."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        self.getLocalProperty = properties.get
+
+    def partitionId(self) -> int:
+        return 3
+
+
+def within(monkeypatch: pytest.MonkeyPatch, context: Context | None) -> None:
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+
+
+def test_a_task_of_a_stream_has_the_querys_id_and_the_micro_batchs_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    within(monkeypatch, Context(OF_QUERY))
+    assert present_task(STREAM) == SinkTask("q", 7, 3, "run")
+
+
+def test_a_task_of_a_batch_write_has_the_writes_also_within_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    within(monkeypatch, Context(OF_QUERY))
+    assert present_task(BATCH) == SinkTask("w", 4, 3)
+
+
+@pytest.mark.parametrize("context", [None, Context({}), Context({"sql.streaming.queryId": "q"})])
+def test_where_spark_does_not_say_it_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, context: Context | None
+) -> None:
+    within(monkeypatch, context)
+    with pytest.raises(IllegalStateError, match=r"kclient\.delivery=exactly_once"):
+        present_task(STREAM)
