@@ -183,7 +183,8 @@ class KafkaAdminClient(PushedMetrics):
         """Return the offsets that `group_id` has committed, for all its partitions or for `partitions`.
 
         A partition of `partitions` without a committed offset has None. `require_stable` waits for transactions that
-        have offsets of the group and have not ended (KIP-447); raises UnsupportedVersionError for brokers before 2.5.
+        have offsets of the group and have not ended (KIP-447); a partition without a committed offset has to be named
+        for that. Raises UnsupportedVersionError for brokers before 2.5.
         """
         checked_group(group_id)
         wanted = None if partitions is None else checked_partitions(partitions)

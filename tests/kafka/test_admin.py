@@ -319,9 +319,8 @@ def test_offsets_of_an_open_transaction_are_waited_for_on_demand(
             assert admin.list_consumer_group_offsets(name, [tp]) == {tp: None}
             with pytest.raises(KafkaTimeoutError, match=f"Listing the offsets of group {name}"):
                 admin.list_consumer_group_offsets(name, [tp], require_stable=True, timeout_ms=500)
-        [committed] = admin.list_consumer_group_offsets(name, require_stable=True).values()
-    assert committed is not None
-    assert committed.offset == 7
+        committed = admin.list_consumer_group_offsets(name, [tp], require_stable=True)
+    assert committed == {tp: OffsetAndMetadata(7)}
 
 
 def test_list_groups_and_describe_groups_show_a_member_and_what_it_reads(
