@@ -48,7 +48,7 @@ def check(history: History) -> list[Anomaly]:
 
 
 def permitted(history: History) -> list[Anomaly]:
-    """What databases call anomalies and Kafka permits: cycles of transactions. For their number, not for a verdict.
+    """Cycles of transactions that Kafka permits, for their number: they are not in the verdict.
 
     Raises ValueError if two records of a partition have the same value.
     """
