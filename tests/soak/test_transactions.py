@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -108,13 +109,21 @@ def test_what_is_committed_is_read_copied_and_booked_once_and_nothing_else_is(
                 Copier(servers, name, random.Random(f"{seed} {name}"), log, "in", "out", _GROUP, **_SETTINGS)
                 for name in ("copier-1", "copier-2")
             ]
-            customer = Load(servers, REQUESTS, "customer", log, per_s=_REQUESTS_PER_S, **_PATIENCE)
-            tellers = Tellers(tmp_path, servers, seed, version, log, _SETTINGS)
-            auditor = Auditor(servers, direct, log)
-            for client in [*writers, *copiers]:
-                wait_until(lambda: client.counts["committed"], _SETTLE_S, f"a commit of {client.name}")  # noqa: B023
-            network = NetworkChaos(cluster, random.Random(f"{seed} network"), _APIS)
-            try:
+            with ExitStack() as ends:
+                for client in [*writers, *copiers]:
+                    ends.callback(client.end)
+                customer = Load(servers, REQUESTS, "customer", log, per_s=_REQUESTS_PER_S, **_PATIENCE)
+                tellers = Tellers(tmp_path, servers, seed, version, log, _SETTINGS)
+                ends.callback(tellers.end)
+                auditor = Auditor(servers, direct, log)
+                ends.callback(auditor.stop)
+                wait_until(
+                    lambda: all(client.counts["committed"] for client in [*writers, *copiers]),
+                    _SETTLE_S,
+                    "the first commits",
+                )
+                network = NetworkChaos(cluster, random.Random(f"{seed} network"), _APIS)
+                ends.callback(network.stop)
                 world.run(seconds)
                 network.stop()
                 world.heal()
@@ -127,12 +136,6 @@ def test_what_is_committed_is_read_copied_and_booked_once_and_nothing_else_is(
                 expected, requests = _originals(direct, "in"), _originals(direct, REQUESTS)
                 _settle(lambda: _originals(direct, "out").keys() >= expected.keys(), "the copies")
                 _settle(lambda: _ledger(direct).booked.keys() >= requests.keys(), "the bookings")
-            finally:
-                network.stop()
-                for client in [*writers, *copiers]:
-                    client.end()
-                tellers.end()
-                auditor.stop()
             for client in copiers:
                 client.wait()
             for group in (_GROUP, TELLERS):
