@@ -150,7 +150,9 @@ def test_what_is_committed_is_read_copied_and_booked_once_and_nothing_else_is(
         print(f"{client.name}: {dict(client.counts)}")
         problems += client.problems
     booking = Counter(each.outcome for each in history.transactions if each.process.startswith("teller"))
-    print(f"tellers: {dict(tellers.counts)}, transactions {dict(booking)}; auditor: {dict(auditor.counts)}")
+    print(
+        f"tellers: {dict(tellers.counts)}, transactions {dict(booking)}; auditor: {dict(auditor.audits.counts)}"
+    )
     print(f"brokers: {dict(world.counts)}; network: {dict(sorted(network.counts.items()))}")
     print(f"{expected.total()} records were committed, {copies.total()} copied")
     print(f"{requests.total()} transfers were requested, {len(ledger.booked)} booked")

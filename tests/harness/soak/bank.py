@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -14,7 +14,7 @@ from harness.soak.recorded import write_poll
 from harness.soak.transactional_load import Copier, Output
 from harness.topics import end_offsets, partitions_of
 from kclient import ConsumerRecord, KafkaConsumer, TopicPartition
-from kclient.errors import KafkaError
+from kclient.errors import KafkaTimeoutError
 
 REQUESTS = "requests"
 TRANSFERS = "transfers"
@@ -106,24 +106,59 @@ class Ledger:
         return f"{request!r} booked as {self._booked[request]}, to be booked as {Transfer.of(request)}"
 
 
-class Auditor(threading.Thread):
-    """Reads what is committed while it is booked, and sees no half of a transfer.
+class Audits:
+    """Looks at what is committed while it is booked, and sees no half of a transfer.
 
     The halves become visible one after the other. But whoever sees one half knows that all of its transaction is in
-    the logs, so the other half is there when the partitions are read to the ends that they have by then.
+    the logs, so the other half has been read once the partitions are read to the ends that they had after that.
     """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self._ledger = Ledger()
+        self._halves: set[bytes] = set()
+        """Requests of which a half was seen when the last audit began."""
+        self._ends: dict[TopicPartition, int] = {}
+        """The ends of the partitions after that; empty between audits."""
+
+    def take(self, records: Iterable[ConsumerRecord[bytes, bytes]]) -> None:
+        """Take what was read."""
+        self._ledger.add(records)
+
+    def go_on(
+        self, ends: Callable[[], dict[TopicPartition, int]], position: Callable[[TopicPartition], int]
+    ) -> None:
+        """Begin an audit if halves were seen, or end the one that was begun if everything is read that it needs.
+
+        `ends` asks for the ends of all partitions, `position` is how far one of them is read.
+        """
+        if not self._ends:
+            self._halves = self._ledger.unbalanced()
+            if self._halves:
+                self._ends = ends()
+            return
+        if any(position(tp) < end for tp, end in self._ends.items()):
+            return
+        self.counts["audits"] += 1
+        self.counts["halves seen"] += len(self._halves)
+        self.problems += [
+            f"half transfer: {request!r} is {self._ledger.booked[request]}, and all is read up to {self._ends}"
+            for request in sorted(self._halves & self._ledger.unbalanced())
+        ]
+        self._ends = {}
+
+
+class Auditor(threading.Thread):
+    """Reads what is committed, and audits it, until stopped."""
 
     def __init__(self, servers: str, direct_servers: str, history: HistoryLog) -> None:
         super().__init__(name="auditor", daemon=True)
-        self.counts: Counter[str] = Counter()
-        self.problems: list[str] = []
+        self.audits = Audits()
+        self.problems = self.audits.problems
         self._servers = servers
         self._direct_servers = direct_servers
         self._log = history.consumer("auditor", read_committed=True)
-        self._ledger = Ledger()
-        self._halves: set[bytes] = set()
-        self._ends: dict[TopicPartition, int] = {}
-        """The ends of the partitions after `halves` were seen."""
         self._stopping = threading.Event()
         self.start()
 
@@ -157,23 +192,8 @@ class Auditor(threading.Thread):
     def _go_on(self, consumer: KafkaConsumer[bytes, bytes]) -> None:
         records = consumer.poll(200)
         write_poll(self._log, records)
-        self._ledger.add(records)
+        self.audits.take(records)
         try:
-            if not self._ends:
-                self._halves = self._ledger.unbalanced()
-                if self._halves:
-                    self._ends = end_offsets(self._direct_servers, TRANSFERS)
-                return
-            if any(consumer.position(tp) < end for tp, end in self._ends.items()):
-                return
-        except KafkaError:
-            self.counts["answers missing"] += 1
-            return
-        self.counts["audits"] += 1
-        self.counts["halves seen"] += len(self._halves)
-        left = self._halves & self._ledger.unbalanced()
-        self.problems += [
-            f"half transfer: {request!r} has {self._ledger.booked[request]} at {self._ends}"
-            for request in sorted(left)
-        ]
-        self._ends = {}
+            self.audits.go_on(lambda: end_offsets(self._direct_servers, TRANSFERS), consumer.position)
+        except KafkaTimeoutError:
+            self.audits.counts["answers missing"] += 1

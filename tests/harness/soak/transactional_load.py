@@ -71,7 +71,7 @@ class TransactionalClient(threading.Thread):
             timeout_ms = self._settings["transaction.timeout.ms"]
             assert isinstance(timeout_ms, int)
             # The coordinator looks for them once a second.
-            self._stopping.wait(timeout_ms / 1000 + self._rng.uniform(0.0, 3.0))
+            self._stopping.wait(timeout_ms / 1000 + self._rng.uniform(0.5, 3.0))
 
     def _live(self) -> None:
         """One life of the producer."""
