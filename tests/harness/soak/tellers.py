@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.checker.log import HistoryLog
@@ -70,8 +71,8 @@ class Tellers(threading.Thread):
     def end(self) -> None:
         """End all of them."""
         self.stop()
-        for teller in self._seats:
-            self._end(teller)
+        with ThreadPoolExecutor(_SEATS) as ends:
+            list(ends.map(self._end, self._seats))
 
     def _new(self, seat: int) -> ClientProcess:
         settings = {**self._settings, "transactional.id": f"teller-{seat}"}
