@@ -67,6 +67,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._booked: defaultdict[bytes, list[Output]] = defaultdict(list)
+        self._sums: Counter[bytes] = Counter()
+        self._unbalanced: set[bytes] = set()
 
     @property
     def booked(self) -> Mapping[bytes, list[Output]]:
@@ -79,14 +81,12 @@ class Ledger:
             assert record.value is not None
             request, amount, _ = record.value.split(b"|")
             self._booked[request].append(Output(record.partition, record.key, b"%s|%s" % (request, amount)))
+            self._sums[request] += int(amount)
+            (self._unbalanced.add if self._sums[request] else self._unbalanced.discard)(request)
 
     def unbalanced(self) -> set[bytes]:
         """Return the requests whose amounts do not add up to zero."""
-        return {
-            request
-            for request, booked in self._booked.items()
-            if sum(int(each.value.rpartition(b"|")[2]) for each in booked)
-        }
+        return set(self._unbalanced)
 
     def problems(self, requests: Iterable[bytes]) -> list[str]:
         """Hold the bookings, when all are done, against the requests: each was booked once, and as it asks for."""
