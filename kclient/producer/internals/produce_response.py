@@ -250,8 +250,8 @@ class ProduceResponseHandler:
         self._tell(batch, error, record_errors, still_carried=False)
         self._queued.release(batch)
 
-    def fail_with_transaction(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Fail a queued batch whose transaction is not to be committed, because of `error`."""
+    def fail_because(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Fail a queued batch because of `error`, that of its transaction or of the whole producer."""
         self.fail(batch, self._describe(batch, error).because_of(error))
 
     def give_up(self, batch: ProducerBatch, error: BaseException) -> None:
@@ -265,6 +265,12 @@ class ProduceResponseHandler:
             self._tell(batch, error, None, still_carried=True)
         else:
             self.fail(batch, error)
+
+    def end(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Give `batch` up, wherever it is, because of `error`, the end of the producer."""
+        if batch.state is BatchState.IN_FLIGHT:
+            batch.fate = Fate.UNKNOWN
+        self.give_up(batch, self._describe(batch, error).because_of(error))
 
     def fail_hopeless(self, now_ms: int) -> None:
         """Fail the batches that can neither be sent again nor be proven to be written."""
