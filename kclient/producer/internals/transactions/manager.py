@@ -167,7 +167,7 @@ class TransactionManager:
         if self.state is _S.FATAL_ERROR:
             error = self.error
             assert error is not None
-            raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
+            raise error.reworded(f"The producer cannot go on and has to be closed: {error}") from error
         if self.state is _S.ABORTABLE_ERROR:
             raise self._abortable(name)
         raise IllegalStateError(f"{name} does not fit the state of the producer: {_HINTS[self.state]}")
@@ -285,10 +285,10 @@ class TransactionManager:
     def _initialize(self) -> Task:
         try:
             identity = yield from self._tasks.init_producer_id(ProducerIdAndEpoch())
-        except FatalFailure as failure:
-            if not isinstance(failure.error, AuthorizationError):
+        except (AbortableFailure, FatalFailure) as failure:
+            if isinstance(failure, FatalFailure) and not isinstance(failure.error, AuthorizationError):
                 raise
-            # Rules come and go: whoever wants it may try again.
+            # Rules come and go, and there is nothing yet to abort: whoever wants it may try again.
             with self._lock:
                 self._transition_to(_S.UNINITIALIZED)
                 self._calls.end(failure.error)
@@ -362,7 +362,16 @@ class TransactionManager:
             # end the next transaction (KAFKA-17754): it is shut out by a new epoch.
             in_doubt = self._needs_epoch or self._tasks.in_doubt
             if forgotten or (in_doubt and not self.by_broker):
-                identity = yield from self._tasks.init_producer_id(identity)
+                try:
+                    identity = yield from self._tasks.init_producer_id(identity)
+                except (AbortableFailure, FatalFailure) as failure:
+                    if not committed:
+                        raise
+                    # What is committed is no failure: whoever took it for one would send everything again.
+                    with self._lock:
+                        self._calls.end(None)
+                        self._fail_for_good(_no_epoch(failure))
+                    return
         finally:
             self._ending = False
         self._idempotence.adopt(identity)
@@ -406,6 +415,15 @@ class TransactionManager:
         if state not in VALID_TRANSITIONS[self.state]:
             raise IllegalStateError(f"A transaction cannot go from {self.state.name} to {state.name}")
         self.state = state
+
+
+def _no_epoch(failure: AbortableFailure | FatalFailure) -> KafkaError:
+    if isinstance(failure, FatalFailure):
+        return failure.error
+    # There is nothing that could be aborted.
+    return KafkaError(f"There is no new epoch for the next transaction: {failure.error}").because_of(
+        failure.error
+    )
 
 
 _HINTS = {
