@@ -92,11 +92,22 @@ DIFFERENCES = [
         "it is wrong with these offsets or this member, and not with the producer",
     ),
     Difference(
-        {Step.COMMIT},
+        {Step.COMMIT, Step.FIND_COORDINATOR_AGAIN},
         {_E.INVALID_TXN_STATE},
         Then.ABORT,
         "the broker has aborted it (transaction.timeout.ms), and the epoch says that it was this one",
         {"TV2"},
+    ),
+    Difference(
+        {Step.NEW_EPOCH},
+        {
+            _E.TOPIC_AUTHORIZATION_FAILED,
+            _E.GROUP_AUTHORIZATION_FAILED,
+            _E.CLUSTER_AUTHORIZATION_FAILED,
+            _E.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        },
+        Then.ABORT,
+        "rules come and go; in Java TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone",
     ),
     Difference(
         {Step.ABORT},
@@ -110,38 +121,50 @@ DIFFERENCES = [
 def consequence(version: str, step: Step, code: int) -> Then:
     """Return what is left to do after one refusal, and do it, up to the end of the next transaction."""
     m = TransactionModel(by_broker=version == "TV2")
-    if step in {Step.FIND_TRANSACTION_COORDINATOR, Step.INIT_PRODUCER_ID}:
-        m.coordinator.script(step.api, code)
-        error = _error_of(lambda: m.ended(Call(m.transactions.initialize())))
-        if m.transactions.state is TransactionState.FATAL_ERROR:
-            return Then.CLOSE
-        if error is not None:
-            m.ended(Call(m.transactions.initialize()))
-        next_transaction_is_clean(m)
-        return Then.GOES_ON if error is None else Then.INIT_AGAIN
-    m.open()
-    if step is Step.PRODUCE:
-        m.broker.fail("t", code)
-    else:
-        m.coordinator.script(step.api, code)
-
-    def transact() -> None:
-        m.send(b"a")
-        m.rounds(3)
-        send_offsets(m)
-        if step is Step.ABORT:
-            m.abort()
-        else:
-            m.commit()
-
-    error = _error_of(transact)
+    initializes = step in {Step.FIND_TRANSACTION_COORDINATOR, Step.INIT_PRODUCER_ID}
+    if not initializes:
+        m.open()
+    error = _error_of(lambda: _refuse(m, step, code))
     if m.transactions.state is TransactionState.FATAL_ERROR:
         return Then.CLOSE
     if error is not None:
-        assert isinstance(error, TransactionAbortableError)
-        m.abort()
+        if initializes:
+            m.ended(Call(m.transactions.initialize()))
+        else:
+            assert isinstance(error, TransactionAbortableError)
+            m.abort()
     next_transaction_is_clean(m)
-    return Then.GOES_ON if error is None else Then.ABORT
+    if error is None:
+        return Then.GOES_ON
+    return Then.INIT_AGAIN if initializes else Then.ABORT
+
+
+def _refuse(m: TransactionModel, step: Step, code: int) -> None:
+    """Go through a transaction up to the step that is refused with `code`."""
+    match step:
+        case Step.FIND_TRANSACTION_COORDINATOR | Step.INIT_PRODUCER_ID:
+            m.coordinator.script(step.api, code)
+            m.ended(Call(m.transactions.initialize()))
+            return
+        case Step.PRODUCE:
+            m.broker.fail("t", code)
+        case Step.NEW_EPOCH:
+            m.broker.fail("t", _E.INVALID_RECORD)
+            m.coordinator.script(step.api, code)
+        case Step.FIND_COORDINATOR_AGAIN:
+            m.coordinator.script(Step.COMMIT.api, _E.NOT_COORDINATOR)
+        case _:
+            m.coordinator.script(step.api, code)
+    m.send(b"a")
+    m.rounds(3)
+    if step is not Step.NEW_EPOCH:
+        send_offsets(m)
+    if step is Step.FIND_COORDINATOR_AGAIN:
+        m.coordinator.script(step.api, code)
+    if step in {Step.ABORT, Step.NEW_EPOCH}:
+        m.abort()
+    else:
+        m.commit()
 
 
 def _error_of(action: Callable[[], object]) -> KafkaError | None:

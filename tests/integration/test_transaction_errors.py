@@ -11,6 +11,7 @@ from harness.network.librdkafka_mock import LibrdkafkaMock, missing_mock
 from harness.requirements import skip_if
 from harness.scenarios.transaction_errors import Case, Step, Transactions, cases, every
 from kclient.errors import ErrorCode
+from kclient.protocol.api_keys import ApiKeys
 
 _E = ErrorCode
 pytestmark = [pytest.mark.peers, pytest.mark.xdist_group("librdkafka-mock")]
@@ -19,7 +20,7 @@ TOPIC = "t"
 
 def fits(case: Case) -> bool:
     """Leave out what the mock does in another way than Kafka."""
-    if case.step in {Step.FIND_TRANSACTION_COORDINATOR, Step.FIND_GROUP_COORDINATOR}:
+    if case.step.api is ApiKeys.FIND_COORDINATOR:
         return False  # refused with a host that is null, which the protocol does not allow
     # A new epoch ends no transaction that is open.
     return case.step is not Step.ABORT or case.code not in {
@@ -31,16 +32,20 @@ def fits(case: Case) -> bool:
 @attrs.define
 class _Refusals:
     mock: LibrdkafkaMock
-    step: Step = Step.PRODUCE
+    steps: list[Step] = attrs.field(factory=list)
 
     def refuse(self, step: Step, code: int) -> None:
-        self.step = step
-        self.mock.asked()
+        if not self.steps:
+            self.mock.asked()
+        self.steps.append(step)
         self.mock.refuse(step.api, code)
 
     def refused(self) -> int:
-        self.mock.clear(self.step.api)
-        return min(1, self.mock.asked().count(self.step.api))
+        for step in self.steps:
+            self.mock.clear(step.api)
+        asked = self.mock.asked().count(self.steps[-1].api) if self.steps else 0
+        self.steps.clear()
+        return min(1, asked)
 
 
 @pytest.fixture(scope="module")

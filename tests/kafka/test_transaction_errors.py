@@ -14,15 +14,17 @@ from harness.network.proxy import FaultProxy, Rule
 from harness.network.transaction_answers import refuse, refuse_to_find
 from harness.real_kafka.broker import RealKafka
 from harness.scenarios.transaction_errors import Case, Step, Then, Transactions, cases, every
-from harness.topics import new_topic
+from harness.topics import new_topic, read_all
 from harness.waiting import wait_until
-from kclient import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kclient import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kclient.client.coordinators import CoordinatorType
 from kclient.client.network_client import NetworkClient
+from kclient.errors import InvalidTxnStateError, TransactionAbortableError
 
 DEADLINE_S = 30.0
 _KINDS = {
     Step.FIND_TRANSACTION_COORDINATOR: CoordinatorType.TRANSACTION,
+    Step.FIND_COORDINATOR_AGAIN: CoordinatorType.TRANSACTION,
     Step.FIND_GROUP_COORDINATOR: CoordinatorType.GROUP,
 }
 
@@ -120,3 +122,32 @@ def test_what_a_broker_has_done_is_done_once_though_it_says_that_it_was_not(
 ) -> None:
     _as_before(case, monkeypatch)
     lying.run(case)
+
+
+_ABORTABLE = [
+    case
+    for version in ("TV2", "TV1")
+    for case in cases(version)
+    if (case.step, case.then) == (Step.COMMIT, Then.ABORT)
+]
+
+
+@every(*_ABORTABLE)
+def test_a_commit_that_was_done_cannot_be_aborted_whatever_its_answer_says(
+    kafka: RealKafka, proxy: FaultProxy, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _as_before(case, monkeypatch)
+    topic = new_topic(kafka.bootstrap_servers, 1)
+    refusals = _Refusals(proxy, pass_on=True)
+    with KafkaProducer(bootstrap_servers=proxy.bootstrap, transactional_id=f"x-{topic}") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"done")
+        refusals.refuse(case.step, case.code)
+        with pytest.raises(TransactionAbortableError):
+            producer.commit_transaction()
+        assert refusals.refused() == 1
+        with pytest.raises(InvalidTxnStateError):
+            producer.abort_transaction()
+    records = read_all(kafka.bootstrap_servers, topic, isolation_level="read_committed")
+    assert [record.value for record in records] == [b"done"]

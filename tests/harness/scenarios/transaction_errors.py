@@ -32,21 +32,39 @@ _E = ErrorCode
 class Step(Enum):
     """The steps of a transaction, in their order."""
 
-    FIND_TRANSACTION_COORDINATOR = ApiKeys.FIND_COORDINATOR, False
-    INIT_PRODUCER_ID = ApiKeys.INIT_PRODUCER_ID, False
-    ADD_PARTITIONS_TO_TXN = ApiKeys.ADD_PARTITIONS_TO_TXN, False
-    PRODUCE = ApiKeys.PRODUCE, False
-    ADD_OFFSETS_TO_TXN = ApiKeys.ADD_OFFSETS_TO_TXN, False
-    FIND_GROUP_COORDINATOR = ApiKeys.FIND_COORDINATOR, True
-    TXN_OFFSET_COMMIT = ApiKeys.TXN_OFFSET_COMMIT, False
-    COMMIT = ApiKeys.END_TXN, False
-    ABORT = ApiKeys.END_TXN, True
+    FIND_TRANSACTION_COORDINATOR = auto()
+    INIT_PRODUCER_ID = auto()
+    ADD_PARTITIONS_TO_TXN = auto()
+    PRODUCE = auto()
+    ADD_OFFSETS_TO_TXN = auto()
+    FIND_GROUP_COORDINATOR = auto()
+    TXN_OFFSET_COMMIT = auto()
+    COMMIT = auto()
+    FIND_COORDINATOR_AGAIN = auto()
+    """In the middle of a commit, as the coordinator is another one."""
+    ABORT = auto()
+    NEW_EPOCH = auto()
+    """Behind an abort."""
 
     @property
     def api(self) -> ApiKeys:
         """The API of its request."""
-        api: ApiKeys = self.value[0]
-        return api
+        return _APIS[self]
+
+
+_APIS = {
+    Step.FIND_TRANSACTION_COORDINATOR: ApiKeys.FIND_COORDINATOR,
+    Step.INIT_PRODUCER_ID: ApiKeys.INIT_PRODUCER_ID,
+    Step.ADD_PARTITIONS_TO_TXN: ApiKeys.ADD_PARTITIONS_TO_TXN,
+    Step.PRODUCE: ApiKeys.PRODUCE,
+    Step.ADD_OFFSETS_TO_TXN: ApiKeys.ADD_OFFSETS_TO_TXN,
+    Step.FIND_GROUP_COORDINATOR: ApiKeys.FIND_COORDINATOR,
+    Step.TXN_OFFSET_COMMIT: ApiKeys.TXN_OFFSET_COMMIT,
+    Step.COMMIT: ApiKeys.END_TXN,
+    Step.FIND_COORDINATOR_AGAIN: ApiKeys.FIND_COORDINATOR,
+    Step.ABORT: ApiKeys.END_TXN,
+    Step.NEW_EPOCH: ApiKeys.INIT_PRODUCER_ID,
+}
 
 
 class Then(Enum):
@@ -62,10 +80,14 @@ class Then(Enum):
     """The error itself, from every call: the producer is closed, and a new one goes on."""
 
 
-STEPS = {
+STEPS: dict[str, list[Step]] = {
     "TV1": list(Step),
-    # Where brokers add partitions and groups by themselves they are not asked to.
-    "TV2": [step for step in Step if step not in {Step.ADD_PARTITIONS_TO_TXN, Step.ADD_OFFSETS_TO_TXN}],
+    # Brokers add partitions and groups by themselves, and give a new epoch with each end.
+    "TV2": [
+        step
+        for step in Step
+        if step not in {Step.ADD_PARTITIONS_TO_TXN, Step.ADD_OFFSETS_TO_TXN, Step.NEW_EPOCH}
+    ],
 }
 _COORDINATOR_PASSES = (
     _E.COORDINATOR_LOAD_IN_PROGRESS,
@@ -204,6 +226,11 @@ TABLE: dict[Step, dict[Then, tuple[int, ...]]] = {
             *_UNEXPECTED,
         ),
     },
+    Step.FIND_COORDINATOR_AGAIN: {
+        Then.GOES_ON: (_E.COORDINATOR_LOAD_IN_PROGRESS, _E.COORDINATOR_NOT_AVAILABLE, _E.REQUEST_TIMED_OUT),
+        Then.ABORT: (_E.TRANSACTION_ABORTABLE,),
+        Then.CLOSE: (_E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, *_UNEXPECTED),
+    },
     Step.ABORT: {
         # Who is forgotten has nothing to abort, and gets a new epoch.
         Then.GOES_ON: (*_COORDINATOR_PASSES, *_FORGOTTEN),
@@ -215,9 +242,23 @@ TABLE: dict[Step, dict[Then, tuple[int, ...]]] = {
             *_UNEXPECTED,
         ),
     },
+    Step.NEW_EPOCH: {
+        Then.GOES_ON: _COORDINATOR_PASSES,
+        Then.ABORT: (
+            _E.CLUSTER_AUTHORIZATION_FAILED,
+            _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            _E.TRANSACTION_ABORTABLE,
+        ),
+        Then.CLOSE: (*_FENCED, _E.INVALID_TXN_STATE, _E.INVALID_PRODUCER_ID_MAPPING, *_UNEXPECTED),
+    },
+}
+# What has to be refused for a step to be taken.
+_BEFORE = {
+    Step.FIND_COORDINATOR_AGAIN: (Step.COMMIT, _E.NOT_COORDINATOR),
+    Step.NEW_EPOCH: (Step.PRODUCE, _E.INVALID_RECORD),
 }
 # Brokers that end each transaction with a new epoch say so of one that they have aborted (transaction.timeout.ms).
-_ONLY_TV2 = {(Step.COMMIT, _E.INVALID_TXN_STATE): Then.ABORT}
+_ONLY_TV2: dict[tuple[Step, int], Then] = {(Step.COMMIT, _E.INVALID_TXN_STATE): Then.ABORT}
 
 
 @attrs.frozen
@@ -238,9 +279,7 @@ def cases(version: str) -> Iterator[Case]:
     for step in STEPS[version]:
         for then, codes in TABLE[step].items():
             for code in codes:
-                other = (
-                    _ONLY_TV2.get((step, ErrorCode(code))) if version == "TV2" and code in set(_E) else None
-                )
+                other = _ONLY_TV2.get((step, code)) if version == "TV2" else None
                 yield Case(version, step, code, other or then)
 
 
@@ -256,7 +295,7 @@ class Refusals(Protocol):
         """Answer the next request of a step with `code`."""
 
     def refused(self) -> int:
-        """Stop that; the number of requests that were answered so."""
+        """Stop that; the number of requests of the last such step that were answered so."""
 
 
 class Transactions:
@@ -306,7 +345,7 @@ class Transactions:
             was_committed = False
         else:
             self._transact_refused(case, first, group)
-            was_committed = case.then is Then.GOES_ON and case.step is not Step.ABORT
+            was_committed = case.then is Then.GOES_ON and case.step not in {Step.ABORT, Step.NEW_EPOCH}
         producer = self._initialized()
         producer.begin_transaction()
         self._fill(producer, after, group, 1)
@@ -341,11 +380,17 @@ class Transactions:
     def _transact_refused(self, case: Case, value: bytes, group: str) -> None:
         producer = self._initialized()
         producer.begin_transaction()
+        if case.step in _BEFORE:
+            self._refusals.refuse(*_BEFORE[case.step])
         self._refusals.refuse(case.step, case.code)
 
         def transact() -> None:
-            self._fill(producer, value, group, 0)
-            if case.step is Step.ABORT:
+            if case.step is Step.NEW_EPOCH:
+                with pytest.raises(TransactionAbortableError):
+                    self._fill(producer, value, group, 0)
+            else:
+                self._fill(producer, value, group, 0)
+            if case.step in {Step.ABORT, Step.NEW_EPOCH}:
                 producer.abort_transaction()
             else:
                 producer.commit_transaction()

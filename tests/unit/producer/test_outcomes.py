@@ -266,10 +266,13 @@ def test_a_commit_that_is_done_succeeds_though_no_new_epoch_can_be_had_behind_it
         assert type(caught.value) is expected
 
 
-def test_an_abort_whose_new_epoch_is_refused_can_be_asked_for_once_more() -> None:
+@pytest.mark.parametrize(
+    "code", [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+)
+def test_an_abort_whose_new_epoch_is_refused_can_be_asked_for_once_more(code: int) -> None:
     m = TransactionModel(by_broker=False).open()
     m.broker.fail("t", ErrorCode.INVALID_RECORD)
-    m.coordinator.script(ApiKeys.INIT_PRODUCER_ID, ErrorCode.TRANSACTION_ABORTABLE)
+    m.coordinator.script(ApiKeys.INIT_PRODUCER_ID, code)
     with pytest.raises(TransactionAbortableError):
         one_transaction(m)
     with pytest.raises(TransactionAbortableError):

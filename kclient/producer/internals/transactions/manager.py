@@ -362,20 +362,35 @@ class TransactionManager:
             # end the next transaction (KAFKA-17754): it is shut out by a new epoch.
             in_doubt = self._needs_epoch or self._tasks.in_doubt
             if forgotten or (in_doubt and not self.by_broker):
-                try:
-                    identity = yield from self._tasks.init_producer_id(identity)
-                except (AbortableFailure, FatalFailure) as failure:
-                    if not committed:
-                        raise
-                    # What is committed is no failure: whoever took it for one would send everything again.
-                    with self._lock:
-                        self._calls.end(None)
-                        self._fail_for_good(_no_epoch(failure))
+                identity = yield from self._new_epoch(identity, committed=committed)
+                if identity is None:
                     return
         finally:
             self._ending = False
         self._idempotence.adopt(identity)
         self._ready()
+
+    def _new_epoch(self, identity: ProducerIdAndEpoch, *, committed: bool) -> Task:
+        """Return the identity for the next transaction, None if it cannot be had and this one is committed."""
+        try:
+            return (yield from self._tasks.init_producer_id(identity))
+        except (AbortableFailure, FatalFailure) as failure:
+            error = failure.error
+            if not committed:
+                if isinstance(error, AuthorizationError):
+                    # Rules come and go: whoever wants it may abort once more.
+                    raise AbortableFailure(error) from failure
+                raise
+            if isinstance(failure, AbortableFailure):
+                # There is nothing left that could be aborted.
+                error = KafkaError(f"There is no new epoch for the next transaction: {error}").because_of(
+                    error
+                )
+        # What is committed is no failure: whoever took it for one would send everything again.
+        with self._lock:
+            self._calls.end(None)
+            self._fail_for_good(error)
+        return None
 
     def _ready(self) -> None:
         with self._lock:
@@ -415,15 +430,6 @@ class TransactionManager:
         if state not in VALID_TRANSITIONS[self.state]:
             raise IllegalStateError(f"A transaction cannot go from {self.state.name} to {state.name}")
         self.state = state
-
-
-def _no_epoch(failure: AbortableFailure | FatalFailure) -> KafkaError:
-    if isinstance(failure, FatalFailure):
-        return failure.error
-    # There is nothing that could be aborted.
-    return KafkaError(f"There is no new epoch for the next transaction: {failure.error}").because_of(
-        failure.error
-    )
 
 
 _HINTS = {
