@@ -235,10 +235,7 @@ class ProduceResponseHandler:
             return ClusterAuthorizationError(
                 "Not authorized to write with idempotence; allow IdempotentWrite, or set enable.idempotence=false"
             )
-        described = type(error)(f"{batch.tp}: {error}{_doubt(batch)}")
-        if error.code != described.code:
-            described.code = error.code  # an unknown code is known by its number alone
-        return described
+        return error.reworded(f"{batch.tp}: {error}{_doubt(batch)}")
 
     # Giving up.
 
@@ -375,4 +372,4 @@ def _record_error(
     text = named[index]
     if text is None:
         return error
-    return type(error)(f"{tp}: {text}") if isinstance(error, KafkaError) else error
+    return error.reworded(f"{tp}: {text}") if isinstance(error, KafkaError) else error
