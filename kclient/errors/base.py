@@ -79,6 +79,12 @@ class KafkaError(Exception):
         """The text of the error."""
         return str(self)
 
+    def reworded(self, message: str) -> Self:
+        """The same error, with its code and its data, and with another text."""
+        error = type(self)(message)
+        error.__dict__.update(self.__dict__)
+        return error
+
     def because_of(self, cause: KafkaError | None) -> Self:
         """This error with its cause, if there is one, and with what that knows of a connection."""
         if cause is not None:

@@ -242,8 +242,9 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         or completed where the commit had begun. Waits up to max.block.ms, then raises KafkaTimeoutError and may be
         called again; so it is after a Ctrl-C.
 
-        Raises TransactionalIdAuthorizationError, IllegalStateError if it was called before or the producer has no
-        transactional.id, UnsupportedVersionError for brokers before 0.11.
+        Raises TransactionalIdAuthorizationError and TransactionAbortableError, after which it may be called again, too;
+        IllegalStateError if it was called before or the producer has no transactional.id, UnsupportedVersionError for
+        brokers before 0.11.
         """
         self._transact("init", lambda transactions: transactions.initialize())
 
@@ -294,7 +295,8 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         """Abort the transaction: none of its records and offsets are visible to those who read committed ones.
 
         Records that were not sent yet fail with TransactionAbortedError. Raises KafkaTimeoutError after max.block.ms,
-        and may be called again then; any other error means that the producer has to be closed.
+        or TransactionAbortableError if the broker wants it so, and may be called again then; any other error means that
+        the producer has to be closed.
         """
         self._end_transaction("abort", commit=False)
 

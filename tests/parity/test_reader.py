@@ -97,7 +97,8 @@ def batches(draw: st.DrawFn) -> bytes:
         producer = draw(st.integers(0, 2))
         if kind == "marker":
             which = draw(st.sampled_from([ControlRecordType.ABORT, ControlRecordType.COMMIT]))
-            parts.append(EndTransactionMarker(which, 0).batch(offset, 1, 0, producer, 0))
+            epoch = draw(st.sampled_from([-1, 0, 9]))
+            parts.append(EndTransactionMarker(which, 0).batch(offset, 1, epoch, producer, 0))
             offset += 1
             continue
         settings: dict[str, Any] = {"base_offset": offset, "compression": codec}

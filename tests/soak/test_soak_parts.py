@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from harness.checker.history import Place
+from harness.checker.loader import load
 from harness.checker.memory import MemoryLog
 from harness.checker.report import check
 from harness.real_kafka.logs import LoggedRecord, PartitionLog, parse_dump
-from harness.soak.churn import handed_out, owners_now
+from harness.soak.churn import ClientProcess, handed_out, owners_now
 from harness.soak.recorded import RecordedProducer, write_logs
+from harness.waiting import wait_until
 from kclient.errors import KafkaTimeoutError, RecordTooLargeError
 from kclient.producer import RecordMetadata
 
@@ -127,6 +129,27 @@ def test_a_history_tells_who_has_what_and_how_far_a_group_has_come() -> None:
     second.polled({q: [(0, b"c")]})
     assert owners_now(log.history()) == {q: ["n"]}
     assert handed_out(log.history()) == {P: 7, q: 1}
+
+
+@pytest.mark.heavy
+def test_all_clients_of_a_process_that_is_killed_have_ended(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, threading\n"
+        "from pathlib import Path\n"
+        "from harness.checker.log import HistoryLog\n"
+        "log = HistoryLog.at(Path(sys.argv[-1]))\n"
+        "log.producer('p')\n"
+        "log.consumer('c')\n"
+        "threading.Event().wait()\n"
+    )
+    log = MemoryLog()
+    process = ClientProcess("both", tmp_path, program, [], log)
+    try:
+        wait_until(lambda: len(load(process.path).clients) == 2, 30, "the clients of the process")
+    finally:
+        process.kill()
+    assert log.history().ended.keys() == {"p", "c"}
 
 
 def test_logs_on_disk_are_held_against_what_producers_were_told() -> None:

@@ -30,6 +30,7 @@ cdef struct Cursor:
     bint by_broker
     int timestamp_type
     int64_t batch_next
+    int64_t batch_epoch
     int64_t inflated
 
 
@@ -132,9 +133,12 @@ cdef class Walk:
             self.here.pos = pos + length
             if found:
                 self.here.open = True
+                self.here.epoch = self.here.batch_epoch
                 return True
+            # A batch that is passed counts as read, or the position behind it would have an epoch that ends before it.
             if self.here.batch_next > self.here.next_offset:
                 self.here.next_offset = self.here.batch_next
+                self.here.epoch = self.here.batch_epoch
 
     @cython.final
     cdef bint open_batch(self, int64_t pos, int64_t size) except -1:
@@ -153,6 +157,7 @@ cdef class Walk:
         max_ts = <int64_t>get_64(batch + 35)
         producer_id = <int64_t>get_64(batch + 43)
         count = <int32_t>get_32(batch + 57)
+        self.here.batch_epoch = epoch if epoch >= 0 else -1
         if self.check_crc and crc32c_of(0, batch + 21, size - 21) != get_32(batch + 17):
             raise self.corrupt("the checksum of a batch does not match")
         behind = <int64_t>last_delta + 1
@@ -167,7 +172,6 @@ cdef class Walk:
                 return False
         if attributes & 0x20 or not count or base_offset < self.here.batch_next <= self.here.next_offset:
             return False
-        self.here.epoch = epoch if epoch >= 0 else -1
         self.here.base_offset = base_offset
         self.here.lowest = INT64_MIN - base_offset if base_offset < 0 else INT64_MIN
         self.here.highest = INT64_MAX - 1 - base_offset if base_offset > 0 else INT64_MAX
@@ -242,6 +246,7 @@ cdef class Walk:
         if highest >= INT64_MAX:
             raise self.corrupt(f"a batch that ends at offset {highest + 1} cannot be")
         self.here.batch_next = <int64_t>get_64(batch) + 1
+        self.here.batch_epoch = -1
         if not records:
             return False
         self.messages = Messages(records, self)
@@ -252,7 +257,6 @@ cdef class Walk:
         self.here.end = self.here.inflated = len(self.messages.data)
         self.here.index = 0
         self.here.count = self.messages.count
-        self.here.epoch = -1
         self.here.base_offset = 0
         self.here.lowest = INT64_MIN
         self.here.highest = INT64_MAX

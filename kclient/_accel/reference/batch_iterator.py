@@ -55,6 +55,7 @@ class BatchIterator:
         self._timestamp_type = 0
         self._batch_pos = 0
         self._batch_next = 0
+        self._batch_epoch: int | None = None
         self._body_bytes = 0
         self._inflated = 0
         self._opened_before = False
@@ -85,8 +86,12 @@ class BatchIterator:
             found = self._open(batch) if magic == 2 else self._open_legacy(batch)
             self._pos = pos + 12 + length
             if found:
+                self.leader_epoch = self._batch_epoch
                 return True
-            self.next_offset = max(self.next_offset, self._batch_next)
+            # A batch that is passed counts as read, or the position behind it would have an epoch that ends before it.
+            if self._batch_next > self.next_offset:
+                self.next_offset = self._batch_next
+                self.leader_epoch = self._batch_epoch
 
     def _open(self, batch: memoryview) -> bool:
         """Make ready to read a batch of magic 2; False if all of it is to be left out."""
@@ -99,6 +104,7 @@ class BatchIterator:
         if self._check_crc and crc32c(batch[21:]) != crc:
             raise self._corrupt("the checksum of a batch does not match")
         self._batch_next = base_offset + last_delta + 1
+        self._batch_epoch = epoch if epoch >= 0 else None
         if self._batch_next > LARGEST:
             raise self._corrupt(f"a batch that ends at offset {self._batch_next} cannot be")
         opened_before, self._opened_before = self._opened_before, False
@@ -108,7 +114,6 @@ class BatchIterator:
         below = base_offset < self._batch_next <= self.next_offset
         if control or not count or (below and not opened_before):
             return False
-        self.leader_epoch = epoch if epoch >= 0 else None
         self._base_offset = base_offset
         self._base_ts = base_ts
         self._timestamp_type = (attributes >> 3) & 1
@@ -155,6 +160,7 @@ class BatchIterator:
         # Offsets and timestamps are absolute here, and the type is that of each record.
         records = list(hooks.read_legacy(batch, self._check_crc, self._decompress_max))
         self._batch_next = int.from_bytes(batch[:8], "big", signed=True) + 1
+        self._batch_epoch = None
         self._opened_before = False
         highest = max(self._batch_next, *(record[0] + 1 for record in records), 0)
         if highest > LARGEST:
@@ -163,7 +169,6 @@ class BatchIterator:
         self._inflated = self._body_bytes = sum(sizes)
         if not records:
             return False
-        self.leader_epoch = None
         self._base_offset = 0
         self._base_ts = 0
         self._log_append_ts = None

@@ -38,7 +38,7 @@ class Placement:
         idempotence = self._core.idempotence
         if idempotence is not None and idempotence.fatal_error is not None:
             error = idempotence.fatal_error
-            raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
+            raise error.reworded(f"The producer cannot go on and has to be closed: {error}") from error
 
     def check_sendable(self) -> None:
         """Raise what keeps records from being sent now: IllegalStateError without a transaction, or how it failed."""

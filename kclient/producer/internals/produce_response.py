@@ -235,10 +235,7 @@ class ProduceResponseHandler:
             return ClusterAuthorizationError(
                 "Not authorized to write with idempotence; allow IdempotentWrite, or set enable.idempotence=false"
             )
-        described = type(error)(f"{batch.tp}: {error}{_doubt(batch)}")
-        if error.code != described.code:
-            described.code = error.code  # an unknown code is known by its number alone
-        return described
+        return error.reworded(f"{batch.tp}: {error}{_doubt(batch)}")
 
     # Giving up.
 
@@ -250,8 +247,8 @@ class ProduceResponseHandler:
         self._tell(batch, error, record_errors, still_carried=False)
         self._queued.release(batch)
 
-    def fail_with_transaction(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Fail a queued batch whose transaction is not to be committed, because of `error`."""
+    def fail_because(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Fail a queued batch because of `error`, that of its transaction or of the whole producer."""
         self.fail(batch, self._describe(batch, error).because_of(error))
 
     def give_up(self, batch: ProducerBatch, error: BaseException) -> None:
@@ -265,6 +262,12 @@ class ProduceResponseHandler:
             self._tell(batch, error, None, still_carried=True)
         else:
             self.fail(batch, error)
+
+    def end(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Give `batch` up, wherever it is, because of `error`, the end of the producer."""
+        if batch.state is BatchState.IN_FLIGHT:
+            batch.fate = Fate.UNKNOWN
+        self.give_up(batch, self._describe(batch, error).because_of(error))
 
     def fail_hopeless(self, now_ms: int) -> None:
         """Fail the batches that can neither be sent again nor be proven to be written."""
@@ -369,4 +372,4 @@ def _record_error(
     text = named[index]
     if text is None:
         return error
-    return type(error)(f"{tp}: {text}") if isinstance(error, KafkaError) else error
+    return error.reworded(f"{tp}: {text}") if isinstance(error, KafkaError) else error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import attrs
@@ -147,7 +146,7 @@ class Sender:
             refusal = transactions.refuses_queued
             if refusal is not None:
                 for batch in self._queued_batches():
-                    self._responses.fail_with_transaction(batch, refusal)
+                    self._responses.fail_because(batch, refusal)
         wait_ms, saturated = self._send_producer_data(now_ms)
         if transactions is not None:
             wait_ms = min(wait_ms, transactions.poll(now_ms))
@@ -167,29 +166,27 @@ class Sender:
         if idempotence.refusal is not None and idempotence.refusal is not self._told_refusal:
             self._told_refusal = idempotence.refusal
             # What has a sequence was sent before, under an id that is used up: it waits, as its fate may be unknown.
-            self._abort_queued(idempotence.refusal, lambda batch: not batch.has_sequence)
+            for batch in self._queued_batches():
+                if not batch.has_sequence:
+                    self._responses.fail(batch, idempotence.refusal)
         retry_ms = None
         # With transactions it comes from their coordinator.
         if self._transactions is None and (idempotence.refusal is None or self._queued.incomplete):
             retry_ms = idempotence.maybe_send_init_producer_id(self._client, now_ms)
         if idempotence.state is State.FATAL_ERROR:
             assert idempotence.fatal_error is not None
-            self._abort_queued(idempotence.fatal_error, lambda _: True)
+            for batch in self._queued_batches():
+                self._responses.fail_because(batch, idempotence.fatal_error)
         return _MAX_POLL_MS if retry_ms is None else retry_ms
-
-    def _abort_queued(self, error: KafkaError, concerns: Callable[[ProducerBatch], bool]) -> None:
-        for batch in self._queued_batches():
-            if concerns(batch):
-                self._responses.fail(batch, error)
 
     def _queued_batches(self) -> list[ProducerBatch]:
         return [batch for queue in self._queued.active_queues() for batch in queue.batches]
 
-    def _abort(self, error: BaseException) -> None:
+    def _abort(self, error: KafkaError) -> None:
         left = self._queued.incomplete.snapshot()
         for batch in left:
             try:
-                self._responses.give_up(batch, error)
+                self._responses.end(batch, error)
             except BaseException:
                 self._log.exception("A batch for %s could not be given up", batch.tp)
                 batch.queue.open = None

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from harness.checker.loader import load
-from harness.checker.report import check, report
+from harness.checker.report import check, permitted, report
 
 
 def main() -> int:
@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path, help="histories of the same clients and topics")
     history = load(*parser.parse_args().files)
     anomalies = check(history)
-    print(report(history, anomalies))
+    print(report(history, anomalies, permitted(history)))
     return 1 if anomalies else 0
 
 

@@ -11,18 +11,20 @@ from harness.checker.log import ConsumerLog, ProducerLog
 from harness.checker.memory import MemoryLog
 
 GROUP = "group"
-COPIERS = "copiers"
+COPIERS = "copiers", "others"
 
 
 @attrs.define(eq=False)
 class Txn:
     """A transaction in the logs. Its fate is known to the coordinator first, and to each partition by a marker."""
 
+    group: str
+    """The group for which it commits a position in partition 0."""
     commits: bool | None = None
     unmarked: set[int] = attrs.Factory(set)
     """Partitions that wait for the marker."""
     offset: int | None = None
-    """Position in partition 0 that it commits for the group of copiers."""
+    """That position."""
 
 
 @attrs.define(eq=False)
@@ -53,6 +55,19 @@ class Consumer:
     positions: dict[int, int] = attrs.Factory(dict)
 
 
+@attrs.define(eq=False)
+class Copier:
+    """A producer whose transactions write records and commit the position of a group of its own in partition 0."""
+
+    producer: Producer
+    reader: Consumer
+    group: str
+    number: int = 0
+    """The transaction's number in the history."""
+    txn: Txn | None = None
+    """The open transaction."""
+
+
 class Model:
     """Logs, coordinators, and clients that take one step after another; `log` has the history."""
 
@@ -60,23 +75,23 @@ class Model:
         self.log = MemoryLog()
         self._rng = rng
         self._logs: list[list[Entry]] = [[] for _ in range(partitions)]
-        self._committed: dict[str, dict[int, int]] = {GROUP: {}, COPIERS: {}}
+        self._committed: dict[str, dict[int, int]] = {group: {} for group in (GROUP, *COPIERS)}
         self._values = self._names = 0
         self._ending: list[Txn] = []
         self._producers = [self._new_producer(), self._new_producer(), self._new_producer(idempotent=False)]
-        self._copier = self._new_producer()
+        self._copiers = [Copier(self._new_producer(), self._new_consumer(group), group) for group in COPIERS]
         self._members = [self._new_consumer(GROUP), self._new_consumer(GROUP)]
-        self._reader_of_copies = self._new_consumer(COPIERS)
         self._readers = [self._new_consumer(None), self._new_consumer(None, read_committed=False)]
         for partition in range(partitions):
             self._give(self._members[partition % 2], partition, 0)
             for reader in self._readers:
                 self._give(reader, partition, 0)
-        self._give(self._reader_of_copies, 0, 0)
+        for copier in self._copiers:
+            self._give(copier.reader, 0, 0)
 
     def run(self, steps: int) -> None:
         """Take steps, then let everything come to an end, and everything be read."""
-        kinds = [self._send] * 6 + [self._poll] * 6 + [self._transact] * 3 + [self._mark] * 3
+        kinds = [self._send] * 6 + [self._poll] * 6 + [self._transact] * 8 + [self._mark] * 3
         kinds += [
             self._tell,
             self._kill,
@@ -88,9 +103,12 @@ class Model:
         ]
         for _ in range(steps):
             self._rng.choice(kinds)()
+        for copier in self._copiers:
+            if copier.txn is not None:
+                self._end(copier, copier.txn)
         while self._ending:
             self._mark()
-        for producer in [*self._producers, self._copier]:
+        for producer in [*self._producers, *(copier.producer for copier in self._copiers)]:
             while producer.untold:
                 self._tell(producer)
             producer.log.closed()
@@ -164,22 +182,31 @@ class Model:
         self._producers[slot] = self._new_producer(idempotent=old.idempotent)
 
     def _transact(self) -> None:
-        """Run a transaction of the copier, which reads, writes, and commits its position."""
-        while any(txn.offset is not None for txn in self._ending):
-            self._mark()  # the coordinator refuses the next one until then
-        self._poll(self._reader_of_copies)
-        log, txn = self._copier.log, Txn()
-        number = log.begun()
-        for _ in range(self._rng.randrange(5)):
-            partition, value = self._partition(), self._value()
-            sent = log.send("t", value, partition, number)
-            self._logs[partition].append(Entry(value, txn))
-            txn.unmarked.add(partition)
-            log.acked(sent, partition, len(self._logs[partition]) - 1)
-            if self._rng.random() < 0.3:
-                self._poll()
-        txn.offset = self._reader_of_copies.positions[0]
-        log.committed(log.commit(COPIERS, {place(0): txn.offset}, number))
+        """Take a copier one step further: it begins, and reads; it writes a record; it ends."""
+        copier = self._rng.choice(self._copiers)
+        if copier.txn is None:
+            while any(txn.group == copier.group for txn in self._ending):
+                self._mark()  # the coordinator refuses the next one until then
+            self._poll(copier.reader)
+            copier.txn, copier.number = Txn(copier.group), copier.producer.log.begun()
+        elif self._rng.random() < 0.7:
+            self._write(copier, copier.txn)
+        else:
+            self._end(copier, copier.txn)
+
+    def _write(self, copier: Copier, txn: Txn) -> None:
+        """Write a record in a transaction."""
+        log, partition, value = copier.producer.log, self._partition(), self._value()
+        sent = log.send("t", value, partition, copier.number)
+        self._logs[partition].append(Entry(value, txn))
+        txn.unmarked.add(partition)
+        log.acked(sent, partition, len(self._logs[partition]) - 1)
+
+    def _end(self, copier: Copier, txn: Txn) -> None:
+        """Commit or abort a transaction, with the position that its copier has."""
+        log, number, copier.txn = copier.producer.log, copier.number, None
+        txn.offset = copier.reader.positions[0]
+        log.committed(log.commit(copier.group, {place(0): txn.offset}, number))
         end = self._rng.choice(("commit", "commit", "abort", "unknown", "killed", "killed in commit"))
         if end != "killed":
             log.ending(number, commit=end != "abort")
@@ -194,7 +221,7 @@ class Model:
                 log.finished(number, "unknown")
             case "killed" | "killed in commit":
                 self.log.ended(log.name)
-                self._copier = self._new_producer()
+                copier.producer = self._new_producer()
 
     def _mark(self) -> None:
         """Write one marker of a transaction that has ended; its offsets come last."""
@@ -209,7 +236,7 @@ class Model:
                     entry.txn = None if txn.commits else ABORTED
             return
         if txn.commits and txn.offset is not None:
-            self._committed[COPIERS][0] = txn.offset
+            self._committed[txn.group][0] = txn.offset
         self._ending.remove(txn)
 
     def _poll(self, consumer: Consumer | None = None) -> int:
@@ -278,7 +305,7 @@ class Model:
             self.log.observed(group, self.log.now(), {place(each): at for each, at in offsets.items()})
 
 
-ABORTED = Txn(commits=False)
+ABORTED = Txn("", commits=False)
 
 
 def place(partition: int) -> Place:

@@ -233,6 +233,25 @@ def tear_a_transaction(history: History, rng: random.Random) -> str | None:
 
 
 @mutation
+def let_two_transactions_read_each_other(history: History, rng: random.Random) -> str | None:
+    whole = [s for s in _read_sends(history) if s.transaction and s.transaction.outcome == "ok"]
+    one = _any(rng, whole)
+    other = one and _any(rng, [send for send in whole if send.transaction is not one.transaction])
+    if one is None or other is None:
+        return None
+    for send, reader in ((one, other), (other, one)):
+        assert reader.transaction is not None
+        group = f"mutants of {reader.process}"
+        history.clients[group] = Client(group, group=group, read_committed=True)
+        history.reading.append(Poll(group, _LATE, {_place(send): [(_offset(send), send.value)]}))
+        offsets = {_place(send): _offset(send) + 1}
+        history.commits.append(
+            Commit(reader.process, 10**6, _LATE, group, offsets, reader.transaction, _LATE, "ok")
+        )
+    return "G1c"
+
+
+@mutation
 def give_a_partition_to_a_second_owner(history: History, rng: random.Random) -> str | None:
     history.clients["second"] = Client("second", group=GROUP)
     history.reading.append(Turn("second", _LATE, "assigned", [place(0)]))

@@ -30,6 +30,6 @@ def transactional(producer_id: int, base_offset: int, count: int) -> bytes:
     )
 
 
-def marker(producer_id: int, offset: int, kind: ControlRecordType) -> bytes:
+def marker(producer_id: int, offset: int, kind: ControlRecordType, leader_epoch: int = _EPOCH) -> bytes:
     """The end of that producer's transaction."""
-    return EndTransactionMarker(kind, 0).batch(offset, TIME_MS, _EPOCH, producer_id, 0)
+    return EndTransactionMarker(kind, 0).batch(offset, TIME_MS, leader_epoch, producer_id, 0)

@@ -1,4 +1,4 @@
-"""A real Apache Kafka broker (KRaft, one node).
+"""A real Apache Kafka broker, alone: KRaft, or over a ZooKeeper that is there.
 
 Used by the tests, by the soak and by the benchmarks.
 """
@@ -22,8 +22,9 @@ class RealKafka(KafkaNode):
 
     A second listener, on `behind_proxy_port`, tells clients that the broker is at `proxy_port`: a `FaultProxy` that
     listens there has all of their connections. `listeners` are further ones, by name with their protocols; `ports` has
-    theirs. `settings` overrides lines of server.properties; `java`, `pom` and `more_classes` are as of KafkaNode. Use
-    as a context manager, or call start() and close().
+    theirs. `zookeeper` is the address of the one that keeps the metadata, where the broker does not do that itself.
+    `settings` overrides lines of server.properties; `java`, `pom` and `more_classes` are as of KafkaNode. Use as a
+    context manager, or call start() and close().
     """
 
     def __init__(
@@ -31,27 +32,35 @@ class RealKafka(KafkaNode):
         *,
         heap: str = "512m",
         listeners: Mapping[str, str] | None = None,
+        zookeeper: str | None = None,
         settings: Mapping[str, str] | None = None,
         java: Sequence[str] = SHORT_LIVED,
         pom: Path = POM,
         more_classes: Path | None = None,
     ) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kclient-kafka-"))
-        port, controller = free_port(), free_port()
+        port = free_port()
         self.proxy_port = free_port()
         self.behind_proxy_port = free_port()
         protocols = listeners or {}
         self.ports = {name: free_port() for name in protocols}
         more = "".join(f",{name}://127.0.0.1:{port}" for name, port in self.ports.items())
+        if zookeeper is None:
+            controller = f"127.0.0.1:{free_port()}"
+            metadata = {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.quorum.voters": f"1@{controller}",
+                "controller.listener.names": "CONTROLLER",
+            }
+            own = f",CONTROLLER://{controller}"
+        else:
+            metadata, own = {"broker.id": "1", "zookeeper.connect": zookeeper}, ""
         properties = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.behind_proxy_port},"
-            f"CONTROLLER://127.0.0.1:{controller}{more}",
+            **metadata,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.behind_proxy_port}{own}{more}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{self.proxy_port}{more}",
             "inter.broker.listener.name": "PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": ",".join(
                 ["CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"]
                 + [f"{name}:{protocol}" for name, protocol in protocols.items()]
@@ -74,7 +83,8 @@ class RealKafka(KafkaNode):
         super().__init__(
             directory, properties, port=port, heap=heap, java=java, pom=pom, more_classes=more_classes
         )
-        self.format(new_id())
+        if zookeeper is None:
+            self.format(new_id())
 
     tool = staticmethod(tool)
 

@@ -8,15 +8,28 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
+from harness.broker.wire import Wire
 from harness.network.ports import free_port
 from harness.network.proxy import FaultProxy
 from harness.real_kafka.node import KafkaNode, new_id
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors
+from kclient.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kclient.protocol.messages.elect_leaders import ElectLeadersRequest
 
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+"""The topics whose leaders are the coordinators of groups and transactions."""
+_PREFERRED = 0
 _CONTROLLER = 100
 _PROTOCOLS = "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,DIRECT:PLAINTEXT"
 # A broker that is gone or paused loses its leaderships within seconds, and those it should have come back soon.
@@ -155,6 +168,36 @@ class RealCluster:
             for info in described.partitions
             if info.leader is None or len(info.in_sync_replicas) < len(info.replicas)
         ]
+
+    def leaders(self, admin: KafkaAdminClient, topics: Collection[str]) -> dict[TopicPartition, int]:
+        """Partition -> node id of its leader, of those of the topics that are there, where there is one."""
+        there = admin.list_topics(include_internal=True).keys() & topics
+        return {
+            TopicPartition(topic, info.partition): info.leader.id
+            for topic, described in admin.describe_topics(there).items()
+            for info in described.partitions
+            if info.leader is not None
+        }
+
+    def move_leaders(self, admin: KafkaAdminClient) -> None:
+        """Have every partition, of all topics, led by the next of its replicas, as an operator would.
+
+        The replicas are put into another order, and the first one is elected. Raises KafkaError.
+        """
+        topics: list[ReassignableTopic] = []
+        for topic, described in admin.describe_topics(list(admin.list_topics(include_internal=True))).items():
+            found: list[ReassignablePartition] = []
+            for info in described.partitions:
+                first, *others = (node.id for node in info.replicas)
+                found.append(ReassignablePartition(partition_index=info.partition, replicas=[*others, first]))
+            topics.append(ReassignableTopic(name=topic, partitions=found))
+        with Wire(self.brokers[0].direct) as wire:
+            answer = wire.ask(AlterPartitionReassignmentsRequest(topics=topics), 0)
+            error = Errors.for_code(answer.error_code, answer.error_message)
+            if error is not None:
+                raise error
+            # All whose leader is not the first replica. One that cannot be had is elected later, as it is preferred.
+            wire.ask(ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=None), 2)
 
     def close(self) -> None:
         """Stop everything and remove its files."""

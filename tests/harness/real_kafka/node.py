@@ -23,6 +23,8 @@ POM_4_4 = HERE / "pom-4.4.0.xml"
 """A broker alone, for what is newer than POM's."""
 POM_3_9 = HERE / "pom-3.9.1.xml"
 """A broker alone, of the last release before transactions got an epoch each."""
+POM_2_8 = HERE / "pom-2.8.2.xml"
+"""A broker alone, of the time before KRaft, and ZooKeeper."""
 CACHE = HERE / ".cache"
 # For a process of minutes the better compiler does not pay off, nor does a collector with threads.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from harness.network.produce_answers import refuse
-from harness.real_kafka.cluster import ClusterBroker, RealCluster
+from harness.real_kafka.cluster import INTERNAL, ClusterBroker, RealCluster
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaError
 from kclient.protocol.api_keys import ApiKeys
 
@@ -22,12 +23,14 @@ _REFUSALS = (3, 6, 7, 14, 15, 16, 19, 20, 45, 56, 87)
 _AFTER_APPEND = (3, 6, 7, 14, 15, 16, 20, 56)
 _NOT_LEADER = 6
 _HEALING_S = 90.0
+_PARTITIONED = 0.03
 
 
 class NetworkChaos(threading.Thread):
     """Spoils what passes the proxies of `cluster` until stopped; `counts` says how often each fault was wanted.
 
-    `apis` are those whose requests and answers are lost, cut off and held back.
+    `apis` are those whose requests and answers are lost, cut off and held back. Now and then nothing at all passes
+    between the clients and one broker, or two. The brokers always reach each other: `WorldChaos` takes that from them.
     """
 
     def __init__(
@@ -43,6 +46,10 @@ class NetworkChaos(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.wait(self._rng.uniform(0.02, 0.4)):
+            if self._rng.random() < _PARTITIONED:
+                self.counts["partition"] += 1
+                self._partition(self._rng.choice((1, 1, 2)), self._rng.uniform(0.5, 4.0))
+                continue
             proxy = self._rng.choice(self._cluster.brokers).proxy
             if self._rng.random() < 0.3:
                 proxy.clear()  # rules that nothing met, and those that hold until something else comes
@@ -80,9 +87,24 @@ class NetworkChaos(threading.Thread):
         self.join(30)
         assert not self.is_alive(), "the chaos of the network did not end"
 
+    def _partition(self, count: int, seconds: float) -> None:
+        """Keep clients and some brokers apart. Connections stay open, and are of no use from then on."""
+        proxies = [broker.proxy for broker in self._rng.sample(self._cluster.brokers, count)]
+        for proxy in proxies:
+            proxy.clear()
+            for on_response in (False, True):
+                proxy.blackhole(None, times=-1, on_response=on_response)
+        self._stopping.wait(seconds)
+        for proxy in proxies:
+            proxy.clear()
+
 
 class WorldChaos:
-    """Kills, stops and pauses brokers, and creates a topic again and again. Each ends with all in sync."""
+    """Kills, stops and pauses brokers, moves leaders, creates a topic again and again. Each ends with all in sync.
+
+    `counts` has the number of each, and "coordinators moved": partitions of __transaction_state and __consumer_offsets
+    that had another leader after a fault than before.
+    """
 
     def __init__(
         self, cluster: RealCluster, admin: KafkaAdminClient, recreated: NewTopic, rng: random.Random
@@ -92,6 +114,7 @@ class WorldChaos:
         self._admin = admin
         self._recreated = recreated
         self._rng = rng
+        self._coordinators: dict[TopicPartition, int] = {}
 
     def run(self, seconds: float) -> None:
         """Make trouble for so long, of every kind in turn."""
@@ -104,6 +127,7 @@ class WorldChaos:
                     self._demote,
                     self._pause,
                     self._pause_two,
+                    self._move_leaders,
                     self._recreate,
                     self._recreate,
                 ]
@@ -119,9 +143,14 @@ class WorldChaos:
 
     def _healed(self) -> bool:
         try:
-            return not self._cluster.out_of_sync(self._admin)
+            if self._cluster.out_of_sync(self._admin):
+                return False
+            now = self._cluster.leaders(self._admin, INTERNAL)
         except KafkaError:
             return False  # a topic has just gone, or a broker does not answer yet
+        before, self._coordinators = self._coordinators, now
+        self.counts["coordinators moved"] += sum(now[tp] != before.get(tp, now[tp]) for tp in now)
+        return True
 
     def _any(self) -> ClusterBroker:
         return self._rng.choice(self._cluster.brokers)
@@ -156,6 +185,18 @@ class WorldChaos:
         for broker in brokers:
             broker.resume()
         self.heal()
+
+    def _move_leaders(self) -> None:
+        """Have every partition led by the next of its replicas."""
+        wait_until(self._moved, _HEALING_S, "other leaders")
+        self.heal()
+
+    def _moved(self) -> bool:
+        try:
+            self._cluster.move_leaders(self._admin)
+        except KafkaError:
+            return False  # a broker that has just started knows no controller yet
+        return True
 
     def _recreate(self) -> None:
         self._admin.delete_topics([self._recreated.name])

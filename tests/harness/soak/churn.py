@@ -1,4 +1,4 @@
-"""Members of a group that come, leave and are killed, and what their histories say while they go on."""
+"""Clients in processes of their own that come, leave and are killed, and what their histories say meanwhile."""
 
 from __future__ import annotations
 
@@ -19,8 +19,72 @@ _MEMBER = Path(__file__).parent / "group_member.py"
 _LEAVE_S = 45.0
 
 
-class MemberProcess:
-    """A running `group_member.py`. Its end is written to `history`, what it does to a file of its own."""
+class ClientProcess:
+    """A running program with clients, which is ended by SIGTERM.
+
+    It writes to the file `path` what its clients do, and what it prints goes to a file beside it. The ends of the
+    clients are written to `history`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        program: Path,
+        arguments: Sequence[str],
+        history: HistoryLog,
+        *,
+        leave_s: float = _LEAVE_S,
+    ) -> None:
+        self.name = name
+        self.path = directory / f"{name}.jsonl"
+        self.path.touch()
+        self._history = history
+        self._leave_s = leave_s
+        self._log = directory / f"{name}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(program), *arguments, name, str(self.path)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment(),
+            )
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait(10)
+        self._note_ends()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay, nothing happens."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def leave(self) -> None:
+        """Ask it to end, and wait for that; raises AssertionError with its log if it does not end well."""
+        self._process.terminate()
+        try:
+            code = self._process.wait(self._leave_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = -9
+        self._note_ends()
+        # Before it could ask for the signal, that ends it the hard way.
+        well = code == 0 or (code == -signal.SIGTERM and not load(self.path).clients)
+        assert well, f"{self.name} ended with {code}:\n{self._log.read_text(errors='replace')[-4000:]}"
+
+    def _note_ends(self) -> None:
+        for client in load(self.path).clients:
+            self._history.ended(client)
+
+
+class MemberProcess(ClientProcess):
+    """A running `group_member.py`."""
 
     def __init__(
         self,
@@ -33,42 +97,10 @@ class MemberProcess:
         *,
         commit: Literal["auto", "positions", "offsets"],
     ) -> None:
-        self.name = name
-        self.path = directory / f"{name}.jsonl"
-        self.path.touch()
-        self._history = history
-        self._log = directory / f"{name}.log"
-        arguments = [servers, topic, group, commit, name, str(self.path)]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, str(_MEMBER), *arguments],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env=environment(),
-            )
-
-    def kill(self) -> None:
-        """kill -9."""
-        self._process.kill()
-        self._process.wait(10)
-        self._history.ended(self.name)
-
-    def leave(self) -> None:
-        """Ask it to leave the group, and wait for that; raises AssertionError with its log if it does not end well."""
-        self._process.terminate()
-        try:
-            code = self._process.wait(_LEAVE_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            code = -9
-        self._history.ended(self.name)
-        # Before it could ask for the signal, that ends it the hard way.
-        well = code == 0 or (code == -signal.SIGTERM and not load(self.path).clients)
-        assert well, f"member {self.name} ended with {code}:\n{self._log.read_text(errors='replace')[-4000:]}"
+        super().__init__(name, directory, _MEMBER, [servers, topic, group, commit], history)
 
 
-def history_of(members: Sequence[MemberProcess], *others: Path) -> History:
+def history_of(members: Sequence[ClientProcess], *others: Path) -> History:
     """Everything that members and others wrote so far."""
     return load(*(member.path for member in members), *others)
 

@@ -6,21 +6,33 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from harness.checker.history import Outcome, Place
 from harness.checker.log import HistoryLog
 from harness.soak.recorded import RecordedProducer, RecordingListener, write_poll
-from kclient import ConsumerRecords, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kclient import (
+    ConsumerRecord,
+    ConsumerRecords,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from kclient.errors import KafkaError, KafkaTimeoutError, RetriableError, TransactionAbortableError
 
 _CLOSE_S = 120.0
 _COMMITTED = 0.8
 _ZOMBIES = 0.03
+_OVERSLEEPS = 0.02
 
 
 class TransactionalClient(threading.Thread):
-    """Makes transactions until stopped. A producer that has to be closed is followed by another one of its name."""
+    """Makes transactions until stopped. A producer that has to be closed is followed by another one of its name.
+
+    `name` tells clients apart in the history; the transactional id is the same, unless `settings` have another one.
+    """
 
     def __init__(
         self, servers: str, name: str, rng: random.Random, history: HistoryLog, **settings: object
@@ -51,6 +63,15 @@ class TransactionalClient(threading.Thread):
         self.join(_CLOSE_S)
         if self.is_alive():
             self.problems.append(f"client: {self._label} did not end within {_CLOSE_S:.0f} s")
+
+    def _oversleep(self) -> None:
+        """Now and then wait within a transaction until the coordinator has aborted it."""
+        if self._rng.random() < _OVERSLEEPS:
+            self.counts["overslept"] += 1
+            timeout_ms = self._settings["transaction.timeout.ms"]
+            assert isinstance(timeout_ms, int)
+            # The coordinator looks for them once a second.
+            self._stopping.wait(timeout_ms / 1000 + self._rng.uniform(0.5, 3.0))
 
     def _live(self) -> None:
         """One life of the producer."""
@@ -109,7 +130,8 @@ class TransactionalClient(threading.Thread):
 class Writer(TransactionalClient):
     """Sends some records to random partitions of a topic in each transaction.
 
-    Now and then a transaction is still open when the next producer of the name begins, and ends too late.
+    Now and then a transaction is still open when the next producer of the name begins, and ends too late; or it takes
+    longer than the coordinator waits for it.
     """
 
     def __init__(
@@ -146,8 +168,17 @@ class Writer(TransactionalClient):
             self.counts["zombies"] += 1
             with KafkaProducer(self._settings) as newer:
                 self._insist(newer.init_transactions)
+        self._oversleep()
         self._finish(producer, recorded, number, commit=self._rng.random() < _COMMITTED)
         self._stopping.wait(self._rng.uniform(0.0, 0.1))
+
+
+class Output(NamedTuple):
+    """A record to be written for one that was read."""
+
+    partition: int
+    key: bytes | None
+    value: bytes
 
 
 class Copier(TransactionalClient):
@@ -171,7 +202,7 @@ class Copier(TransactionalClient):
         self._source = source
         self._target = target
         self._group = group
-        self._copies = 0
+        self._numbers = 0
         self._consumer: KafkaConsumer[bytes, bytes]
         self.start()
 
@@ -205,10 +236,11 @@ class Copier(TransactionalClient):
         producer.begin_transaction()
         number = recorded.log.begun()
         for record in records:
-            assert record.value is not None
-            self._copies += 1
-            copy = record.value + f"|{self._label}.{self._copies}".encode()
-            recorded.send(producer, self._target, copy, partition=record.partition, transaction=number)
+            for partition, key, value in self._outputs(record):
+                self._numbers += 1
+                copy = value + f"|{self._label}.{self._numbers}".encode()
+                recorded.send(producer, self._target, copy, key=key, partition=partition, transaction=number)
+        self._oversleep()
         commit = self._rng.random() < _COMMITTED
         ends = {tp: batch[-1].offset + 1 for tp, batch in records.by_partition().items()}
         offered = recorded.log.commit(self._group, {Place(*tp): end for tp, end in ends.items()}, number)
@@ -224,6 +256,11 @@ class Copier(TransactionalClient):
             recorded.log.committed(offered, outcome)
         if outcome != "ok":
             self._rewind(records)
+
+    def _outputs(self, record: ConsumerRecord[bytes, bytes]) -> Iterable[Output]:
+        """Return what is to be written for a record."""
+        assert record.value is not None
+        yield Output(record.partition, None, record.value)
 
     def _rewind(self, records: ConsumerRecords[bytes, bytes]) -> None:
         """Go back to where the group stands, in the partitions that are still there."""

@@ -28,8 +28,10 @@ def transactional(base_offset: int, producer_id: int, *values: bytes) -> bytes:
     return batch(base_offset, *values, **settings)
 
 
-def marker(offset: int, producer_id: int, kind: ControlRecordType = ControlRecordType.ABORT) -> bytes:
-    return EndTransactionMarker(kind, 0).batch(offset, 1, 0, producer_id, 0)
+def marker(
+    offset: int, producer_id: int, kind: ControlRecordType = ControlRecordType.ABORT, leader_epoch: int = 0
+) -> bytes:
+    return EndTransactionMarker(kind, 0).batch(offset, 1, leader_epoch, producer_id, 0)
 
 
 def changed(data: bytes, at: int, form: str, number: int) -> bytes:
@@ -95,6 +97,33 @@ def test_a_leader_epoch_is_that_of_the_last_batch_and_none_if_it_has_none() -> N
         found.append(iterator.leader_epoch)
         iterator.next_offset = iterator._batch_next
     assert found == [4, 0, None, None]
+
+
+def left_out(kind: str, epoch: int) -> bytes:
+    """A batch at offset 1 of which the application gets nothing."""
+    match kind:
+        case "marker":
+            return marker(1, 7, ControlRecordType.COMMIT, epoch)
+        case "aborted":
+            settings = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+            return batch(1, b"x", partition_leader_epoch=epoch, **settings)
+    return MemoryRecordsBuilder(base_offset=1, partition_leader_epoch=epoch).empty_batch(1, -1)
+
+
+@pytest.mark.parametrize("kind", ["marker", "aborted", "compacted"])
+@pytest.mark.parametrize(("epoch", "found"), [(6, 6), (-1, None)])
+def test_a_leader_epoch_is_that_of_a_batch_that_is_passed_as_well(
+    kind: str, epoch: int, found: int | None
+) -> None:
+    iterator = over(batch(0, b"a", partition_leader_epoch=4) + left_out(kind, epoch), aborted=[(1, 1)])
+    assert read(iterator) == [b"a"]
+    assert (iterator.next_offset, iterator.leader_epoch) == (2, found)
+
+
+def test_a_leader_epoch_is_not_that_of_a_batch_before_the_wanted_offset() -> None:
+    iterator = over(batch(0, b"a", partition_leader_epoch=4), 1)
+    assert read(iterator) == []
+    assert (iterator.next_offset, iterator.leader_epoch) == (1, None)
 
 
 @pytest.mark.parametrize("magic", [3, 127, 255])

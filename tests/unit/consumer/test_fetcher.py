@@ -350,6 +350,23 @@ class TestTruncation:
         asked = request.topics[0].partitions[0]
         assert (asked.leader_epoch, asked.current_leader_epoch) == (5, 6)
 
+    def test_a_position_behind_a_marker_of_a_newer_epoch_is_confirmed_by_that(
+        self, make_rig: Callable[..., Any]
+    ) -> None:
+        rig = make_rig(auto_offset_reset="none")
+        # The leader went between the records and their marker.
+        behind = marker(1, 3, ControlRecordType.COMMIT, leader_epoch=6)
+        serve(rig, data(transactional(1, 0, 3) + behind))
+        rig.consumer.assign([T0])
+        rig.consumer.seek(T0, 0)
+        assert offsets(rig) == [0, 1, 2]
+        assert rig.consumer.position(T0) == 4
+        self.ends(rig, 6, 4)
+        self.move_leader(rig)
+        assert offsets(rig, 20) == []
+        (request,) = rig.sent(ApiKeys.OFFSET_FOR_LEADER_EPOCH)
+        assert [p.leader_epoch for topic in request.topics for p in topic.partitions] == [6]
+
     def test_a_truncated_log_is_read_on_where_it_differs(self, rig: Any) -> None:
         rig.fill(T0, 8)
         rig.consumer.assign([T0])

@@ -81,6 +81,14 @@ def test_a_cause_is_told_with_what_it_knows_of_a_connection() -> None:
     assert KafkaTimeoutError("too late").because_of(None).__cause__ is None
 
 
+def test_another_text_changes_nothing_else() -> None:
+    error = UnknownServerError("odd", code=999).reworded("t-0: odd")
+    assert (type(error), str(error), error.code) == (UnknownServerError, "t-0: odd", 999)
+    slow = ThrottlingQuotaExceededError("slow down", throttle_time_ms=250)
+    assert slow.reworded("slower").throttle_time_ms == 250
+    assert str(slow) == "slow down"
+
+
 def test_some_errors_are_builtin_errors_too() -> None:
     assert issubclass(KafkaTimeoutError, TimeoutError)
     assert issubclass(ConfigError, ValueError)

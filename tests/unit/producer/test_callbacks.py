@@ -197,7 +197,7 @@ def test_when_the_io_thread_dies_all_records_fail_with_the_cause(
     def die(*_: object) -> None:
         raise SystemExit("out")
 
-    monkeypatch.setattr(ProduceResponseHandler, "give_up", die)
+    monkeypatch.setattr(ProduceResponseHandler, "end", die)
     monkeypatch.setattr(Sender, "_guarded_run_once", staticmethod(die))
     producer._core.client.wakeup()
     with pytest.raises(ClientClosedError, match=r"SystemExit\('out'\)"):

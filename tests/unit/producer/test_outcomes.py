@@ -7,6 +7,7 @@ import pytest
 from harness.producer.transactions import (
     LOST,
     UNHEARD,
+    Call,
     TransactionModel,
     next_transaction_is_clean,
     send_offsets,
@@ -18,6 +19,7 @@ from kclient.errors import (
     ProducerFencedError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
+    UnknownServerError,
 )
 from kclient.producer.internals.transactions.state import TransactionState
 from kclient.protocol.api_keys import ApiKeys
@@ -103,6 +105,7 @@ _ABORTABLE = {
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.TRANSACTION_ABORTABLE,
     ],
     ApiKeys.END_TXN: [
@@ -199,4 +202,80 @@ def test_a_commit_without_an_answer_is_followed_by_a_new_epoch_where_brokers_giv
     kinds = [sent.request.api_key for sent in m.client.sent]
     assert kinds[-1] is ApiKeys.INIT_PRODUCER_ID
     assert kinds.count(ApiKeys.END_TXN) == 2
+    next_transaction_is_clean(m)
+
+
+@pytest.mark.parametrize("api_key", [ApiKeys.FIND_COORDINATOR, ApiKeys.INIT_PRODUCER_ID])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+)
+def test_init_transactions_can_be_called_again_where_there_is_nothing_to_abort(
+    api_key: ApiKeys, code: int
+) -> None:
+    m = TransactionModel()
+    m.coordinator.script(api_key, code)
+    with pytest.raises(KafkaError) as caught:
+        m.ended(Call(m.transactions.initialize()))
+    assert caught.value.code == code
+    m.ended(Call(m.transactions.initialize()))
+    next_transaction_is_clean(m)
+
+
+def test_a_coordinator_that_is_refused_in_a_transaction_may_be_the_end_of_this_one_alone() -> None:
+    m = TransactionModel().open()
+    m.coordinator.script(ApiKeys.FIND_COORDINATOR, ErrorCode.TRANSACTION_ABORTABLE)
+    with pytest.raises(TransactionAbortableError) as caught:
+        one_transaction(m)
+    assert isinstance(caught.value.__cause__, TransactionAbortableError)
+    m.abort()
+    next_transaction_is_clean(m)
+
+
+def test_every_later_call_knows_the_code_that_nobody_knows() -> None:
+    m = TransactionModel().open()
+    m.coordinator.script(ApiKeys.END_TXN, 999)
+    with pytest.raises(KafkaError) as caught:
+        one_transaction(m)
+    assert caught.value.code == 999
+    with pytest.raises(KafkaError) as caught:
+        m.transactions.begin()
+    assert caught.value.code == 999
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        # Nothing is left that could be aborted.
+        (ErrorCode.TRANSACTION_ABORTABLE, KafkaError),
+        (ErrorCode.PRODUCER_FENCED, ProducerFencedError),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, UnknownServerError),
+    ],
+)
+def test_a_commit_that_is_done_succeeds_though_no_new_epoch_can_be_had_behind_it(
+    code: int, expected: type[KafkaError]
+) -> None:
+    m = TransactionModel(by_broker=False).open()
+    m.coordinator.script(ApiKeys.END_TXN, UNHEARD)
+    m.coordinator.script(ApiKeys.INIT_PRODUCER_ID, code)
+    m.send(b"a")
+    m.commit()
+    assert m.coordinator.ended == [True]
+    for call in (m.transactions.begin, m.transactions.check_send, m.commit, m.abort):
+        with pytest.raises(KafkaError) as caught:
+            call()
+        assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+)
+def test_an_abort_whose_new_epoch_is_refused_can_be_asked_for_once_more(code: int) -> None:
+    m = TransactionModel(by_broker=False).open()
+    m.broker.fail("t", ErrorCode.INVALID_RECORD)
+    m.coordinator.script(ApiKeys.INIT_PRODUCER_ID, code)
+    with pytest.raises(TransactionAbortableError):
+        one_transaction(m)
+    with pytest.raises(TransactionAbortableError):
+        m.abort()
+    m.abort()
     next_transaction_is_clean(m)

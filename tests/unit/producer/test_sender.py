@@ -389,3 +389,18 @@ def test_the_topics_of_an_answer_are_found_without_comparing_each_with_all() -> 
     assert compared <= 2 * count
     assert plan.find("", Id(b"\xff" * 16), 0) is None
     assert plan.find("t7", Uuid.ZERO, 0) is batches[7]
+
+
+@pytest.mark.parametrize("answer", ["none", "lost"])
+def test_a_record_says_whether_it_may_be_written_when_the_producer_ends(answer: str) -> None:
+    m = ready_producer({"t": 2}, linger_ms=0)
+    sent = m.send(b"sent", partition=0)
+    m.run()
+    if answer == "lost":
+        m.take_but_lose_answer()
+    kept = m.send(b"kept", partition=1)
+    m.sender.force_close()
+    m.sender.run()
+    assert [type(future.exception(0)) for future in (sent, kept)] == [ClientClosedError] * 2
+    assert "may have been written" in str(sent.exception(0))
+    assert "may have been written" not in str(kept.exception(0))

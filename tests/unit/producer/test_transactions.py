@@ -407,3 +407,22 @@ def test_a_record_says_whether_it_may_be_written_when_its_transaction_is_aborted
     assert "t-0" in str(sent.exception(0))
     assert "may have been written" in str(sent.exception(0))
     assert "may have been written" not in str(kept.exception(0))
+
+
+def test_a_record_says_whether_it_may_be_written_when_its_producer_is_fenced() -> None:
+    m = TransactionModel(retry_backoff_ms=500, retry_backoff_max_ms=500).open()
+    m.send(b"first", partition=0)
+    m.rounds(50)
+    sent = m.send(b"sent", partition=0)
+    m.run()
+    m.take_but_lose_answer()
+    kept = m.send(b"kept", partition=0)
+    m.coordinator.script(ApiKeys.TXN_OFFSET_COMMIT, ErrorCode.PRODUCER_FENCED)
+    call = Call(m.transactions.send_offsets(OFFSETS, GROUP))
+    with pytest.raises(ProducerFencedError):
+        m.ended(call)
+    m.run(2)
+    assert [type(future.exception(0)) for future in (sent, kept)] == [ProducerFencedError] * 2
+    assert "t-0" in str(sent.exception(0))
+    assert "may have been written" in str(sent.exception(0))
+    assert "may have been written" not in str(kept.exception(0))

@@ -167,7 +167,7 @@ class TransactionManager:
         if self.state is _S.FATAL_ERROR:
             error = self.error
             assert error is not None
-            raise type(error)(f"The producer cannot go on and has to be closed: {error}") from error
+            raise error.reworded(f"The producer cannot go on and has to be closed: {error}") from error
         if self.state is _S.ABORTABLE_ERROR:
             raise self._abortable(name)
         raise IllegalStateError(f"{name} does not fit the state of the producer: {_HINTS[self.state]}")
@@ -285,10 +285,10 @@ class TransactionManager:
     def _initialize(self) -> Task:
         try:
             identity = yield from self._tasks.init_producer_id(ProducerIdAndEpoch())
-        except FatalFailure as failure:
-            if not isinstance(failure.error, AuthorizationError):
+        except (AbortableFailure, FatalFailure) as failure:
+            if isinstance(failure, FatalFailure) and not isinstance(failure.error, AuthorizationError):
                 raise
-            # Rules come and go: whoever wants it may try again.
+            # Rules come and go, and there is nothing yet to abort: whoever wants it may try again.
             with self._lock:
                 self._transition_to(_S.UNINITIALIZED)
                 self._calls.end(failure.error)
@@ -362,11 +362,35 @@ class TransactionManager:
             # end the next transaction (KAFKA-17754): it is shut out by a new epoch.
             in_doubt = self._needs_epoch or self._tasks.in_doubt
             if forgotten or (in_doubt and not self.by_broker):
-                identity = yield from self._tasks.init_producer_id(identity)
+                identity = yield from self._new_epoch(identity, committed=committed)
+                if identity is None:
+                    return
         finally:
             self._ending = False
         self._idempotence.adopt(identity)
         self._ready()
+
+    def _new_epoch(self, identity: ProducerIdAndEpoch, *, committed: bool) -> Task:
+        """Return the identity for the next transaction, None if it cannot be had and this one is committed."""
+        try:
+            return (yield from self._tasks.init_producer_id(identity))
+        except (AbortableFailure, FatalFailure) as failure:
+            error = failure.error
+            if not committed:
+                if isinstance(error, AuthorizationError):
+                    # Rules come and go: whoever wants it may abort once more.
+                    raise AbortableFailure(error) from failure
+                raise
+            if isinstance(failure, AbortableFailure):
+                # There is nothing left that could be aborted.
+                error = KafkaError(f"There is no new epoch for the next transaction: {error}").because_of(
+                    error
+                )
+        # What is committed is no failure: whoever took it for one would send everything again.
+        with self._lock:
+            self._calls.end(None)
+            self._fail_for_good(error)
+        return None
 
     def _ready(self) -> None:
         with self._lock:

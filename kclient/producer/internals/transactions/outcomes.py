@@ -69,6 +69,7 @@ _BY_API: dict[ApiKeys, dict[int, Outcome]] = {
         # The consumer is no longer the member that it was: others may have its partitions.
         ErrorCode.ILLEGAL_GENERATION: Outcome.ABORTABLE,
         ErrorCode.UNKNOWN_MEMBER_ID: Outcome.ABORTABLE,
+        ErrorCode.GROUP_ID_NOT_FOUND: Outcome.ABORTABLE,
         ErrorCode.FENCED_INSTANCE_ID: Outcome.ABORTABLE,
         ErrorCode.FENCED_MEMBER_EPOCH: Outcome.ABORTABLE,
         ErrorCode.STALE_MEMBER_EPOCH: Outcome.ABORTABLE,
@@ -101,4 +102,5 @@ def outcome_without_answer(error: KafkaError) -> Outcome:
     """Return the consequence of a request that was not answered, or of a coordinator that nobody may know."""
     if error.retriable:
         return Outcome.REFIND
-    return Outcome.ABORTABLE if isinstance(error, GroupAuthorizationError) else Outcome.FATAL
+    abortable = isinstance(error, GroupAuthorizationError | TransactionAbortableError)
+    return Outcome.ABORTABLE if abortable else Outcome.FATAL

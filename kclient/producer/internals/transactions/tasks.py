@@ -284,10 +284,7 @@ class TransactionTasks:
             )
         error = Errors.for_code(code) or SchemaError("no error")
         of = str(ask.key) if tp is None else f"{tp} in {ask.key}"
-        described = type(error)(f"{ask.api_key.name} of {of}: {error}")
-        if described.code != error.code:
-            described.code = error.code
-        return described
+        return error.reworded(f"{ask.api_key.name} of {of}: {error}")
 
 
 _GRAVITY = (Outcome.DONE, Outcome.AGAIN, Outcome.REFIND, Outcome.ABORTABLE, Outcome.FATAL, Outcome.FENCED)
