@@ -80,6 +80,11 @@ class FakeCoordinator:
         self.ended: list[bool] = []
         """True for each commit, False for each abort."""
         self._scripted: dict[ApiKeys, deque[int | str]] = {}
+        self._refused: dict[int, int] = {}
+
+    def refuse_partitions(self, codes: dict[int, int]) -> None:
+        """Answer the next request that names partitions with a code for each of these, and do nothing of it."""
+        self._refused = codes
 
     def script(self, api_key: ApiKeys, *answers: int | str) -> None:
         """Answer the next requests with codes, or with LOST or UNHEARD."""
@@ -118,14 +123,17 @@ class FakeCoordinator:
         request: AddPartitionsToTxnRequest = sent.message
         self._check(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
         topics = request.v3_and_below_topics
-        if not code:
+        refused, self._refused = self._refused, {}
+        if not code and not refused:
             self.partitions |= {(topic.name, number) for topic in topics for number in topic.partitions}
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=[
                 AddPartitionsToTxnTopicResult(
                     name=topic.name,
                     results_by_partition=[
-                        AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+                        AddPartitionsToTxnPartitionResult(
+                            partition_index=number, partition_error_code=refused.get(number, code)
+                        )
                         for number in topic.partitions
                     ],
                 )
@@ -140,7 +148,8 @@ class FakeCoordinator:
     def commit_offsets(self, sent: SentRequest, code: int) -> TxnOffsetCommitResponse:
         request: TxnOffsetCommitRequest = sent.message
         self._check(request.producer_id, request.producer_epoch)
-        if not code:
+        refused, self._refused = self._refused, {}
+        if not code and not refused:
             self.offsets |= {
                 (topic.name, partition.partition_index): partition.committed_offset
                 for topic in request.topics
@@ -153,7 +162,8 @@ class FakeCoordinator:
                     topic_id=topic.topic_id,
                     partitions=[
                         TxnOffsetCommitResponsePartition(
-                            partition_index=each.partition_index, error_code=code
+                            partition_index=each.partition_index,
+                            error_code=refused.get(each.partition_index, code),
                         )
                         for each in topic.partitions
                     ],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from harness.producer.transactions import (
+    GROUP,
     LOST,
     UNHEARD,
     Call,
@@ -12,6 +15,8 @@ from harness.producer.transactions import (
     next_transaction_is_clean,
     send_offsets,
 )
+from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     ErrorCode,
     InvalidTxnStateError,
@@ -279,3 +284,56 @@ def test_an_abort_whose_new_epoch_is_refused_can_be_asked_for_once_more(code: in
         m.abort()
     m.abort()
     next_transaction_is_clean(m)
+
+
+_E = ErrorCode
+# What is worst decides, wherever it stands.
+_SEVERAL: list[tuple[dict[int, int], type[KafkaError] | None, str]] = [
+    ({0: _E.NONE, 1: _E.NOT_COORDINATOR}, None, ""),
+    ({0: _E.PRODUCER_FENCED, 1: _E.TOPIC_AUTHORIZATION_FAILED}, ProducerFencedError, "Another producer"),
+    ({0: _E.NOT_COORDINATOR, 1: _E.PRODUCER_FENCED}, ProducerFencedError, "Another producer"),
+    ({0: _E.NOT_COORDINATOR, 1: _E.TOPIC_AUTHORIZATION_FAILED}, TransactionAbortableError, "-1 in"),
+]
+# The broker adds all or none, and says of the others that they were not tried.
+_ALL_OR_NONE: list[tuple[dict[int, int], type[KafkaError] | None, str]] = [
+    ({0: _E.OPERATION_NOT_ATTEMPTED, 1: _E.TOPIC_AUTHORIZATION_FAILED}, TransactionAbortableError, "-1 in"),
+    ({0: _E.TOPIC_AUTHORIZATION_FAILED, 1: _E.OPERATION_NOT_ATTEMPTED}, TransactionAbortableError, "-0 in"),
+    ({0: _E.UNKNOWN_TOPIC_OR_PARTITION, 1: _E.OPERATION_NOT_ATTEMPTED}, None, ""),
+]
+
+
+@pytest.mark.parametrize(("codes", "expected", "told"), _SEVERAL + _ALL_OR_NONE)
+def test_the_worst_code_decides_when_partitions_are_refused_for_several_reasons(
+    codes: dict[int, int], expected: type[KafkaError] | None, told: str
+) -> None:
+    m = TransactionModel(by_broker=False).open()
+    m.coordinator.refuse_partitions(codes)
+    futures = [m.send(b"a", partition=0), m.send(b"b", partition=1)]
+    assert_ends(m, m.commit, expected, told)
+    m.run(2)
+    assert [future.exception(0) is None for future in futures] == [expected is None] * 2
+
+
+@pytest.mark.parametrize("by_broker", [True, False], ids=["TV2", "TV1"])
+@pytest.mark.parametrize(("codes", "expected", "told"), _SEVERAL)
+def test_the_worst_code_decides_when_offsets_are_refused_for_several_reasons(
+    by_broker: bool, codes: dict[int, int], expected: type[KafkaError] | None, told: str
+) -> None:
+    m = TransactionModel(by_broker=by_broker).open()
+    m.coordinator.refuse_partitions(codes)
+    offsets = {TopicPartition("in", number): OffsetAndMetadata(5) for number in range(2)}
+    assert_ends(m, lambda: m.ended(Call(m.transactions.send_offsets(offsets, GROUP))), expected, told)
+
+
+def assert_ends(
+    m: TransactionModel, action: Callable[[], object], expected: type[KafkaError] | None, told: str
+) -> None:
+    """Assert that `action` raises what is expected, and that the next transaction is clean if there can be one."""
+    if expected is None:
+        action()
+        return
+    with pytest.raises(expected, match=told):
+        action()
+    if expected is TransactionAbortableError:
+        m.abort()
+        next_transaction_is_clean(m)
