@@ -9,6 +9,7 @@ import pytest
 
 from harness.real_kafka import telemetry
 from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.java import compiled, missing_compiler
 from harness.real_kafka.node import missing, tool
 from harness.requirements import skip_if
 from harness.topics import new_topic, produce
@@ -28,8 +29,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory, directory: Path) -> Iterator[RealKafka]:
     """A broker that wants all metrics of clients every 200 ms."""
-    skip_if(missing() or telemetry.missing_compiler())
-    classes = telemetry.compile_plugin(tmp_path_factory.mktemp("classes"))
+    skip_if(missing() or missing_compiler())
+    classes = compiled(telemetry.PLUGIN, tmp_path_factory.mktemp("classes"))
     with RealKafka(settings=telemetry.settings(directory), more_classes=classes) as broker:
         tool(
             "org.apache.kafka.tools.ClientMetricsCommand",

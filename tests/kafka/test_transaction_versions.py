@@ -16,7 +16,14 @@ from harness.real_kafka.zookeeper import zookeeper
 from harness.requirements import skip_if
 from harness.topics import new_topic, produce, read_all
 from harness.waiting import wait_until
-from kclient import ConsumerGroupMetadata, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kclient import (
+    ConsumerGroupMetadata,
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    TopicPartition,
+)
+from kclient.admin import AbortTransactionSpec
 from kclient.errors import (
     ErrorCode,
     InvalidProducerEpochError,
@@ -321,6 +328,22 @@ def test_a_commit_that_arrives_again_later_does_not_end_the_next_transaction(
         assert answer.error_code in {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
         producer.abort_transaction()
     assert values(broker, topic) == [b"first"]
+
+
+def test_a_transaction_is_found_on_its_partition_and_aborted_there(broker: RealKafka) -> None:
+    servers = broker.bootstrap_servers
+    topic = new_topic(servers, 1)
+    tp = TopicPartition(topic, 0)
+    with transactional(servers, topic) as producer, KafkaAdminClient(bootstrap_servers=servers) as admin:
+        producer.begin_transaction()
+        producer.send(topic, b"open").result(DEADLINE_S)
+        (found,) = admin.describe_producers([tp])[tp].active_producers
+        assert found.current_transaction_start_offset == 0
+        admin.abort_transaction(AbortTransactionSpec(tp, found.producer_id, found.producer_epoch))
+        (found,) = admin.describe_producers([tp])[tp].active_producers
+        assert found.current_transaction_start_offset is None
+        produce(servers, topic, 1)
+        assert values(broker, topic) == [b"v0"], "readers are not held back"
 
 
 def test_a_transaction_that_takes_too_long_is_aborted_by_the_broker(

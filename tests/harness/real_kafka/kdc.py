@@ -64,4 +64,5 @@ def kdc(*principals: str) -> Iterator[Kdc]:
             yield made
         finally:
             process.kill()
-    shutil.rmtree(directory, ignore_errors=True)
+            process.wait()
+            shutil.rmtree(directory, ignore_errors=True)

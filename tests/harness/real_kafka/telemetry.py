@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import attrs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from harness.real_kafka.node import HERE, classpath
-
 PLUGIN = "WrittenTelemetry"
+"""The class in Java, for `java.compiled`."""
 
 
 @attrs.frozen
@@ -35,26 +32,6 @@ class Push:
     def names(self) -> set[str]:
         """The names of the metrics."""
         return {name for name, _ in self.metrics}
-
-
-def missing_compiler() -> str | None:
-    """The reason why the plugin cannot be made here, None if it can."""
-    return (
-        None
-        if shutil.which("javac")
-        else "javac is not installed (the plugin that receives telemetry needs it)"
-    )
-
-
-def compile_plugin(directory: Path) -> Path:
-    """The plugin's class in `directory`."""
-    source = HERE / f"{PLUGIN}.java"
-    subprocess.run(
-        ["javac", "-Xlint:-removal", "-cp", classpath(), "-d", str(directory), str(source)],
-        check=True,
-        timeout=120,
-    )
-    return directory
 
 
 def settings(directory: Path) -> dict[str, str]:

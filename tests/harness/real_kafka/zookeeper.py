@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -18,8 +17,7 @@ from harness.waiting import wait_until
 @contextmanager
 def zookeeper() -> Iterator[str]:
     """A ZooKeeper with nothing in it; its address."""
-    directory = Path(tempfile.mkdtemp(prefix="kclient-zookeeper-"))
-    port, log = free_port(), directory / "zookeeper.log"
+    port = free_port()
     command = [
         "java",
         *SHORT_LIVED,
@@ -29,20 +27,21 @@ def zookeeper() -> Iterator[str]:
         classpath(POM_2_8),
         "org.apache.zookeeper.server.ZooKeeperServerMain",
     ]
-    with (
-        log.open("wb") as out,
-        subprocess.Popen([*command, str(port), str(directory / "data")], stdout=out, stderr=out) as process,
-    ):
+    with tempfile.TemporaryDirectory(prefix="kclient-zookeeper-", ignore_cleanup_errors=True) as directory:
+        log = Path(directory, "zookeeper.log")
+        with (
+            log.open("wb") as out,
+            subprocess.Popen([*command, str(port), directory], stdout=out, stderr=out) as process,
+        ):
 
-        def listens() -> bool:
-            if process.poll() is not None:
-                raise RuntimeError(f"ZooKeeper did not start:\n{log.read_text()[-8000:]}")
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", port)) == 0
+            def listens() -> bool:
+                if process.poll() is not None:
+                    raise RuntimeError(f"ZooKeeper did not start:\n{log.read_text()[-8000:]}")
+                with socket.socket() as probe:
+                    return probe.connect_ex(("127.0.0.1", port)) == 0
 
-        try:
-            wait_until(listens, 60, "ZooKeeper")
-            yield f"127.0.0.1:{port}"
-        finally:
-            process.kill()
-    shutil.rmtree(directory, ignore_errors=True)
+            try:
+                wait_until(listens, 60, "ZooKeeper")
+                yield f"127.0.0.1:{port}"
+            finally:
+                process.kill()
