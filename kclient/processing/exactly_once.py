@@ -122,7 +122,7 @@ class ExactlyOnce:
         if any(task.given_up for task in tasks):
             raise _AgainError("the run ends before another attempt at a record")
         if any(task.refused is not None for task in tasks):
-            # Without asking the producer: it knows nothing of a record that it was not able to take.
+            # Without asking the producer: it lets a record pass that has no serialized form.
             raise _AgainError("an output of a record was refused")
         return tasks
 

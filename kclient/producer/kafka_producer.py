@@ -125,7 +125,8 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
         What is wrong with the record itself is raised at once: TypeError, ValueError, InvalidTopicError,
         SerializationError, RecordTooLargeError; KafkaTimeoutError and BufferExhaustedError when max.block.ms is over,
         ClientClosedError after `close`. A signal handler or a `__del__` may send, too; where it has interrupted the
-        producer in a step that must be finished first, that is an IllegalStateError.
+        producer in a step that must be finished first, that is an IllegalStateError. In a transaction, every ApiError
+        among these lets it only be aborted, as it would not be whole.
         """
         # The usual case first: nobody to ask about the record but its serializers, and room in an open batch.
         appends = self._appends

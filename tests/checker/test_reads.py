@@ -196,3 +196,23 @@ def test_groups_share_partitions(log: MemoryLog) -> None:
     log.consumer("n", group="h").assigned([P])
     log.consumer("o").assigned([P])
     assert log.kinds() == []
+
+
+@pytest.mark.parametrize(
+    ("when", "kinds"), [("before", ["two owners"]), ("while", []), ("after", ["two owners"])]
+)
+def test_one_that_was_stopped_while_it_had_a_partition_may_have_lost_it_unawares(
+    log: MemoryLog, when: str, kinds: list[str]
+) -> None:
+    stopped, other = (log.consumer(name, group="g") for name in ("m", "n"))
+    if when == "before":
+        log.stopped("m")
+    stopped.assigned([P])
+    if when == "while":
+        log.stopped("m")
+    other.assigned([P])
+    if when == "after":
+        log.stopped("m")
+    stopped.revoked([P])
+    stopped.closed()
+    assert log.kinds() == kinds

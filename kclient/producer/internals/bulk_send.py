@@ -25,10 +25,11 @@ class BulkSend:
     ones before are on their way, and raising would lose them.
     """
 
-    __slots__ = ("_accumulator", "_failed", "_parts")
+    __slots__ = ("_accumulator", "_failed", "_parts", "_refused")
 
-    def __init__(self, accumulator: RecordAccumulator) -> None:
+    def __init__(self, accumulator: RecordAccumulator, refused: Callable[[KafkaError], None]) -> None:
         self._accumulator = accumulator
+        self._refused = refused
         self._parts: list[Part] = []
         self._failed: BaseException | None = None
 
@@ -66,6 +67,7 @@ class BulkSend:
                     result, first, taken = yield from take(queues, partition, done, count)
                 except KafkaError as error:
                     self._failed = error
+                    self._refused(error)
                 else:
                     self._took(result, first, indexes[done : done + taken])
                     done += taken

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from kclient.errors import KafkaTimeoutError
+from kclient.errors import ApiError, KafkaError, KafkaTimeoutError
 from kclient.producer.internals.arguments import (
     check_partition,
     check_timestamp,
@@ -21,6 +21,8 @@ from kclient.utils.time import NS_PER_MS, Timer
 
 if TYPE_CHECKING:
     from kclient.producer.internals.assembly import ProducerCore
+
+T = TypeVar("T")
 
 
 class Placement:
@@ -97,23 +99,41 @@ class Placement:
     ) -> Steps[KafkaFuture[Any]]:
         """Do as `send` without interceptors; `serialized` are key and value for which an open batch had no room."""
         self.check_sendable()
-        if partition is not None:
-            check_partition(partition)
-        if timestamp_ms is not None:
-            check_timestamp(timestamp_ms)
-        pairs = checked_headers(headers) if headers else ()
-        queues, timer = yield from self.topic(topic, partition)
-        core, key_bytes, value_bytes = self._core, key, value
-        if not serialized:
-            key_bytes = core.key_serializer(topic, key, pairs)
-            value_bytes = core.value_serializer(topic, value, pairs)
-        if partition is None:
-            partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
-        return (
-            yield from core.accumulator.append(
-                queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+        try:
+            if partition is not None:
+                check_partition(partition)
+            if timestamp_ms is not None:
+                check_timestamp(timestamp_ms)
+            pairs = checked_headers(headers) if headers else ()
+            queues, timer = yield from self.topic(topic, partition)
+            core, key_bytes, value_bytes = self._core, key, value
+            if not serialized:
+                key_bytes = core.key_serializer(topic, key, pairs)
+                value_bytes = core.value_serializer(topic, value, pairs)
+            if partition is None:
+                partition = self._choose_partition(queues, key, key_bytes, value, value_bytes)
+            return (
+                yield from core.accumulator.append(
+                    queues, partition, timestamp_ms, key_bytes, value_bytes, pairs, on_delivery, timer
+                )
             )
-        )
+        except ApiError as error:
+            self.refused(error)
+            raise
+
+    def guarded(self, steps: Steps[T]) -> Steps[T]:
+        """Take `steps`, which send records; where they raise that these cannot be sent, so it is `refused`."""
+        try:
+            return (yield from steps)
+        except ApiError as error:
+            self.refused(error)
+            raise
+
+    def refused(self, error: KafkaError) -> None:
+        """Let the transaction only be aborted, as a record that belongs to it cannot be sent because of `error`."""
+        transactions = self._core.transactions
+        if transactions is not None and isinstance(error, ApiError):
+            transactions.on_refused(error)
 
     def topic(self, topic: str, partition: int | None) -> Steps[tuple[TopicQueues, Timer | None]]:
         """The queues of `topic`, and the timer of max.block.ms if it was started to wait for them."""

@@ -27,13 +27,17 @@ def send_arrow(core: ProducerCore, placement: Placement, data: Any, topic: str |
             "send_arrow sends bytes as they are: use a producer without key and value serializers"
         )
     placement.check_sendable()
+    return (yield from placement.guarded(_send_all(core, placement, data, topic)))
+
+
+def _send_all(core: ProducerCore, placement: Placement, data: Any, topic: str | None) -> Steps[BulkFuture]:
     if topic is not None:
         check_topic(topic)
     # Whatever can be wrong with a record is found before the first one is sent.
     pieces = list(records_of(data, topic, core.time.wall_ms()))
     for piece in pieces:
         yield from _check_piece(core, placement, piece)
-    bulk = BulkSend(core.accumulator)
+    bulk = BulkSend(core.accumulator, placement.refused)
     for piece in pieces:
         if piece.headers is not None or core.interceptors or core.partitioner is not None:
             yield from _send_singly(bulk, placement, piece)

@@ -33,11 +33,22 @@ def send_many(
     placement.check_sendable()
     if partition is not None:
         check_partition(partition)
+    return (yield from placement.guarded(_send_all(core, placement, topic, values, keys, partition)))
+
+
+def _send_all(
+    core: ProducerCore,
+    placement: Placement,
+    topic: str,
+    values: Iterable[Any],
+    keys: Iterable[Any] | None,
+    partition: int | None,
+) -> Steps[BulkFuture]:
     value_list = _listed(values, "values")
     key_list = None if keys is None else _listed(keys, "keys")
     if key_list is not None and len(key_list) != len(value_list):
         raise ValueError(f"there are {len(key_list)} keys for {len(value_list)} values")
-    bulk = BulkSend(core.accumulator)
+    bulk = BulkSend(core.accumulator, placement.refused)
     if core.interceptors or core.partitioner is not None:
         for i, value in enumerate(value_list):
             key = None if key_list is None else key_list[i]

@@ -230,6 +230,8 @@ class History:
     """Clients that ended in good order: nothing of them is missing."""
     ended: dict[str, float] = attrs.Factory(dict)
     """Times from which a client was certainly not running any more."""
+    stopped: dict[str, list[float]] = attrs.Factory(dict)
+    """Times at which a client was stopped by a signal, to go on later."""
 
     noticed: list[Anomaly] = attrs.Factory(list)
     """Contradictions within a single operation."""

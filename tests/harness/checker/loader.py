@@ -58,6 +58,7 @@ class Loader:
             "opened": self._opened,
             "closed": lambda process, _: self.history.closed.add(process),
             "ended": self._ended,
+            "stopped": self._stopped,
             "send": self._send,
             "acked": self._acked,
             "failed": self._failed,
@@ -103,6 +104,9 @@ class Loader:
 
     def _ended(self, process: str, at: float) -> None:
         self.history.ended.setdefault(process, at)
+
+    def _stopped(self, process: str, at: float) -> None:
+        self.history.stopped.setdefault(process, []).append(at)
 
     def _send(
         self,

@@ -85,6 +85,10 @@ class HistoryLog:
         """Note that a client is certainly not running any more."""
         self.write("ended", process)
 
+    def stopped(self, process: str) -> None:
+        """Note that a client is about to be stopped by a signal."""
+        self.write("stopped", process)
+
 
 class ClientLog:
     """The operations of one client."""

@@ -46,14 +46,21 @@ def ownerships(history: History) -> list[Ownership]:
 
 
 def check_owners(history: History) -> Iterator[Anomaly]:
-    """Find partitions that two members of a group had at a time; one that was thrown out may learn it late.
+    """Find partitions that two members of a group had at a time.
 
     - two owners: a member was given a partition before the one that had it gave it up, or was ended.
+
+    One that was thrown out may learn it late: then it has lost the partition. And one that was stopped meanwhile may
+    never learn it, if it leaves as soon as it goes on.
     """
     turns = sorted(ownerships(history), key=lambda each: (each.group, each.place, each.start.at))
     for _, of_place in itertools.groupby(turns, key=lambda each: (each.group, each.place)):
         for earlier, later in itertools.pairwise(of_place):
             if later.start.at < earlier.end and not earlier.lost and later.member != earlier.member:
+                if any(
+                    earlier.start.at <= at <= later.start.at for at in history.stopped.get(earlier.member, ())
+                ):
+                    continue
                 gave_up = (
                     "never" if earlier.end == float("inf") else f"{earlier.end - later.start.at:.3f} s later"
                 )

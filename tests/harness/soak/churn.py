@@ -59,6 +59,8 @@ class ClientProcess:
 
     def pause(self) -> None:
         """SIGSTOP: connections stay, nothing happens."""
+        for client in load(self.path).clients:
+            self._history.stopped(client)
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

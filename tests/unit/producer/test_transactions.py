@@ -15,19 +15,25 @@ from harness.producer.transactions import (
 )
 from kclient.client.api_versions import NodeApiVersions
 from kclient.errors import (
+    BufferExhaustedError,
     ErrorCode,
     IllegalStateError,
     KafkaError,
     ProducerFencedError,
+    RecordTooLargeError,
+    SerializationError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
 from kclient.producer.config import ProducerConfig
+from kclient.producer.internals.placement import Placement
+from kclient.producer.internals.send_many import send_many
 from kclient.producer.internals.transactions.state import VALID_TRANSITIONS, TransactionState
 from kclient.protocol.api_keys import ApiKeys
 from kclient.record import iter_batches
+from kclient.utils.steps import run
 
 BOTH = pytest.mark.parametrize("by_broker", [True, False], ids=["TV2", "TV1"])
 
@@ -426,3 +432,59 @@ def test_a_record_says_whether_it_may_be_written_when_its_producer_is_fenced() -
     assert "t-0" in str(sent.exception(0))
     assert "may have been written" in str(sent.exception(0))
     assert "may have been written" not in str(kept.exception(0))
+
+
+def place(m: TransactionModel, value: bytes) -> None:
+    """Send a record as the application does."""
+    run(Placement(m.core).send("t", value, None, 0), m.time)
+
+
+@BOTH
+def test_a_record_that_cannot_be_sent_lets_its_transaction_only_be_aborted(by_broker: bool) -> None:
+    m = TransactionModel(by_broker=by_broker, max_request_size=1000).open()
+    m.send(b"a")
+    with pytest.raises(RecordTooLargeError):
+        place(m, b"x" * 2000)
+    with pytest.raises(TransactionAbortableError) as refused:
+        m.commit()
+    assert isinstance(refused.value.__cause__, RecordTooLargeError)
+    m.abort()
+    assert m.coordinator.ended in ([], [False])
+    m.transactions.begin()
+    m.send(b"b")
+    m.commit()
+    assert m.coordinator.ended[-1:] == [True]
+
+
+def test_records_of_a_call_that_cannot_all_be_sent_let_their_transaction_only_be_aborted() -> None:
+    m = TransactionModel(buffer_memory=2000, batch_size=500, max_request_size=1000, max_block_ms=500).open()
+    sent = Call(send_many(m.core, Placement(m.core), "t", [b"x" * 400] * 10, None, 0))
+    m.time.advance(600)
+    sent.advance()
+    assert sent.done
+    assert sent.error is None  # it is the outcome of those that are left
+    with pytest.raises(TransactionAbortableError) as refused:
+        m.commit()
+    assert isinstance(refused.value.__cause__, BufferExhaustedError)
+
+
+def test_a_call_with_a_record_that_cannot_be_sent_lets_its_transaction_only_be_aborted() -> None:
+    m = TransactionModel(max_request_size=1000).open()
+    sent = Call(send_many(m.core, Placement(m.core), "t", [b"a", b"x" * 2000], None, 0))
+    assert isinstance(sent.error, RecordTooLargeError)
+    with pytest.raises(TransactionAbortableError):
+        m.commit()
+
+
+def test_a_record_that_no_serializer_takes_leaves_its_transaction_as_it_is() -> None:
+    def refuse(value: bytes) -> bytes:
+        if value == b"bad":
+            raise ValueError(value)
+        return value
+
+    m = TransactionModel(value_serializer=refuse).open()
+    with pytest.raises(SerializationError):
+        place(m, b"bad")
+    place(m, b"good")
+    m.commit()
+    assert m.coordinator.ended == [True]

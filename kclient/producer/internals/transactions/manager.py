@@ -243,6 +243,11 @@ class TransactionManager:
         elif self.state is _S.IN_TRANSACTION or self.state is _S.COMMITTING:
             self._fail(error if isinstance(error, KafkaError) else KafkaError(repr(error)))
 
+    def on_refused(self, error: KafkaError) -> None:
+        """A record of the transaction cannot be sent: what is committed would not be all of it (KAFKA-9279)."""
+        if self.state is _S.IN_TRANSACTION:
+            self._fail(error)
+
     def abort_open(self) -> None:
         """Abort the transaction that the application has left open at the end of the producer."""
         with self._lock:
