@@ -48,7 +48,7 @@ def end_of(admin: KafkaAdminClient, topic: str) -> int:
 
 
 class Kills:
-    """What is killed, in an order of chance that has each kind in it."""
+    """Kills in an order of chance that has each kind in it."""
 
     def __init__(self, rng: random.Random, broker: RealKafka, job: ClusterJob) -> None:
         self.counts: Counter[str] = Counter()
