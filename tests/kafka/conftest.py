@@ -19,6 +19,7 @@ from harness.requirements import skip_if
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # or xdist has looked for groups before
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:

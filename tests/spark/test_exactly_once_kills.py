@@ -119,6 +119,7 @@ def test_each_row_is_there_once_whatever_is_killed(tmp_path: Path) -> None:
                     )
                     time.sleep(rng.uniform(0.0, 1.5))
                     killer.kill(kind)
+                    print(f"{killer.counts.total()} of {kills}: {kind}", flush=True)
             finally:
                 load.stop()
             expected = committed(servers, source)
