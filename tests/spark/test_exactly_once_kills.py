@@ -31,7 +31,6 @@ _LONG = 100
 _SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
 _PARTITIONS = 3
 _DEADLINE_S = 300.0
-_DELIVERY = "exactly_once"
 _KINDS = ("executor", "python", "driver", "broker")
 _WEIGHTS = (4, 4, 2, 1)
 
@@ -76,7 +75,20 @@ class Kills:
                 kind = f"no {kind}"
         self.counts[kind] += 1
 
-    def revive(self) -> None:
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for something that only happens while the program runs."""
+
+        def look() -> bool:
+            self._revive()
+            return condition()
+
+        try:
+            wait_until(look, _DEADLINE_S, what)
+        except AssertionError:
+            print(self._job.said())
+            raise
+
+    def _revive(self) -> None:
         """Start the program again if it has ended by itself, as who runs it would."""
         if self._job.ended:
             self.counts["ended by itself"] += 1
@@ -97,37 +109,21 @@ def test_each_row_is_there_once_whatever_is_killed(tmp_path: Path) -> None:
     with RealKafka() as broker, KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
         servers = broker.bootstrap_servers
         source, sink = new_topic(servers, 2), new_topic(servers, _PARTITIONS)
-        arguments = (servers, source, sink, str(tmp_path / "checkpoint"), _DELIVERY)
+        arguments = (servers, source, sink, str(tmp_path / "checkpoint"), "exactly_once")
         with ClusterJob(Path(copy_job.__file__), tmp_path, *arguments) as job:
             killer = Kills(rng, broker, job)
-
-            def goes_on(done: Callable[[], bool]) -> Callable[[], bool]:
-                def look() -> bool:
-                    killer.revive()
-                    return done()
-
-                return look
-
             load = Load(servers, source, "load", HistoryLog.at(tmp_path / "history.jsonl"), per_s=300)
             try:
                 for kind in killer.order(kills):
                     before = end_of(admin, sink)
-                    wait_until(
-                        goes_on(lambda: end_of(admin, sink) > before),  # noqa: B023
-                        _DEADLINE_S,
-                        f"rows before the kill of: {kind}; {killer.counts}\n{job.said()}",
-                    )
+                    killer.wait(lambda: end_of(admin, sink) > before, f"rows before the kill of {kind}")  # noqa: B023
                     time.sleep(rng.uniform(0.0, 1.5))
                     killer.kill(kind)
                     print(f"{killer.counts.total()} of {kills}: {kind}", flush=True)
             finally:
                 load.stop()
             expected = committed(servers, source)
-            wait_until(
-                goes_on(lambda: committed(servers, sink).total() >= expected.total()),
-                _DEADLINE_S,
-                "all rows",
-            )
+            killer.wait(lambda: committed(servers, sink).total() >= expected.total(), "all rows")
         found = committed(servers, sink)
     print(f"kills: {dict(killer.counts)}; {expected.total()} rows")
     assert (found - expected, expected - found) == (Counter(), Counter()), f"SOAK_SEED={_SEED}"
