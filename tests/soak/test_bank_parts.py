@@ -87,6 +87,15 @@ def test_a_half_of_which_the_other_one_is_not_there_at_the_end_is_found() -> Non
     assert audits.counts == {"audits": 1, "halves seen": 1}
 
 
+def test_a_half_that_stays_is_told_once() -> None:
+    audits = audits_of(DEBIT)
+    for _ in range(3):
+        audits.go_on(dict, lambda tp: 5)
+        audits.go_on(lambda: ENDS, lambda tp: 5)
+    assert audits.counts["audits"] == 3
+    assert len(audits.problems) == 1
+
+
 def test_a_half_whose_other_one_comes_before_the_end_is_none() -> None:
     audits = audits_of(DEBIT)
     for partition in range(PARTITIONS):  # until the last of them is at its end

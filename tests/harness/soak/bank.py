@@ -119,6 +119,8 @@ class Audits:
         self._ledger = Ledger()
         self._halves: set[bytes] = set()
         """Requests of which a half was seen when the last audit began."""
+        self._told: set[bytes] = set()
+        """Requests whose halves are among the problems."""
         self._ends: dict[TopicPartition, int] = {}
         """The ends of the partitions after that; empty between audits."""
 
@@ -142,10 +144,12 @@ class Audits:
             return
         self.counts["audits"] += 1
         self.counts["halves seen"] += len(self._halves)
+        found = self._halves & self._ledger.unbalanced()
         self.problems += [
             f"half transfer: {request!r} is {self._ledger.booked[request]}, and all is read up to {self._ends}"
-            for request in sorted(self._halves & self._ledger.unbalanced())
+            for request in sorted(found - self._told)
         ]
+        self._told |= found
         self._ends = {}
 
 
