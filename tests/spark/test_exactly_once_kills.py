@@ -19,7 +19,7 @@ from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.node import missing
 from harness.requirements import skip_if
 from harness.soak.load import Load
-from harness.spark import copy_job, sessions
+from harness.spark import cluster_job, sessions
 from harness.spark.cluster_job import ClusterJob, kill_one
 from harness.topics import new_topic, read_all
 from harness.waiting import wait_until
@@ -30,6 +30,8 @@ _SHORT = 5
 _LONG = 100
 _SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
 _PARTITIONS = 3
+# Not imported: it needs PySpark.
+_PROGRAM = Path(cluster_job.__file__).with_name("copy_job.py")
 _DEADLINE_S = 300.0
 _KINDS = ("executor", "python", "driver", "broker")
 _WEIGHTS = (4, 4, 2, 1)
@@ -110,7 +112,7 @@ def test_each_row_is_there_once_whatever_is_killed(tmp_path: Path) -> None:
         servers = broker.bootstrap_servers
         source, sink = new_topic(servers, 2), new_topic(servers, _PARTITIONS)
         arguments = (servers, source, sink, str(tmp_path / "checkpoint"), "exactly_once")
-        with ClusterJob(Path(copy_job.__file__), tmp_path, *arguments) as job:
+        with ClusterJob(_PROGRAM, tmp_path, *arguments) as job:
             killer = Kills(rng, broker, job)
             load = Load(servers, source, "load", HistoryLog.at(tmp_path / "history.jsonl"), per_s=300)
             try:
