@@ -91,12 +91,12 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
     return settings
 
 
-def check_transactional(settings: Mapping[str, str]) -> None:
-    """Check that a producer with these settings can have transactions. Raises ConfigError."""
+def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
+    """Return transaction.timeout.ms. Raises ConfigError if a producer with these settings can have no transactions."""
     from kclient.producer import ProducerConfig
 
     try:
-        ProducerConfig.parse(settings, transactional_id="checked")
+        return ProducerConfig.parse(settings, transactional_id="checked").transaction_timeout_ms
     except ConfigError as error:
         raise ConfigError(f"kclient.delivery=exactly_once: {error}", name=error.name) from None
 

@@ -16,7 +16,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StringType, StructType
 
-from kclient.common.topic_partition import TopicPartition
 from kclient.spark.delivery import deliver
 from kclient.spark.exactly_once.delivery import ExactlyOnceDelivery
 from kclient.spark.exactly_once.present_task import present_task
@@ -48,15 +47,14 @@ class ArrowTasks:
         once = self._options.exactly_once
         if once is None:
             return WriteReport(deliver(self._options.settings, self._columns, iterator))
-        outcome = ExactlyOnceDelivery(self._options, once, self._columns).deliver(
-            present_task(once), iterator
-        )
+        delivery = ExactlyOnceDelivery(self._options.settings, once, self._columns)
+        outcome = delivery.deliver(present_task(once), iterator)
         return WriteReport(outcome.written, outcome)
 
     def _check_replay(self, messages: Messages) -> None:
         once = self._options.exactly_once
         if once is not None and once.repeatable:
-            check_replay(self._options.settings, TopicPartition(once.marker_topic, 0), outcomes(messages))
+            check_replay(self._options.settings, once.marker_partition, outcomes(messages))
 
 
 class KafkaBatchWriter(ArrowTasks, DataSourceArrowWriter):

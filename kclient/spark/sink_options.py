@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 import attrs
 
+from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
-from kclient.spark.client_settings import check_transactional, checked_settings
+from kclient.spark.client_settings import checked_settings, transaction_timeout_ms
 from kclient.spark.option_names import Use, check_names
 from kclient.spark.option_values import one_of, optional_text, parse_whole_number
 
@@ -28,12 +29,13 @@ _OF_EXACTLY_ONCE = (WRITE_ID, WRITE_EPOCH, _MARKER_TOPIC, _MISSING_MARKERS)
 _LONGEST_ID = 200
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class ExactlyOnceOptions:
     """The options of a sink with `kclient.delivery=exactly_once`. Immutable; can be pickled."""
 
     marker_topic: str
     """The topic on whose first partition the markers are committed."""
+    transaction_timeout_ms: int
     write_id: str | None
     """The id of a batch write; None for a stream, whose query has one."""
     repeatable: bool
@@ -41,6 +43,11 @@ class ExactlyOnceOptions:
     epoch: int
     """The number of the batch write among those of its id."""
     accept_missing_markers: bool
+
+    @property
+    def marker_partition(self) -> TopicPartition:
+        """The partition for which markers are committed. Brokers take offsets of partitions that exist alone."""
+        return TopicPartition(self.marker_topic, 0)
 
 
 @attrs.frozen
@@ -64,11 +71,13 @@ def parse_sink(options: Mapping[str, str], use: Use) -> SinkOptions:
                     "Option %s has no effect without %s=%s and is ignored.", name, DELIVERY, EXACTLY_ONCE
                 )
         return SinkOptions(settings, topic)
-    check_transactional(settings)
-    return SinkOptions(settings, topic, _exactly_once(options, use, topic))
+    timeout_ms = transaction_timeout_ms(settings)
+    return SinkOptions(settings, topic, _exactly_once(options, use, topic, timeout_ms))
 
 
-def _exactly_once(options: Mapping[str, str], use: Use, topic: str | None) -> ExactlyOnceOptions:
+def _exactly_once(
+    options: Mapping[str, str], use: Use, topic: str | None, timeout_ms: int
+) -> ExactlyOnceOptions:
     marker_topic = optional_text(options, _MARKER_TOPIC) or topic
     if marker_topic is None:
         raise ConfigError(
@@ -79,12 +88,13 @@ def _exactly_once(options: Mapping[str, str], use: Use, topic: str | None) -> Ex
     write_id = optional_text(options, WRITE_ID) if use is Use.BATCH_WRITE else None
     if write_id is not None and len(write_id) > _LONGEST_ID:
         raise ConfigError(f"{WRITE_ID} is longer than {_LONGEST_ID} characters.", name=WRITE_ID)
-    if use is Use.BATCH_WRITE and write_id is None and WRITE_EPOCH.lower() in options:
+    if use is Use.BATCH_WRITE and write_id is None and WRITE_EPOCH in options:
         raise ConfigError(
             f"{WRITE_EPOCH} is the number of a write of an id: give {WRITE_ID}.", name=WRITE_EPOCH
         )
     return ExactlyOnceOptions(
-        marker_topic,
+        marker_topic=marker_topic,
+        transaction_timeout_ms=timeout_ms,
         write_id=write_id or (str(uuid.uuid4()) if use is Use.BATCH_WRITE else None),
         repeatable=use is Use.STREAM_WRITE or write_id is not None,
         epoch=parse_whole_number(options, WRITE_EPOCH, 0, at_least=0) if use is Use.BATCH_WRITE else 0,

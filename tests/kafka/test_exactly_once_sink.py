@@ -62,7 +62,7 @@ def options(kafka: RealKafka, topic: str | None, **more: str) -> SinkOptions:
 def sink(options: SinkOptions, time: Time = SYSTEM_TIME, *names: str) -> ExactlyOnceDelivery:
     assert options.exactly_once is not None
     columns = SinkColumns(names or ("value",), options.topic)
-    return ExactlyOnceDelivery(options, options.exactly_once, columns, time)
+    return ExactlyOnceDelivery(options.settings, options.exactly_once, columns, time)
 
 
 def batch(*values: bytes) -> Any:

@@ -21,7 +21,7 @@ from kclient.spark.delivery import Written, sent
 from kclient.spark.exactly_once.markers import Markers, made_marker, marked_rows
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.output import SinkColumns
-from kclient.spark.sink_options import ExactlyOnceOptions, SinkOptions
+from kclient.spark.sink_options import ExactlyOnceOptions
 from kclient.utils.time import SYSTEM_TIME, Time
 
 
@@ -91,7 +91,7 @@ class _Rows:
 class ExactlyOnceDelivery:
     """Writes the tasks of a write, on an executor."""
 
-    _options: SinkOptions
+    _settings: Mapping[str, str]
     _once: ExactlyOnceOptions
     _columns: SinkColumns
     _time: Time = SYSTEM_TIME
@@ -103,13 +103,11 @@ class ExactlyOnceDelivery:
         that names transaction.timeout.ms if the rows took longer, IllegalStateError where the markers do not fit to
         the epoch, and what the producer raises; the transaction is then aborted.
         """
-        from kclient.producer import ProducerConfig
-
-        timeout_ms = ProducerConfig.parse(self._options.settings).transaction_timeout_ms
-        rows = _Rows((batch for batch in batches if batch.num_rows), task, timeout_ms, self._time)
+        with_rows = (batch for batch in batches if batch.num_rows)
+        rows = _Rows(with_rows, task, self._once.transaction_timeout_ms, self._time)
         if not rows.any() and task.partition != 0:
             return TaskOutcome(task, Finding.NO_ROWS)
-        markers = Markers(self._options.settings, self._marker_partition)
+        markers = Markers(self._settings, self._once.marker_partition)
         try:
             with self._producer(task) as producer:
                 # From here on no earlier attempt can commit.
@@ -126,15 +124,10 @@ class ExactlyOnceDelivery:
         _compare(task, rows, marked_rows(marker))
         return TaskOutcome(task, Finding.ALREADY_WRITTEN)
 
-    @property
-    def _marker_partition(self) -> TopicPartition:
-        # Brokers refuse offsets of partitions that do not exist; every topic has this one.
-        return TopicPartition(self._once.marker_topic, 0)
-
     def _producer(self, task: SinkTask) -> BytesProducer:
         from kclient.producer import KafkaProducer
 
-        return KafkaProducer({**self._options.settings, "transactional.id": task.group_id})
+        return KafkaProducer({**self._settings, "transactional.id": task.group_id})
 
     def _write(self, producer: BytesProducer, task: SinkTask, rows: _Rows) -> TaskOutcome:
         # A topic that is not there is created, or named by an error, before there is a transaction to abort.
@@ -144,7 +137,8 @@ class ExactlyOnceDelivery:
             written = sent(lambda: producer, self._columns, rows)
             rows.check_time()
             producer.send_offsets_to_transaction(
-                {self._marker_partition: made_marker(task, rows.count)}, ConsumerGroupMetadata(task.group_id)
+                {self._once.marker_partition: made_marker(task, rows.count)},
+                ConsumerGroupMetadata(task.group_id),
             )
         return TaskOutcome(task, Finding.WRITTEN, written)
 

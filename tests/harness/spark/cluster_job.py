@@ -94,7 +94,7 @@ class ClusterJob:
         return self._named("CoarseGrainedExecutorBackend")
 
     def workers(self) -> list[psutil.Process]:
-        """Return the Python that runs tasks, and of those that start it."""
+        """Return the Python processes that run tasks, and those that start them."""
         return self._named("pyspark.daemon")
 
     def said(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from pyspark import TaskContext
 
@@ -10,8 +11,15 @@ from kclient.spark.exactly_once.present_task import present_task
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.sink_options import ExactlyOnceOptions
 
-STREAM = ExactlyOnceOptions("t", write_id=None, repeatable=True, epoch=0, accept_missing_markers=False)
-BATCH = ExactlyOnceOptions("t", write_id="w", repeatable=True, epoch=4, accept_missing_markers=False)
+STREAM = ExactlyOnceOptions(
+    marker_topic="t",
+    transaction_timeout_ms=60_000,
+    write_id=None,
+    repeatable=True,
+    epoch=0,
+    accept_missing_markers=False,
+)
+BATCH = attrs.evolve(STREAM, write_id="w", epoch=4)
 OF_QUERY = {"sql.streaming.queryId": "q", "streaming.sql.batchId": "7", "spark.jobGroup.id": "run"}
 
 
