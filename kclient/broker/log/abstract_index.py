@@ -93,15 +93,7 @@ class AbstractIndex:
 
     def reset(self) -> None:
         """Drop all entries, also those of the file, to build the index anew. Raises OSError."""
-        self._files.forget(self)
-        self.sealed = False
-        # A new buffer, so that a lookup going on in the old one is not disturbed.
-        self._buffer = bytearray()
-        self._size = self._written = 0
-        # At once, not with the next flush: after a crash in between, entries of what was cut off would
-        # come back and point into other records.
-        with opened(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC):
-            pass
+        self._replace(b"")
 
     def release(self) -> None:
         """Let go of the memory without writing."""
@@ -168,3 +160,21 @@ class AbstractIndex:
         buffer += entry
         # Last: a concurrent lookup sees the entry only when it is complete.
         self._size += self.ENTRY_SIZE
+
+    def _truncate_to_entries(self, count: int) -> None:
+        if count < self.entries:
+            self._replace(bytes(self._view()[: count * self.ENTRY_SIZE]))
+
+    def _replace(self, kept: bytes) -> None:
+        self._files.forget(self)
+        self.sealed = False
+        # A new buffer, so that a lookup going on in the old one is not disturbed.
+        self._buffer = bytearray(kept)
+        self._size = len(kept)
+        self._written = min(self._written, self._size)
+        with opened(self.path, os.O_RDWR | os.O_CREAT) as fd:
+            # At once, not with the next flush: after a crash in between, entries of what was cut off would
+            # come back and point into other records.
+            write_all(fd, kept[self._written :], self._written)
+            os.ftruncate(fd, self._size)
+        self._written = self._size

@@ -108,6 +108,11 @@ class GroupCommit:
         if error is not None:
             raise error
 
+    def truncate_to(self, offset: int) -> None:
+        """The log was cut back to `offset`: what is written there from now on is not on disk."""
+        with self._lock:
+            self._durable_offset = min(self._durable_offset, offset)
+
     def run(self) -> None:
         """Sync once, and tell those who waited for it."""
         reached, error = -1, None

@@ -160,6 +160,18 @@ class LocalLog:
             segment.close_files()  # one by one: many may go at once
             self._directory_changed = True
 
+    def truncate_to(self, offset: int) -> list[LogSegment]:
+        """Cut the log back to end at `offset`; returns the segments that fell away, for deletion."""
+        dropped = [segment for segment in self.segments if segment.base_offset > offset]
+        if len(dropped) == len(self.segments):
+            raise IllegalStateError(f"{self.topic_partition} begins after {offset}, where it should end")
+        # The newest first: after a crash in between, what is left is still one piece.
+        self.detach(dropped[::-1])
+        active = self.segments.active
+        active.truncate_to(offset)
+        self.log_end_offset = offset
+        return dropped
+
     def sync_directory(self) -> None:
         """Make new, renamed and removed files durable. The only method that needs no lock."""
         # The lock makes a second caller wait for the first one's fsync instead of finding nothing to do.

@@ -60,7 +60,8 @@ class LogFlusher:
                 segment.flush()
             self._local.sync_directory()
         with self._guard.lock:
-            self.recovery_point = max(self.recovery_point, end_offset)
+            # The log may have been truncated meanwhile.
+            self.recovery_point = max(self.recovery_point, min(end_offset, self._local.log_end_offset))
             self._last_flush_ms = self._time.monotonic_ms()
 
     def flush_if_due(self) -> None:
@@ -77,6 +78,12 @@ class LogFlusher:
         if not self._scheduled:
             self._scheduled = True
             self._scheduler.schedule_once(f"flush-{self._local.topic_partition}", self._flush_if_usable)
+
+    def truncated_to(self, offset: int) -> None:
+        """The log was cut back: what is written there from now on is not on disk. Called with the lock held."""
+        self.recovery_point = min(self.recovery_point, offset)
+        self._synced_offset = min(self._synced_offset, offset)
+        self.commit.truncate_to(offset)
 
     def _flush_if_usable(self) -> None:
         with self._guard.lock:
@@ -96,5 +103,5 @@ class LogFlusher:
                 segment.records.flush()
             self._local.sync_directory()
         with self._guard.lock:
-            self._synced_offset = max(self._synced_offset, end_offset)
+            self._synced_offset = max(self._synced_offset, min(end_offset, self._local.log_end_offset))
         return end_offset

@@ -43,10 +43,8 @@ class OffsetIndex(AbstractIndex):
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The entry with the greatest offset that is at most `offset`: (base offset, 0) if there is none."""
-        view, count = self._view(), self.entries
-        relative = offset - self.base_offset
-        found = bisect_right(range(count), relative, key=lambda i: _ENTRY.unpack_from(view, i * 8)[0])
-        return (self.base_offset, 0) if found == 0 else self.entry(found - 1)
+        found = self._search(offset)
+        return (self.base_offset, 0) if found < 0 else self.entry(found)
 
     def upper_bound(self, position: int) -> int | None:
         """The offset of the first entry at or behind `position`: all records before that place are below it.
@@ -56,6 +54,15 @@ class OffsetIndex(AbstractIndex):
         view, count = self._view(), self.entries
         found = bisect_left(range(count), position, key=lambda i: _ENTRY.unpack_from(view, i * 8)[1])
         return None if found == count else self.entry(found)[0]
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries of `offset` and above. Raises OSError."""
+        self._truncate_to_entries(self._search(offset - 1) + 1)
+
+    def _search(self, offset: int) -> int:
+        view, count = self._view(), self.entries
+        relative = offset - self.base_offset
+        return bisect_right(range(count), relative, key=lambda i: _ENTRY.unpack_from(view, i * 8)[0]) - 1
 
     def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
         last_relative = last_position = -1

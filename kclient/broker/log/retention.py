@@ -48,14 +48,29 @@ class LogRetention:
             count += self._delete(_surplus(local.segments, local.config), "more than retention.bytes")
         return count + self._delete(_below(local.segments, self.log_start_offset), "below the log's start")
 
+    def truncate_to(self, offset: int) -> None:
+        """End the log at `offset`; it starts anew there if that is before its first segment."""
+        local = self._local
+        if offset >= local.segments.first.base_offset:
+            self._delete_files(local.truncate_to(offset))
+        else:
+            self._remove(list(local.segments))
+            local.log_end_offset = offset
+            local.open_segment(offset)
+            self._producers.truncate_fully_and_start_at(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+
     def _delete(self, segments: list[LogSegment], why: str) -> int:
         if segments:
             if len(segments) == len(self._local.segments):
                 self._roll()
-            self._local.detach(segments)
-            self._delete_files(segments)
+            self._remove(segments)
             self.move_start(self._local.segments.first.base_offset, f"segments deleted, {why}")
         return len(segments)
+
+    def _remove(self, segments: list[LogSegment]) -> None:
+        self._local.detach(segments)
+        self._delete_files(segments)
 
     def _delete_files(self, segments: list[LogSegment]) -> None:
         """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""

@@ -261,6 +261,27 @@ class LogSegment:
         self._append_last_time_entry()
         self._indexes_checked = True
 
+    def truncate_to(self, offset: int) -> int:
+        """Cut off the batch that holds `offset` and all after it; returns the bytes cut. Raises as `read`."""
+        position = self.position_of(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        cut = 0
+        if position is not None:
+            cut = self.size - position
+            self.records.truncate_to(position)
+        if self.size == 0:
+            self._created_ms = self._time.wall_ms()
+            self._first_timestamp_ms = None
+        self._bytes_since_index_entry = self.size - self.offset_index.lookup(offset)[1]
+        self._max_timestamp = self.time_index.last_entry
+        # The greatest timestamp may belong to a batch behind the last index entry.
+        for header in self.records.batch_headers(self.offset_index.lookup(self._max_timestamp[1])[1]):
+            if header.max_timestamp_ms > self._max_timestamp[0]:
+                self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
+        return cut
+
     def become_inactive(self) -> None:
         """Another segment takes the appends now: finish the indexes. Raises OSError."""
         self._append_last_time_entry()

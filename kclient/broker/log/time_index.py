@@ -61,6 +61,14 @@ class TimeIndex(AbstractIndex):
         found = bisect_right(range(count), timestamp_ms, key=lambda i: _ENTRY.unpack_from(view, i * 12)[0])
         return (NO_TIMESTAMP, self.base_offset) if found == 0 else self.entry(found - 1)
 
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries of `offset` and above. Raises OSError."""
+        view, count = self._view(), self.entries
+        relative = offset - self.base_offset
+        # Offsets do not go back either, so the same bisection serves for them.
+        kept = bisect_right(range(count), relative - 1, key=lambda i: _ENTRY.unpack_from(view, i * 12)[1])
+        self._truncate_to_entries(kept)
+
     def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
         last_timestamp_ms = last_relative = -1
         for timestamp_ms, relative in _ENTRY.iter_unpack(view):

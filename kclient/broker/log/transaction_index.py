@@ -97,6 +97,13 @@ class TransactionIndex:
                 return found, True
         return found, False
 
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions whose marker is at `offset` or above. Raises OSError."""
+        kept = [txn for txn in self.entries if txn.last_offset < offset]
+        if len(kept) != len(self.entries):
+            os.truncate(self.path, len(kept) * _ENTRY.size)
+            self._entries = kept
+
     def reset(self) -> None:
         """Drop all entries, whatever the file holds. Raises OSError."""
         self._entries = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 from kclient.broker.log.checkpoints import write_topic_id
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.files import once_only
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_directory import LogDirectory
@@ -22,6 +25,7 @@ from kclient.broker.log.log_types import (
     FetchIsolation,
     LogAppendInfo,
 )
+from kclient.broker.log.producer_replay import rebuild_producer_state
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.retention import LogRetention
@@ -33,6 +37,8 @@ from kclient.errors import InconsistentTopicIdError, InvalidRequestError, Offset
 from kclient.utils.time import Time
 
 __all__ = ["AppendOrigin", "FetchDataInfo", "FetchIsolation", "LogAppendInfo", "UnifiedLog"]
+
+log = logging.getLogger(__name__)
 
 
 class UnifiedLog:
@@ -292,6 +298,24 @@ class UnifiedLog:
         with self._lock, self._guard.disk("deleting old segments"):
             self._guard.check_usable()
             return self._retention.delete_old_segments(self._time.wall_ms())
+
+    def truncate_to(self, offset: int) -> bool:
+        """Cut the log back so that it ends at `offset`; whether that changed anything."""
+        if offset < 0:
+            raise InvalidRequestError(f"Cannot truncate {self.topic_partition} to the offset {offset}")
+        with self._lock, self._guard.disk("truncating"), once_only():
+            self._guard.check_usable()
+            local = self._local
+            if offset >= local.log_end_offset:
+                return False
+            self._retention.truncate_to(offset)
+            self.flusher.truncated_to(offset)
+            self._epochs.truncate_from_end(offset)
+            rebuild_producer_state(
+                self._producers, local.segments, self.log_start_offset, offset, self._time.wall_ms()
+            )
+            log.info("%s: truncated to offset %d", self.topic_partition, offset)
+            return True
 
     def roll(self) -> int:
         """Begin a new segment; returns its base offset, which is the log's end."""

@@ -369,6 +369,21 @@ def test_a_crash_right_after_a_roll_is_harmless(harness: LogHarness) -> None:
     assert fill(harness, log, 1, 3)[0] == values(log)[3]
 
 
+def test_a_truncation_is_not_undone_by_entries_that_an_index_still_had_in_its_file(
+    harness: LogHarness,
+) -> None:
+    config = LogConfig(index_interval_bytes=0)
+    log = harness.open(config)
+    fill(harness, log, 10)
+    log.flusher.flush()
+    log.truncate_to(4)
+    fill(harness, log, 3, 100)
+    harness.crash(log)
+    log = harness.open(config, recovery_point=4)
+    for offset in range(7):
+        assert next(iter(iter_batches(log.read(offset, 1).records))).base_offset == offset
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"\0\1" + b"\0" * 32])
 def test_a_damaged_transaction_index_is_built_anew(harness: LogHarness, damage: bytes) -> None:
     log = harness.open()

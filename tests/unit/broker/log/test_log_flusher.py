@@ -49,20 +49,38 @@ def test_the_policy_says_when_an_append_is_durable(harness: LogHarness) -> None:
         assert (flusher.syncs_appends, flusher.commits_later) == (at_once, later)
 
 
-def test_a_flush_moves_the_recovery_point(flushed: Flushed) -> None:
+def test_a_flush_moves_the_recovery_point_and_a_truncation_takes_it_back(flushed: Flushed) -> None:
     flushed.local.log_end_offset = 5
     flushed.flusher.flush()
     assert flushed.flusher.recovery_point == 5
+    flushed.flusher.truncated_to(3)
+    assert flushed.flusher.recovery_point == 3
+    flushed.flusher.truncated_to(4)
+    assert flushed.flusher.recovery_point == 3
+
+
+def test_a_log_that_is_truncated_during_its_flush_is_not_taken_for_flushed(
+    flushed: Flushed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed.local.log_end_offset = 5
+
+    def truncate() -> None:
+        flushed.local.log_end_offset = 2
+        flushed.flusher.truncated_to(2)
+
+    monkeypatch.setattr(flushed.local, "sync_directory", truncate)
+    flushed.flusher.flush()
+    assert flushed.flusher.recovery_point == 2
 
 
 def test_batches_that_are_committed_are_not_flushed_with_their_indexes(flushed: Flushed) -> None:
     flushed.local.log_end_offset = 5
     flushed.flusher.commit.await_durable(5)
     assert flushed.flusher.recovery_point == 0
-    flushed.local.log_end_offset = 6
+    flushed.flusher.truncated_to(2)
     flushed.guard.closed = True
     with pytest.raises(KafkaStorageError):
-        flushed.flusher.commit.await_durable(6)
+        flushed.flusher.commit.await_durable(5)
 
 
 def test_a_flush_in_the_background_lets_a_closed_log_be(harness: LogHarness, flushed: Flushed) -> None:

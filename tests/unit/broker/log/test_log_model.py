@@ -93,6 +93,27 @@ class LogMachine(RuleBasedStateMachine):
         )
 
     @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        if not self.batches:
+            return
+        cut = data.draw(st.sampled_from([first for first, _ in self.batches]))
+        dropped = sum(offset >= cut for offset, _, _ in self.records)
+        self.log.truncate_to(cut)
+        self.batches = [batch for batch in self.batches if batch[0] < cut]
+        self.records = [record for record in self.records if record[0] < cut]
+        self.end = cut
+        self.start = min(self.start, cut)
+        # The producer begins anew, as the sequences after the cut are free again or forgotten.
+        self.sequence = (
+            self.sequence - dropped if self.batches and self.records else self._sequence_after_cut(cut)
+        )
+        self.last_sent = None
+
+    def _sequence_after_cut(self, cut: int) -> int:
+        states = self.log.producer_states()
+        return states[0].last_sequence + 1 if states and states[0].last_sequence >= 0 else cut
+
+    @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
         before = data.draw(st.integers(self.start, self.end))
         self.start = self.log.delete_records_before(before)

@@ -58,6 +58,18 @@ def test_an_index_is_read_again_from_its_file(index: OffsetIndex) -> None:
     again.release()
 
 
+@pytest.mark.parametrize(("offset", "left"), [(99, 0), (105, 0), (106, 1), (110, 1), (120, 2), (121, 3)])
+def test_truncation_drops_entries_at_and_above_an_offset_from_memory_and_file(
+    index: OffsetIndex, offset: int, left: int
+) -> None:
+    index.write_pending()
+    index.truncate_to(offset)
+    assert index.entries == left
+    assert index.path.stat().st_size == left * index.ENTRY_SIZE
+    index.append(200, 1000)
+    assert index.lookup(200) == (200, 1000)
+
+
 def test_an_index_is_full_at_its_limit(tmp_path: Path) -> None:
     offsets = OffsetIndex(tmp_path / "i", 0, 17)
     fullness = []

@@ -115,6 +115,20 @@ def test_a_time_is_looked_up_from_an_offset_on(reopen: Open) -> None:
     assert segment.offset_for_timestamp(TIME_MS + 110, BASE) is None
 
 
+@pytest.mark.parametrize("interval_bytes", [0, 1 << 20])
+def test_truncating_cuts_the_batch_that_holds_the_offset_and_the_greatest_timestamp_with_it(
+    reopen: Open, interval_bytes: int
+) -> None:
+    segment = reopen(index_interval_bytes=interval_bytes)
+    size = len(five(segment)[0])
+    assert segment.truncate_to(105) == 3 * size
+    assert (segment.next_offset(), segment.size) == (104, 2 * size)
+    assert segment.max_timestamp == (TIME_MS + 103, 103)
+    assert segment.truncate_to(104) == 0
+    append(segment, batch(104, 1))
+    assert offsets(segment.read(103, ALL, segment.size, min_one_batch=True)) == [102, 104]
+
+
 def test_a_segment_that_was_closed_is_read_again_with_its_indexes(reopen: Open) -> None:
     five(reopen())
     segment = reopen()

@@ -25,6 +25,16 @@ def test_the_file_has_kafkas_bytes_once_it_is_written(times: TimeIndex) -> None:
     assert times.path.read_bytes() == struct.pack(">qiqiqi", 1000, 5, 1010, 10, 1040, 20)
 
 
+@pytest.mark.parametrize(("offset", "left"), [(99, 0), (105, 0), (106, 1), (110, 1), (120, 2), (121, 3)])
+def test_truncation_drops_entries_at_and_above_an_offset_from_memory_and_file(
+    times: TimeIndex, offset: int, left: int
+) -> None:
+    times.write_pending()
+    times.truncate_to(offset)
+    assert times.entries == left
+    assert times.path.stat().st_size == left * times.ENTRY_SIZE
+
+
 def test_an_index_is_full_one_entry_before_its_limit(tmp_path: Path) -> None:
     times = TimeIndex(tmp_path / "t", 0, 37)
     fullness = []

@@ -168,3 +168,15 @@ def test_aborted_transactions_that_touch_a_range_are_found(tmp_path: Path) -> No
         again.append(AbortedTxn(4, 1, 40, 50))
     again.reset()
     assert not index.path.exists()
+
+
+def test_truncation_drops_the_transactions_whose_marker_is_at_or_above_an_offset(path: Path) -> None:
+    index = TransactionIndex(path)
+    index.append(FIRST)
+    index.append(SECOND)
+    index.truncate_to(21)
+    assert index.entries == [FIRST, SECOND]
+    index.truncate_to(20)
+    assert index.entries == TransactionIndex(path).entries == [FIRST]
+    index.append(SECOND)
+    assert TransactionIndex(path).entries == [FIRST, SECOND]

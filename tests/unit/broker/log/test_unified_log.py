@@ -15,6 +15,7 @@ from kclient.errors import (
     CorruptRecordError,
     InconsistentTopicIdError,
     InvalidRecordError,
+    InvalidRequestError,
     InvalidTimestampError,
     KafkaStorageError,
     OffsetOutOfRangeError,
@@ -259,6 +260,39 @@ def test_the_epochs_say_where_each_ended(harness: LogHarness) -> None:
         (5, 4),
     ]
     assert log.end_offset_for_epoch(6) == log.end_offset_for_epoch(-1) == (-1, -1)
+
+
+def test_truncation_cuts_at_the_batch_and_forgets_what_it_held(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0))
+    for i in range(6):
+        if i in (2, 4):
+            log.roll()
+        log.append_as_leader(harness.batch([b"%d" % i], pid=1, seq=i, timestamp_ms=1000 + i), i)
+    assert not log.truncate_to(6)
+    assert log.truncate_to(3)
+    assert (log.log_end_offset, log.segment_base_offsets, log.latest_epoch) == (3, [0, 2], 2)
+    assert [record.value for record in read_all(log)] == [b"0", b"1", b"2"]
+    assert log.offset_for_timestamp(-3) == (1002, 2, 2)
+    # The producer's sequences of what was cut are free again.
+    assert log.append_as_leader(harness.batch([b"new"], pid=1, seq=3), 7).first_offset == 3
+    assert log.read(3, 100).records
+    log.delete_records_before(2)
+    assert log.truncate_to(0)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    with pytest.raises(InvalidRequestError):
+        log.truncate_to(-1)
+
+
+def test_truncating_before_the_first_segment_begins_the_log_anew(harness: LogHarness) -> None:
+    log = harness.open(LogConfig(retention_bytes=0, file_delete_delay_ms=0))
+    for _ in range(3):
+        log.append_as_leader(harness.batch(), 0)
+    log.delete_old_segments()
+    log.append_as_leader(harness.batch(), 0)
+    assert log.segment_base_offsets == [3]
+    log.truncate_to(1)
+    assert (log.log_start_offset, log.log_end_offset, log.segment_base_offsets) == (1, 1, [1])
+    assert log.append_as_leader(harness.batch(), 0).first_offset == 1
 
 
 def test_a_closed_log_refuses_to_work(harness: LogHarness) -> None:
