@@ -128,6 +128,9 @@ class BrokerConfig(Config):
     log_flush_start_offset_checkpoint_interval_ms: int = integer(
         _MINUTE_MS, HIGH, "Time between checkpoints of where logs begin.", at_least(1)
     )
+    replica_high_watermark_checkpoint_interval_ms: int = long(
+        5000, HIGH, "Time between checkpoints of the high watermarks.", at_least(1)
+    )
     log_message_timestamp_type: str = string(
         "CreateTime", MEDIUM, "CreateTime or LogAppendTime.", one_of("CreateTime", "LogAppendTime")
     )

@@ -205,6 +205,7 @@ class KafkaBroker:
                 flush_check_ms=config.log_flush_scheduler_interval_ms,
                 recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
                 log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+                high_watermark_checkpoint_ms=config.replica_high_watermark_checkpoint_interval_ms,
             ),
         )
 

@@ -20,6 +20,7 @@ from kclient.common.uuid import Uuid
 
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
@@ -77,11 +78,12 @@ class CheckpointFile:
         atomic_write(self.path, ("\n".join(lines) + "\n").encode())
 
 
-@attrs.frozen
+@attrs.define
 class OffsetCheckpoint:
-    """An offset for each partition of a log directory."""
+    """An offset for each partition of a log directory. Not thread-safe: one writer at a time."""
 
     path: Path
+    _written: Mapping[TopicPartition, int] | None = attrs.field(default=None, init=False, eq=False)
 
     def read(self) -> dict[TopicPartition, int]:
         """All offsets; none if the file is missing, or empty, as Kafka makes it.
@@ -95,9 +97,16 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all offsets durably. Raises OSError."""
+        self._written = None
         CheckpointFile(self.path).write(
             [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
         )
+        self._written = offsets
+
+    def write_if_changed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Do as `write`, but leave the disk alone if these offsets were the last to be written."""
+        if offsets != self._written:
+            self.write(offsets)
 
 
 @attrs.frozen

@@ -53,6 +53,13 @@ class LeaderEpochCache:
         if (not known and self._put(epoch, start_offset)) or not self._written:
             self._write()
 
+    def assign_newer(self, epoch: int, start_offset: int) -> None:
+        """Note that `epoch` began at `start_offset`, unless it is one that the log has or an older one. Raises
+        OSError.
+        """
+        if not self._epochs or epoch > self._epochs[-1]:
+            self.assign(epoch, start_offset)
+
     def rebuild(self, batches: list[tuple[int, int]]) -> None:
         """Take the epochs from pairs (epoch, base offset) of the batches of the log, in order.
 

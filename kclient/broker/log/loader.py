@@ -54,14 +54,15 @@ _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFF
 class LoadOptions:
     """Options for opening a log, besides its directory. Immutable.
 
-    `clean` is True if the last shutdown was clean: nothing is recovered then. `log_start_offset` and
-    `recovery_point` are the checkpointed ones, lower bounds both.
+    `clean` is True if the last shutdown was clean: nothing is recovered then. `log_start_offset`, `recovery_point`
+    and `high_watermark` are the checkpointed ones, lower bounds all of them.
     """
 
     config: LogConfig
     clean: bool = False
     log_start_offset: int = 0
     recovery_point: int = 0
+    high_watermark: int = 0
     ack_policy: AckPolicy = AckPolicy.NONE
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     files: OpenFiles = attrs.field(factory=lambda: OpenFiles(_OPEN_FILES))
@@ -101,6 +102,7 @@ def load_log(
         time,
         log_start_offset=loader.log_start_offset,
         recovery_point=loader.recovery_point,
+        high_watermark=options.high_watermark,
         topic_id=topic_id,
         ack_policy=options.ack_policy,
     )
@@ -260,9 +262,8 @@ class _LogLoader:
 
     def _visit(self, segment: LogSegment, batch: RecordBatch) -> None:
         replay_batch(self.producers, batch, segment)
-        latest = self.epochs.latest_epoch
-        if batch.partition_leader_epoch >= 0 and (latest is None or batch.partition_leader_epoch > latest):
-            self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        if batch.partition_leader_epoch >= 0:
+            self.epochs.assign_newer(batch.partition_leader_epoch, batch.base_offset)
 
     def _drop(self, segments: list[LogSegment]) -> None:
         for segment in segments[::-1]:

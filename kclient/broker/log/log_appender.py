@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -23,7 +23,7 @@ from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.segment import LogSegment
 from kclient.broker.log.time_index import NO_TIMESTAMP
 from kclient.broker.log.validator import ValidRecords
-from kclient.errors import RecordBatchTooLargeError
+from kclient.errors import InvalidRecordError, RecordBatchTooLargeError
 from kclient.record.batch import RecordBatch
 from kclient.utils.time import Time
 
@@ -78,17 +78,60 @@ class LogAppender:
             size_bytes=size,
         )
 
+    def append_as_follower(
+        self, valid: ValidRecords, leader_epoch: int, log_start_offset: int
+    ) -> LogAppendInfo:
+        """Write batches with the offsets and epochs that their leader gave them.
+
+        Raises what `UnifiedLog.append_as_follower` documents for the log's state; nothing has changed then.
+        """
+        local, batches = self._local, valid.batches
+        first_offset = next_offset = local.log_end_offset
+        max_timestamp_ms = NO_TIMESTAMP
+        count = size = 0
+        for batch in batches:
+            if batch.partition_leader_epoch > leader_epoch:
+                break
+            if batch.base_offset < next_offset or batch.last_offset < batch.base_offset:
+                raise InvalidRecordError(
+                    f"{local.topic_partition}: a batch of offsets {batch.base_offset} to {batch.last_offset} cannot "
+                    f"follow offset {next_offset - 1}"
+                )
+            first_offset = first_offset if count else batch.base_offset
+            next_offset = batch.last_offset + 1
+            max_timestamp_ms = max(max_timestamp_ms, batch.max_timestamp_ms)
+            count, size = count + 1, size + batch.size_in_bytes
+        for part in _parts(valid, count, local.config.segment_bytes):
+            newest_ms = max(batch.max_timestamp_ms for batch in part.batches)
+            self._write(part, newest_ms, None, AppendOrigin.REPLICATION)
+        return LogAppendInfo(
+            first_offset,
+            next_offset - 1,
+            max_timestamp_ms,
+            NO_TIMESTAMP,
+            log_start_offset,
+            is_duplicate=False,
+            size_bytes=size,
+        )
+
     def _write(
-        self, valid: ValidRecords, max_timestamp_ms: int, leader_epoch: int, origin: AppendOrigin
+        self, valid: ValidRecords, max_timestamp_ms: int, leader_epoch: int | None, origin: AppendOrigin
     ) -> None:
-        """Write batches that have their offsets and the epoch, whoever gave them, and bring all state past them."""
+        """Write batches that have their offsets and epochs, whoever gave them, and bring all state past them.
+
+        `leader_epoch` is that of all of them, None if each may have another.
+        """
         local = self._local
         drafts, completed = self._draft_producer_states(valid.batches, origin)
         last_offset = valid.batches[-1].last_offset
         if local.segments.active.should_roll(local.config, len(valid.data), max_timestamp_ms, last_offset):
             self.roll()
         # Before the batches: an epoch that begins where the log ends does no harm should their write fail.
-        self._epochs.assign(leader_epoch, local.log_end_offset)
+        if leader_epoch is not None:
+            self._epochs.assign(leader_epoch, local.log_end_offset)
+        else:
+            for batch in valid.batches:
+                self._epochs.assign_newer(batch.partition_leader_epoch, batch.base_offset)
         local.append(valid.data, valid.batches)
         for draft in drafts.values():
             self._producers.update(draft)
@@ -142,3 +185,20 @@ class LogAppender:
             if txn is not None:
                 completed.append(txn)
         return drafts, completed
+
+
+def _parts(valid: ValidRecords, count: int, segment_bytes: int) -> Iterator[ValidRecords]:
+    """Yield the first `count` batches in pieces that fit into a segment; a batch that alone does not is one by itself.
+
+    A leader's limits need not be those of its followers, and what it has they must have.
+    """
+    begin = end = 0
+    part: list[RecordBatch] = []
+    for batch in valid.batches[:count]:
+        if part and end - begin + batch.size_in_bytes > segment_bytes:
+            yield ValidRecords(valid.data[begin:end], part)
+            begin, part = end, []
+        part.append(batch)
+        end += batch.size_in_bytes
+    if part:
+        yield ValidRecords(valid.data[begin:end], part)

@@ -14,6 +14,7 @@ import attrs
 
 from kclient.broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
+    HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
@@ -70,6 +71,7 @@ class LogDirectory:
         self.path = path
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT)
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_CHECKPOINT)
+        self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_CHECKPOINT)
         self.clean_shutdown = CleanShutdownMarker(path / CLEAN_SHUTDOWN_MARKER)
         self.commits = DirectoryCommit(path.name)
         """Forces its logs to disk for those who wait for that."""
@@ -216,7 +218,8 @@ class LogDirectory:
         """The offsets of `checkpoint`; none if it is damaged.
 
         Without a recovery point a log is checked from its start, without a start offset it begins with its
-        first segment: more work, or more records than wanted, but nothing lost.
+        first segment, without a high watermark it asks its replicas: more work, or more records than wanted, but
+        nothing lost.
         """
         try:
             return checkpoint.read()

@@ -23,7 +23,7 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import ScheduledTask, Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import IllegalStateError, KafkaError, KafkaStorageError
+from kclient.errors import IllegalStateError, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
 from kclient.record.open_files import OpenFiles
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -42,6 +42,7 @@ class LogIntervals:
     flush_check_ms: int = 3_000
     recovery_point_checkpoint_ms: int = 60_000
     log_start_offset_checkpoint_ms: int = 60_000
+    high_watermark_checkpoint_ms: int = 5_000
     producer_expiration_check_ms: int = 10 * 60 * 1000
 
 
@@ -246,6 +247,23 @@ class LogManager:
 
         self._checkpoint(lambda log_dir: log_dir.log_start_offsets, start_offset)
 
+    def checkpoint_high_watermarks(self) -> None:
+        """Write down up to where each log is known to be on all in-sync replicas."""
+        self._checkpoint(lambda log_dir: log_dir.high_watermarks, lambda one: one.high_watermark)
+
+    def truncate_log(self, topic_partition: TopicPartition, offset: int) -> bool:
+        """Cut a log back to end at `offset`; True if that changed anything. Raises as `UnifiedLog.truncate_to` does,
+        and `UnknownTopicOrPartitionError`.
+        """
+        one = self._logs.get(topic_partition)
+        if one is None:
+            raise UnknownTopicOrPartitionError(f"There is no log of {topic_partition}")
+        if not one.truncate_to(offset):
+            return False
+        # A recovery that began behind the cut would take what was written there since for flushed.
+        self.checkpoint_recovery_points()
+        return True
+
     def shutdown(self) -> None:
         """Flush and close all logs, and leave the marker of a clean shutdown where all went well.
 
@@ -271,6 +289,7 @@ class LogManager:
                     failed.add(one.log_dir)
             self.checkpoint_recovery_points()
             self.checkpoint_log_start_offsets()
+            self.checkpoint_high_watermarks()
             for log_dir in self.live_log_dirs:
                 if log_dir not in failed:
                     try:
@@ -306,6 +325,7 @@ class LogManager:
             clean = log_dir.clean_shutdown.take()
             recovery_points = log_dir.read_checkpoint(log_dir.recovery_points)
             start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets)
+            high_watermarks = log_dir.read_checkpoint(log_dir.high_watermarks)
             for found in partitions:
                 topic_partition = found.topic_partition
                 if topic_partition in self._logs:
@@ -318,6 +338,7 @@ class LogManager:
                     clean=clean,
                     log_start_offset=start_offsets.get(topic_partition, 0),
                     recovery_point=recovery_points.get(topic_partition, 0),
+                    high_watermark=high_watermarks.get(topic_partition, 0),
                     ack_policy=self._ack_policy,
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
                     files=self._files,
@@ -383,6 +404,11 @@ class LogManager:
                 self.checkpoint_log_start_offsets,
                 intervals.log_start_offset_checkpoint_ms,
             ),
+            (
+                "high-watermark-checkpoint",
+                self.checkpoint_high_watermarks,
+                intervals.high_watermark_checkpoint_ms,
+            ),
             ("producer-expiration", expire_producers, intervals.producer_expiration_check_ms),
         ):
             self._tasks.append(self._scheduler.schedule(name, body, period_ms, period_ms))
@@ -415,7 +441,7 @@ class LogManager:
                     if one.log_dir is log_dir and (value := offset(one)) is not None
                 }
                 try:
-                    checkpoint(log_dir).write(offsets)
+                    checkpoint(log_dir).write_if_changed(offsets)
                 except OSError as error:
                     log_dir.fail("writing a checkpoint", error)
 

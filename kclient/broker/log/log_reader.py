@@ -6,7 +6,7 @@ import attrs
 
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_guard import LogGuard
-from kclient.broker.log.log_types import MAX_TIMESTAMP
+from kclient.broker.log.log_types import MAX_TIMESTAMP, LogOffsetMetadata
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
 
@@ -53,7 +53,7 @@ class LogReader:
         self,
         pinned: PinnedSegment,
         start_offset: int,
-        limit: int,
+        limit: LogOffsetMetadata,
         max_bytes: int,
         *,
         log_end: int,
@@ -69,9 +69,8 @@ class LogReader:
         while following is not None:
             segment, max_position = following.segment, following.size
             with self._guard.disk("reading", (segment,)):
-                if limit < log_end:
-                    end = segment.position_of(limit)
-                    max_position = max_position if end is None else min(end, max_position)
+                if limit.offset < log_end:
+                    max_position = _end_position(segment, limit, max_position)
                 found = segment.read(
                     start_offset,
                     max_bytes,
@@ -89,7 +88,7 @@ class LogReader:
             # Compaction may have removed the segment's last offsets: the next batch is the next segment's first.
             with self._guard.lock:
                 higher = self._local.segments.higher(segment.base_offset)
-                following = None if higher is None else self.pin(higher.base_offset, limit)
+                following = None if higher is None else self.pin(higher.base_offset, limit.offset)
         return None
 
     def offset_for_timestamp(
@@ -114,6 +113,14 @@ class LogReader:
                         timestamp, offset, epoch = found
                         return timestamp, offset, None if epoch < 0 else epoch
         return None
+
+
+def _end_position(segment: LogSegment, limit: LogOffsetMetadata, size: int) -> int:
+    """Return the position in `segment` at which reading ends: that of `limit`, or the end of its `size` bytes."""
+    if limit.segment_base_offset == segment.base_offset:
+        return min(limit.position, size)
+    end = segment.position_of(limit.offset)
+    return size if end is None else min(end, size)
 
 
 def _aborted(

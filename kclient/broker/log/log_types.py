@@ -26,6 +26,18 @@ class FetchIsolation(Enum):
     """Records below every open transaction; aborted transactions are named."""
 
 
+UNKNOWN_POSITION = -1
+
+
+@attrs.frozen
+class LogOffsetMetadata:
+    """An offset and, where it is known, its place: the segment and the position of the batch there. Immutable."""
+
+    offset: int
+    segment_base_offset: int = UNKNOWN_POSITION
+    position: int = UNKNOWN_POSITION
+
+
 @attrs.frozen
 class LogAppendInfo:
     """The result of an append; for a duplicate, the result of the first one. Immutable.

@@ -45,14 +45,18 @@ class ProducerStateManager:
     producers: dict[int, ProducerStateEntry] = attrs.field(factory=dict, init=False)
     """The state of every producer that is not expired, by its id."""
     _ongoing: dict[int, int] = attrs.field(factory=dict, init=False)  # first offset -> producer id
+    # Ended, but their markers are not below the high watermark yet: first offset -> offset of the marker.
+    _unreplicated: dict[int, int] = attrs.field(factory=dict, init=False)
     _last_snapshot_offset: int = attrs.field(default=0, init=False)
     map_end_offset: int = attrs.field(default=0, init=False)
     """The state is that of the log up to here."""
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, None if none is open."""
-        return min(self._ongoing) if self._ongoing else None
+        """The first offset of the oldest transaction that is open, or whose marker may still be lost; None if there
+        is none.
+        """
+        return min((*self._ongoing, *self._unreplicated), default=None)
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """A draft of the producer's next state."""
@@ -71,8 +75,16 @@ class ProducerStateManager:
         return min(others, default=completed.last_offset + 1)
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        """The transaction is over."""
+        """The transaction is over, which is certain once the high watermark has passed its marker."""
         self._ongoing.pop(completed.first_offset, None)
+        self._unreplicated[completed.first_offset] = completed.last_offset
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Every in-sync replica has what is below: the ends of transactions there are certain."""
+        if self._unreplicated:
+            self._unreplicated = {
+                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+            }
 
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have written nothing for the expiration time and have no open transaction."""
@@ -99,6 +111,7 @@ class ProducerStateManager:
             return
         self.producers.clear()
         self._ongoing.clear()
+        self._unreplicated.clear()
         for offset in reversed(self.snapshot_offsets()):
             try:
                 entries = read_snapshot(self._path(offset))
@@ -129,6 +142,7 @@ class ProducerStateManager:
         """The log begins anew at `offset`. Raises OSError."""
         self.producers.clear()
         self._ongoing.clear()
+        self._unreplicated.clear()
         for snapshot in self.snapshot_offsets():
             remove_if_present(self._path(snapshot))
         self._last_snapshot_offset = self.map_end_offset = offset

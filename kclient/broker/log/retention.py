@@ -40,13 +40,20 @@ class LogRetention:
             self._producers.on_log_start_offset_incremented(offset)
             log.info("%s: the log starts at offset %d: %s", self._local.topic_partition, offset, why)
 
-    def delete_old_segments(self, now_ms: int) -> int:
-        """Delete segments that are too old, too many, or below the log's start; returns how many."""
+    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+        """Delete segments that are too old, too many, or below the log's start; returns how many.
+
+        None of what lies above the high watermark: a leader that deleted it would begin above what it has promised.
+        """
         local, count = self._local, 0
+
+        def delete(segments: list[LogSegment], why: str) -> int:
+            return self._delete(self._replicated(segments, high_watermark), why)
+
         if local.config.delete:
-            count += self._delete(_expired(local.segments, local.config, now_ms), "older than retention.ms")
-            count += self._delete(_surplus(local.segments, local.config), "more than retention.bytes")
-        return count + self._delete(_below(local.segments, self.log_start_offset), "below the log's start")
+            count += delete(_expired(local.segments, local.config, now_ms), "older than retention.ms")
+            count += delete(_surplus(local.segments, local.config), "more than retention.bytes")
+        return count + delete(_below(local.segments, self.log_start_offset), "below the log's start")
 
     def truncate_to(self, offset: int) -> None:
         """End the log at `offset`; it starts anew there if that is before its first segment."""
@@ -59,6 +66,15 @@ class LogRetention:
             local.open_segment(offset)
             self._producers.truncate_fully_and_start_at(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+
+    def _replicated(self, segments: list[LogSegment], high_watermark: int) -> list[LogSegment]:
+        """Return those of a run of segments that end at or below the high watermark."""
+
+        def end(segment: LogSegment) -> int:
+            following = self._local.segments.higher(segment.base_offset)
+            return self._local.log_end_offset if following is None else following.base_offset
+
+        return [segment for segment in segments if end(segment) <= high_watermark]
 
     def _delete(self, segments: list[LogSegment], why: str) -> int:
         if segments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kclient.broker.log.checkpoints import write_topic_id
 from kclient.broker.log.config import LogConfig
@@ -24,6 +25,7 @@ from kclient.broker.log.log_types import (
     FetchDataInfo,
     FetchIsolation,
     LogAppendInfo,
+    LogOffsetMetadata,
 )
 from kclient.broker.log.producer_replay import rebuild_producer_state
 from kclient.broker.log.producer_state import AppendOrigin, ProducerStateEntry
@@ -36,7 +38,14 @@ from kclient.common.uuid import Uuid
 from kclient.errors import InconsistentTopicIdError, InvalidRequestError, OffsetOutOfRangeError
 from kclient.utils.time import Time
 
-__all__ = ["AppendOrigin", "FetchDataInfo", "FetchIsolation", "LogAppendInfo", "UnifiedLog"]
+__all__ = [
+    "AppendOrigin",
+    "FetchDataInfo",
+    "FetchIsolation",
+    "LogAppendInfo",
+    "LogOffsetMetadata",
+    "UnifiedLog",
+]
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +54,8 @@ class UnifiedLog:
     """The log of one partition: appends, reads, lookups, retention. Thread-safe.
 
     One lock guards the state. Appends write under it; reads take it only to find and pin their segment and
-    read without it, as does flushing. This broker is the only replica, so the high watermark is the log's
-    end.
+    read without it, as does flushing. An append does not make its records visible: consumers read up to the
+    high watermark, which `advance_high_watermark` moves.
 
     A method that has to do with the disk raises `KafkaStorageError` when the disk fails; the log's directory
     is offline then, and all its logs refuse to work.
@@ -63,6 +72,7 @@ class UnifiedLog:
         *,
         log_start_offset: int,
         recovery_point: int,
+        high_watermark: int,
         topic_id: Uuid | None,
         ack_policy: AckPolicy = AckPolicy.NONE,
     ) -> None:
@@ -93,6 +103,8 @@ class UnifiedLog:
         self._retention = LogRetention(
             local, producer_state, epochs, scheduler, self._appender.roll, log_start_offset
         )
+        self._high_watermark = LogOffsetMetadata(log_start_offset)
+        self.advance_high_watermark(LogOffsetMetadata(high_watermark))
 
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, {self.log_start_offset} to {self._local.log_end_offset})"
@@ -114,21 +126,40 @@ class UnifiedLog:
 
     @property
     def high_watermark(self) -> int:
-        """Below it every in-sync replica has the records; with one replica the log's end."""
-        return self._local.log_end_offset
+        """Below it every in-sync replica has the records, so that no change of leader takes them back."""
+        return self._high_watermark.offset
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided."""
+        """Below it every transaction is decided, and that for good; never above the high watermark."""
+        return self._readable_end(FetchIsolation.TXN_COMMITTED).offset
+
+    @property
+    def log_end(self) -> LogOffsetMetadata:
+        """The log's end and its place."""
         with self._lock:
-            first_unstable = self._producers.first_unstable_offset
-            return self.high_watermark if first_unstable is None else first_unstable
+            active = self._local.segments.active
+            return LogOffsetMetadata(self._local.log_end_offset, active.base_offset, active.size)
+
+    def advance_high_watermark(self, to: LogOffsetMetadata) -> bool:
+        """Move the high watermark up, at most to the log's end; True if it moved.
+
+        It never goes back but where the log is truncated. A leader says what all in-sync replicas have, a follower
+        what its leader told it.
+        """
+        with self._lock:
+            end = self._local.log_end_offset
+            moved = LogOffsetMetadata(end) if to.offset > end else to
+            if moved.offset <= self._high_watermark.offset:
+                return False
+            self._set_high_watermark(moved)
+            return True
 
     def readable_end(self, isolation: FetchIsolation) -> int:
         """The offset at which reading with this isolation ends."""
-        if isolation is FetchIsolation.TXN_COMMITTED:
-            return self.last_stable_offset
-        return self.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else self.log_end_offset
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return self._high_watermark.offset
+        return self._readable_end(isolation).offset
 
     @property
     def size(self) -> int:
@@ -184,7 +215,7 @@ class UnifiedLog:
 
         A writable buffer is changed in place: offsets, epoch, and timestamps if the topic's are the broker's.
         It is the caller's again when this returns, which is when the batch is as durable as the policy asks; without
-        `wait` sooner, and `flusher.commit` tells.
+        `wait` sooner, and `flusher.commit` tells. The high watermark stays where it is.
 
         Raises `CorruptRecordError`, `RecordTooLargeError`, `RecordBatchTooLargeError`, `InvalidRecordError` and
         `InvalidTimestampError` (with `record_errors`), `OutOfOrderSequenceError`, `InvalidProducerEpochError`,
@@ -194,24 +225,36 @@ class UnifiedLog:
         if view.readonly:
             view = memoryview(bytearray(view))
         self.log_dir.check_online()
-        local, flusher = self._local, self.flusher
         # Outside the lock: checksums and codecs take most of the time and need nothing of the log's state.
-        valid = validate_records(view, local.config, origin, self.topic_partition, self._time.wall_ms())
-        with self._lock:
-            self._guard.check_usable()
-            with self._guard.disk("appending"):
-                info = self._appender.append_as_leader(
-                    valid, leader_epoch, origin, self._retention.log_start_offset
-                )
-                if flusher.syncs_appends:
-                    flusher.sync_append()
-            flush_due = local.log_end_offset - flusher.recovery_point >= local.config.flush_messages
-        if wait and flusher.commits_later:
-            # A duplicate waits too: the batch that it repeats may not be on disk yet.
-            flusher.commit.await_durable(info.last_offset + 1)
-        if flush_due:
-            flusher.flush()
-        return info
+        valid = validate_records(view, self._local.config, origin, self.topic_partition, self._time.wall_ms())
+        return self._append(
+            lambda: self._appender.append_as_leader(
+                valid, leader_epoch, origin, self._retention.log_start_offset
+            ),
+            wait=wait,
+        )
+
+    def append_as_follower(
+        self, records: bytes | bytearray | memoryview, leader_epoch: int, *, wait: bool = True
+    ) -> LogAppendInfo:
+        """Write batches as a leader has them: offsets and epochs stay, what it checked is not checked again.
+
+        Offsets may be missing among them, as compaction leaves it. Batches of an epoch above `leader_epoch`, that of
+        the leader they were asked of, are left out with all behind them: another leader wrote them meanwhile
+        (KAFKA-18723). `wait` as for `append_as_leader`.
+
+        Raises `CorruptRecordError` for a batch that does not match its checksum, `InvalidRecordError` for offsets that
+        do not rise or begin below the log's end, or `KafkaStorageError`; nothing is written then.
+        """
+        self.log_dir.check_online()
+        origin = AppendOrigin.REPLICATION
+        valid = validate_records(
+            memoryview(records), self._local.config, origin, self.topic_partition, self._time.wall_ms()
+        )
+        return self._append(
+            lambda: self._appender.append_as_follower(valid, leader_epoch, self._retention.log_start_offset),
+            wait=wait,
+        )
 
     def read(
         self,
@@ -236,9 +279,9 @@ class UnifiedLog:
                     f"{self.topic_partition}: offset {start_offset} is not between {log_start} and {log_end}"
                 )
             high_watermark, stable = self.high_watermark, self.last_stable_offset
-            limit = self.readable_end(isolation)
+            limit = self._readable_end(isolation)
             committed = isolation is FetchIsolation.TXN_COMMITTED
-            pinned = self._reader.pin(start_offset, limit, committed=committed)
+            pinned = self._reader.pin(start_offset, limit.offset, committed=committed)
         found = None
         if pinned is not None:
             found = self._reader.read(
@@ -297,10 +340,14 @@ class UnifiedLog:
         """Delete segments that are too old, too many, or below the log's start; returns how many."""
         with self._lock, self._guard.disk("deleting old segments"):
             self._guard.check_usable()
-            return self._retention.delete_old_segments(self._time.wall_ms())
+            return self._retention.delete_old_segments(self._time.wall_ms(), self.high_watermark)
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut the log back so that it ends at `offset`; whether that changed anything."""
+        """Cut the log back to end at `offset`, with the whole batch that holds it; True if that changed anything.
+
+        The log begins anew there if that is before its first segment. The checkpoint of the recovery point is the
+        caller's to write. Raises `InvalidRequestError` and `KafkaStorageError`.
+        """
         if offset < 0:
             raise InvalidRequestError(f"Cannot truncate {self.topic_partition} to the offset {offset}")
         with self._lock, self._guard.disk("truncating"), once_only():
@@ -314,6 +361,12 @@ class UnifiedLog:
             rebuild_producer_state(
                 self._producers, local.segments, self.log_start_offset, offset, self._time.wall_ms()
             )
+            if self.high_watermark > offset:
+                log.warning(
+                    "%s: truncated to offset %d, below its high watermark %d",
+                    self.topic_partition, offset, self.high_watermark,
+                )  # fmt: skip
+            self._set_high_watermark(LogOffsetMetadata(min(self.high_watermark, offset)))
             log.info("%s: truncated to offset %d", self.topic_partition, offset)
             return True
 
@@ -349,3 +402,35 @@ class UnifiedLog:
             self._guard.closed = True
             for segment in self._local.segments:
                 segment.close_files(removing=True)
+
+    def _append(self, write: Callable[[], LogAppendInfo], *, wait: bool) -> LogAppendInfo:
+        """Call `write` under the lock, and have what it wrote on disk as soon as the policy asks."""
+        local, flusher = self._local, self.flusher
+        with self._lock:
+            self._guard.check_usable()
+            with self._guard.disk("appending"):
+                info = write()
+                if flusher.syncs_appends:
+                    flusher.sync_append()
+            flush_due = local.log_end_offset - flusher.recovery_point >= local.config.flush_messages
+        if wait and flusher.commits_later:
+            # A duplicate waits too: the batch that it repeats may not be on disk yet.
+            flusher.commit.await_durable(info.last_offset + 1)
+        if flush_due:
+            flusher.flush()
+        return info
+
+    def _set_high_watermark(self, to: LogOffsetMetadata) -> None:
+        self._high_watermark = to
+        self._producers.on_high_watermark_updated(to.offset)
+
+    def _readable_end(self, isolation: FetchIsolation) -> LogOffsetMetadata:
+        if isolation is FetchIsolation.LOG_END:
+            return self.log_end
+        with self._lock:
+            high_watermark = self._high_watermark
+            if isolation is FetchIsolation.TXN_COMMITTED:
+                first_unstable = self._producers.first_unstable_offset
+                if first_unstable is not None and first_unstable < high_watermark.offset:
+                    return LogOffsetMetadata(max(first_unstable, self.log_start_offset))
+            return high_watermark

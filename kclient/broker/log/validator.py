@@ -50,8 +50,9 @@ def validate_records(
 ) -> ValidRecords:
     """Check batches that are about to be appended; bytes after the last whole batch are left out.
 
-    `records` is writable: offsets and epochs are set in place later. Raises `CorruptRecordError`,
-    `RecordTooLargeError`, `InvalidRecordError` and `InvalidTimestampError`, the last two with `record_errors`.
+    `records` is writable, as offsets and epochs are set in place later, unless they come from a leader. Raises
+    `CorruptRecordError`, `RecordTooLargeError`, `InvalidRecordError` and `InvalidTimestampError`, the last two with
+    `record_errors`.
     """
     batches: list[RecordBatch] = []
     size = 0
@@ -70,7 +71,8 @@ def validate_records(
                     f"{topic_partition}: the base offset of a batch to append must be 0, not {batch.base_offset}"
                 )
         batch_size = batch.size_in_bytes
-        if batch_size > config.max_message_bytes:
+        # A leader may have had another limit when it took the batch.
+        if batch_size > config.max_message_bytes and origin is not AppendOrigin.REPLICATION:
             raise RecordTooLargeError(
                 f"{topic_partition}: a batch of {batch_size} bytes is larger than "
                 f"max.message.bytes ({config.max_message_bytes})"

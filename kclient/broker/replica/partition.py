@@ -35,6 +35,7 @@ class Partition:
         self.topic_id = topic_id
         latest = log.latest_epoch
         self.leader_epoch = 0 if latest is None else latest + 1
+        self._advance_high_watermark()
         self._counter_lock = threading.Lock()
         self.appended_bytes = 0
         """Bytes appended since the broker started; only differences mean anything."""
@@ -51,6 +52,7 @@ class Partition:
                 f"{self.tp.topic} has min.insync.replicas {self.log.config.min_insync_replicas}, but one replica"
             )
         info = self.log.append_as_leader(records, self.leader_epoch, origin=origin, wait=wait)
+        self._advance_high_watermark()
         with self._counter_lock:
             self.appended_bytes += info.size_bytes
         return info
@@ -81,3 +83,7 @@ class Partition:
         if before_offset == _READ_TO_THE_END:
             before_offset = self.log.high_watermark
         return self.log.delete_records_before(before_offset)
+
+    def _advance_high_watermark(self) -> None:
+        """Move the high watermark to where all in-sync replicas are: this one is the only one."""
+        self.log.advance_high_watermark(self.log.log_end)

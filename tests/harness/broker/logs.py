@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.mock_time import MockTime
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.loader import LoadOptions, load_log
 from kclient.broker.log.log_directory import LogDirectory
-from kclient.broker.log.unified_log import FetchIsolation, UnifiedLog
+from kclient.broker.log.unified_log import FetchIsolation, LogAppendInfo, UnifiedLog
 from kclient.broker.timer import Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.compress import CompressionType
 from kclient.record import MemoryRecordsBuilder, Record, iter_batches
 
 TP = TopicPartition("t", 0)
+
+
+class OnlyReplica(UnifiedLog):
+    """The log of a partition with one replica: all that is appended is below the high watermark."""
+
+    def append_as_leader(self, *args: Any, **kwargs: Any) -> LogAppendInfo:
+        info = super().append_as_leader(*args, **kwargs)
+        self.advance_high_watermark(self.log_end)
+        return info
+
+
+def append_alone(log: UnifiedLog, records: bytes, leader_epoch: int = 0, **options: Any) -> LogAppendInfo:
+    """Append as the leader of a partition with one replica: the high watermark is the log's end afterwards."""
+    info = log.append_as_leader(records, leader_epoch, **options)
+    log.advance_high_watermark(log.log_end)
+    return info
 
 
 class LogHarness:
@@ -32,6 +49,13 @@ class LogHarness:
 
     def open(self, config: LogConfig | None = None, **options: object) -> UnifiedLog:
         """Load the log; after an unclean shutdown unless `clean=True`."""
+        made = self.open_replica(config, **options)
+        made.__class__ = OnlyReplica
+        made.advance_high_watermark(made.log_end)
+        return made
+
+    def open_replica(self, config: LogConfig | None = None, **options: object) -> UnifiedLog:
+        """Load the log of a partition with several replicas; its high watermark is the test's to move."""
         made = load_log(
             self.directory, TP, self.log_dir, self.scheduler, self.time,
             LoadOptions(config if config is not None else LogConfig(), **options),

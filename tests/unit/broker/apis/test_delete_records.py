@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.broker.handlers import Handlers
+from harness.broker.logs import append_alone
 from kclient.broker.apis.delete_records import delete_records
 from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kclient.common.topic_partition import TopicPartition
@@ -26,7 +27,7 @@ def filled(handlers: Handlers, name: str = "t", **configs: str) -> None:
     handlers.topics.create(name, 2, configs=settings)
     for number in (0, 1):
         log = handlers.topics.replicas.partition(TopicPartition(name, number)).log
-        log.append_as_leader(_three_records(), 0)
+        append_alone(log, _three_records())
 
 
 def _three_records() -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from harness.broker.handlers import Handlers
+from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.describe_log_dirs import describe_log_dirs
 from kclient.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -52,7 +53,7 @@ def test_an_empty_list_of_topics_asks_for_the_disk_alone(filled: Handlers) -> No
 def test_the_size_of_a_partition_is_that_of_its_records(filled: Handlers) -> None:
     first, second = batch(b"x" * 1000), batch(b"y")
     for records in (first, second):
-        filled.led("b", 1).log.append_as_leader(records, 0)
+        append_alone(filled.led("b", 1).log, records)
     (topic,) = describe(filled, {"b": [0, 1]}).topics
     assert [part.partition_size for part in topic.partitions] == [0, len(first) + len(second)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.broker.handlers import Handlers
+from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.describe_producers import describe_producers
 from kclient.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -28,7 +29,7 @@ def write(
     records = batch(
         *values, first_ms=FIRST_MS, producer_id=pid, producer_epoch=epoch, base_sequence=sequence, **options
     )
-    handlers.led().log.append_as_leader(records, 0)
+    append_alone(handlers.led().log, records)
 
 
 def test_a_producer_is_told_with_its_last_batch(handlers: Handlers) -> None:
@@ -60,7 +61,7 @@ def test_a_transaction_that_begins_with_the_log_starts_at_0(handlers: Handlers) 
 
 def test_records_without_a_producer_id_leave_no_trace(handlers: Handlers) -> None:
     handlers.topics.create()
-    handlers.led().log.append_as_leader(batch(b"a"), 0)
+    append_alone(handlers.led().log, batch(b"a"))
     (part,) = describe(handlers, {"t": [0]})
     assert (part.error_code, part.active_producers) == (0, [])
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.broker.handlers import Exchange, Handlers
+from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.fetch import fetch
 from kclient.broker.log.producer_state import AppendOrigin
@@ -55,7 +56,7 @@ def filled(handlers: Handlers) -> Handlers:
     """Topics t and u with a record in partition 0 each, and none in partition 1."""
     for name in ("t", "u"):
         handlers.topics.create(name)
-        handlers.led(name).log.append_as_leader(batch(name.encode()), 0)
+        append_alone(handlers.led(name).log, batch(name.encode()))
     return handlers
 
 
@@ -99,7 +100,7 @@ def test_a_follower_is_refused_before_anything_is_read(filled: Handlers) -> None
 def transactional(filled: Handlers) -> Handlers:
     """Behind the record of partition t-0, one of a transaction that is open."""
     in_transaction = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
-    filled.led().log.append_as_leader(batch(b"open", **in_transaction), 0)
+    append_alone(filled.led().log, batch(b"open", **in_transaction))
     return filled
 
 
@@ -114,7 +115,7 @@ def test_aborted_transactions_are_named_to_readers_of_committed_records_only(tra
     (committed,) = ask(transactional, ("t", partition()), isolation_level=COMMITTED)
     assert committed.aborted_transactions == []
     marker = EndTransactionMarker(ControlRecordType.ABORT, 0).batch(0, 1, 0, 7, 0)
-    transactional.led().log.append_as_leader(marker, 0, origin=AppendOrigin.COORDINATOR)
+    append_alone(transactional.led().log, marker, origin=AppendOrigin.COORDINATOR)
     (committed,) = ask(transactional, ("t", partition()), isolation_level=COMMITTED)
     assert [(aborted.producer_id, aborted.first_offset) for aborted in committed.aborted_transactions] == [
         (7, 1)
@@ -147,7 +148,7 @@ def test_the_broker_limits_what_a_request_may_ask_for(make_handlers: Callable[..
     handlers = make_handlers(fetch_max_bytes=1024)
     handlers.topics.create()
     for _ in range(3):
-        handlers.led().log.append_as_leader(batch(bytes(900)), 0)
+        append_alone(handlers.led().log, batch(bytes(900)))
     (part,) = ask(handlers, ("t", partition(0, max_bytes=2**31 - 1)), max_bytes=2**31 - 1)
     assert len(part.records) <= 1024
 
@@ -181,7 +182,7 @@ def test_a_partition_that_is_forgotten_is_read_no_more(filled: Handlers) -> None
     opened = send(filled, ("t", partition()), ("u", partition()), session_epoch=0).message
     assert len(opened.responses) == 2
     for name in ("t", "u"):
-        filled.led(name).log.append_as_leader(batch(b"more"), 0)
+        append_alone(filled.led(name).log, batch(b"more"))
     forgotten = [ForgottenTopic(topic="t", partitions=[0])]
     again = send(
         filled, session_id=opened.session_id, session_epoch=1, forgotten_topics_data=forgotten

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.broker.handlers import Handlers
+from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.list_offsets import list_offsets
 from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -39,9 +40,9 @@ def filled(handlers: Handlers) -> Handlers:
     """Topic t, with three records in partition 0 and then one of a transaction that is open."""
     handlers.topics.create()
     log = handlers.led().log
-    log.append_as_leader(batch(b"a", b"b", b"c", first_ms=FIRST_MS), 0)
+    append_alone(log, batch(b"a", b"b", b"c", first_ms=FIRST_MS))
     in_transaction = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
-    log.append_as_leader(batch(b"open", first_ms=FIRST_MS + 100, **in_transaction), 0)
+    append_alone(log, batch(b"open", first_ms=FIRST_MS + 100, **in_transaction))
     return handlers
 
 
@@ -99,7 +100,7 @@ def test_the_epoch_is_told_from_version_4_on(filled: Handlers, version: int, epo
 def test_a_record_is_told_with_the_epoch_it_was_written_in(filled: Handlers) -> None:
     partition = filled.led()
     partition.leader_epoch = 5
-    partition.log.append_as_leader(batch(b"later", first_ms=FIRST_MS + 200), 5)
+    append_alone(partition.log, batch(b"later", first_ms=FIRST_MS + 200), 5)
     epochs = [
         ask(filled, ListOffsetsPartition(partition_index=0, timestamp=timestamp))[0].leader_epoch
         for timestamp in (FIRST_MS, FIRST_MS + 200, LATEST)

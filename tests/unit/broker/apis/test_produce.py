@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.broker.handlers import Exchange, Handlers
+from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.produce import produce
 from kclient.broker.metadata.cache import INTERNAL_TOPICS
@@ -148,7 +149,7 @@ def test_records_are_taken_in_every_version(topic: Handlers) -> None:
 
 def test_the_brokers_time_and_the_start_of_the_log_are_told(handlers: Handlers) -> None:
     handlers.topics.create(configs={"message.timestamp.type": "LogAppendTime"})
-    handlers.led().log.append_as_leader(batch(b"a", b"b"), 0)
+    append_alone(handlers.led().log, batch(b"a", b"b"))
     handlers.led().delete_records(1)
     (answer,) = send(handlers, ("t", 0, batch(b"v"))).message.responses
     (part,) = answer.partition_responses

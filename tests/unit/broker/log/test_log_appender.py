@@ -176,6 +176,10 @@ class TestProducers:
         a.append(harness.batch([b"a", b"b"], pid=5, transactional=True))
         assert a.producers.first_unstable_offset == 1
         a.append(marker(harness, 5, abort=abort), origin=COORDINATOR)
+        assert a.producers.first_unstable_offset == 1, "the marker may be lost yet"
+        a.producers.on_high_watermark_updated(3)
+        assert a.producers.first_unstable_offset == 1
+        a.producers.on_high_watermark_updated(4)
         assert a.producers.first_unstable_offset is None
         found = [
             (t.producer_id, t.first_offset, t.last_offset) for t in a.local.segments.active.txn_index.entries

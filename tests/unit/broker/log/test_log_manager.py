@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.logs import LogHarness, read_all
+from harness.broker.logs import LogHarness, append_alone, read_all
 from harness.mock_time import MockTime
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
@@ -77,7 +77,7 @@ def batch(harness: LogHarness) -> object:
 
 def append(manager: LogManager, tp: TopicPartition, harness: LogHarness, **fields: object) -> int:
     log = manager.get_or_create_log(tp)
-    return log.append_as_leader(harness.batch(**fields), 0).first_offset
+    return append_alone(log, harness.batch(**fields)).first_offset
 
 
 def test_logs_survive_a_clean_restart(managers: Managers, harness: LogHarness) -> None:

@@ -11,7 +11,7 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_guard import LogGuard
 from kclient.broker.log.log_reader import LogReader
-from kclient.broker.log.log_types import FetchIsolation
+from kclient.broker.log.log_types import FetchIsolation, LogOffsetMetadata
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.log.segment import LogSegment
 from kclient.errors import InvalidRequestError
@@ -38,10 +38,11 @@ class ThreeSegments:
             self.local.append(memoryview(data), [batch])
         self.batch_bytes = len(data)
 
-    def read(self, offset: int, limit: int, max_bytes: int = 1 << 20) -> list[int]:
+    def read(self, offset: int, limit: int | LogOffsetMetadata, max_bytes: int = 1 << 20) -> list[int]:
         """The base offsets of what a read gives."""
+        limit = LogOffsetMetadata(limit) if isinstance(limit, int) else limit
         with self.guard.lock:
-            pinned = self.reader.pin(offset, limit)
+            pinned = self.reader.pin(offset, limit.offset)
         if pinned is None:
             return []
         found = self.reader.read(
@@ -60,6 +61,16 @@ def test_a_read_ends_with_its_segment_and_with_its_limit(harness: LogHarness) ->
     assert three.read(9, 9) == []
 
 
+def test_a_limit_whose_place_is_known_is_not_searched_for(
+    harness: LogHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = ThreeSegments(harness)
+    monkeypatch.setattr(LogSegment, "position_of", None)
+    assert three.read(3, LogOffsetMetadata(5, 3, 2 * three.batch_bytes)) == [3, 4]
+    # Compaction may have made the segment shorter since.
+    assert three.read(3, LogOffsetMetadata(6, 3, 9 * three.batch_bytes)) == [3, 4, 5]
+
+
 def test_a_pin_lasts_as_long_as_the_read(harness: LogHarness) -> None:
     three = ThreeSegments(harness)
     segment = three.local.segments.first
@@ -68,7 +79,8 @@ def test_a_pin_lasts_as_long_as_the_read(harness: LogHarness) -> None:
     assert pinned is not None
     assert (pinned.segment, pinned.size) == (segment, 3 * three.batch_bytes)
     assert segment._pins == 1
-    three.reader.read(pinned, 0, 9, 100, log_end=9, min_one_batch=True, inline_bytes=None)
+    end = LogOffsetMetadata(9)
+    three.reader.read(pinned, 0, end, 100, log_end=9, min_one_batch=True, inline_bytes=None)
     assert segment._pins == 0
 
 

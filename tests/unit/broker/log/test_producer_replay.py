@@ -80,6 +80,7 @@ def test_only_an_abort_goes_to_the_index_and_only_if_one_is_given(written: Writt
     for pid, kind, index in ((1, COMMIT, segment), (2, ABORT, None), (3, ABORT, segment)):
         replay_batch(state, written.data(pid, 0, transactional=True), index)
         replay_batch(state, written.end(pid, kind), index)
+        state.on_high_watermark_updated(state.map_end_offset)
         assert state.first_unstable_offset is None
     assert segment.txn_index.entries == [AbortedTxn(3, 4, 5, 6)]
 
@@ -90,6 +91,7 @@ def test_an_abort_is_noted_with_the_oldest_transaction_that_is_still_open(writte
     replay_batch(state, written.data(2, 0, transactional=True), segment)
     replay_batch(state, written.end(1, ABORT), segment)
     assert segment.txn_index.entries == [AbortedTxn(1, 0, 2, 1)]
+    state.on_high_watermark_updated(3)
     assert state.first_unstable_offset == 1
 
 

@@ -45,9 +45,28 @@ def test_the_oldest_open_transaction_is_the_first_that_is_unstable(tmp_path: Pat
     state = manager(tmp_path, producer(1, txn=30), producer(2, txn=10), producer(3))
     assert state.first_unstable_offset == 10
     state.complete_txn(CompletedTxn(2, 10, 40, is_aborted=True))
+    state.on_high_watermark_updated(41)
     assert state.first_unstable_offset == 30
-    state.complete_txn(CompletedTxn(2, 10, 40, is_aborted=True))
     state.complete_txn(CompletedTxn(1, 30, 41, is_aborted=False))
+    state.on_high_watermark_updated(42)
+    assert state.first_unstable_offset is None
+
+
+def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark(tmp_path: Path) -> None:
+    state = manager(tmp_path, producer(1, txn=10), producer(2, txn=20))
+    state.complete_txn(CompletedTxn(1, 10, 40, is_aborted=True))
+    state.complete_txn(CompletedTxn(2, 20, 30, is_aborted=False))
+    unstable = []
+    for high_watermark in (30, 31, 40, 41):
+        state.on_high_watermark_updated(high_watermark)
+        unstable.append(state.first_unstable_offset)
+    assert unstable == [10, 10, 10, None]
+
+
+def test_a_truncation_forgets_the_markers_that_it_cut_off(tmp_path: Path) -> None:
+    state = manager(tmp_path, producer(1, txn=10))
+    state.complete_txn(CompletedTxn(1, 10, 40, is_aborted=True))
+    state.truncate_fully_and_start_at(5)
     assert state.first_unstable_offset is None
 
 

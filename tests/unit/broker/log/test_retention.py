@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
 import pytest
 
 from harness.broker.logs import TP, LogHarness
@@ -56,10 +57,13 @@ class Retained:
             size = len(data)
         return size
 
-    def delete(self, config: LogConfig, now_ms: int = 10_000) -> tuple[int, list[int]]:
-        """The number of segments that went, and the ones that are left."""
+    def delete(
+        self, config: LogConfig, now_ms: int = 10_000, *, high_watermark: int | None = None
+    ) -> tuple[int, list[int]]:
+        """The number of segments that went, and the ones that are left. The high watermark is the end by default."""
         self.local.config = config
-        return self.retention.delete_old_segments(now_ms), self.local.segments.base_offsets
+        limit = self.local.log_end_offset if high_watermark is None else high_watermark
+        return self.retention.delete_old_segments(now_ms, limit), self.local.segments.base_offsets
 
 
 @pytest.fixture
@@ -135,3 +139,12 @@ def test_the_snapshot_of_a_segment_goes_with_it_after_the_delay(log: Retained, h
     assert marked.exists()
     harness.run_due(1)
     assert not list(harness.directory.glob("*.deleted"))
+
+
+@pytest.mark.parametrize(("high_watermark", "left"), [(0, [0, 1, 2]), (1, [1, 2]), (2, [2]), (3, [3])])
+def test_what_lies_above_the_high_watermark_is_kept_however_old(
+    log: Retained, high_watermark: int, left: list[int]
+) -> None:
+    log.fill(1000, 1000, 1000)
+    config = attrs.evolve(KEEP, retention_ms=1)
+    assert log.delete(config, high_watermark=high_watermark)[1] == left
