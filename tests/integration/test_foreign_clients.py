@@ -125,6 +125,8 @@ class KafkaPython:
         consumer = KafkaConsumer(
             topic, **self.base, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
         )
+        # Without the topic's metadata it assigns itself nothing, and sometimes leaves it at that.
+        assert consumer.partitions_for_topic(topic)
         values: list[bytes] = []
         deadline = time.monotonic() + DEADLINE_S
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from kclient.broker.log.files import atomic_write
+from kclient.broker.log.files import PARTITION_METADATA, atomic_write
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 
@@ -23,7 +23,6 @@ LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
-PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 
 _MAX_BYTES = 256 * 1024 * 1024
@@ -168,9 +167,10 @@ def read_topic_id(directory: Path) -> Uuid | None:
         raise MalformedCheckpointError(f"{path} names no topic id") from error
 
 
-def write_topic_id(directory: Path, topic_id: Uuid) -> None:
-    """Write down, durably, which topic a partition's directory belongs to. Raises OSError."""
-    atomic_write(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {topic_id}\n".encode())
+def write_topic_id(directory: Path, topic_id: Uuid, *, durable: bool) -> None:
+    """Write down which topic a partition's directory belongs to. Raises OSError."""
+    content = f"version: 0\ntopic_id: {topic_id}\n".encode()
+    atomic_write(directory / PARTITION_METADATA, content, durable=durable)
 
 
 @attrs.frozen

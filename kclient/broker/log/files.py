@@ -19,6 +19,8 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 
+PARTITION_METADATA = "partition.metadata"
+
 DELETED_SUFFIX = ".deleted"
 """Out of the log, waiting to be unlinked."""
 CLEANED_SUFFIX = ".cleaned"
@@ -97,18 +99,21 @@ def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> N
         view = view[written:]
 
 
-def atomic_write(path: Path, data: bytes) -> None:
+def atomic_write(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace the file by `data` so that after a crash at any moment it holds the old or the new contents,
     whole.
 
-    Raises OSError; a temporary file left by a crash is overwritten by the next call.
+    Unless `durable`, that of the machine excepted: whoever does so forces file and directory to disk later. Raises
+    OSError; a temporary file left by a crash is overwritten by the next call.
     """
     temporary = path.with_name(path.name + TMP_SUFFIX)
     with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
         write_all(fd, data, 0)
-        os.fsync(fd)
+        if durable:
+            os.fsync(fd)
     temporary.replace(path)
-    fsync_dir(path.parent)
+    if durable:
+        fsync_dir(path.parent)
 
 
 def remove_if_present(path: Path) -> None:

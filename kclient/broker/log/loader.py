@@ -37,6 +37,7 @@ from kclient.broker.log.segment import LogSegment
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import Scheduler
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.errors import CorruptRecordError
 from kclient.record.batch import RecordBatch
 from kclient.record.file_records import FileRecords
@@ -55,7 +56,8 @@ class LoadOptions:
     """Options for opening a log, besides its directory. Immutable.
 
     `clean` is True if the last shutdown was clean: nothing is recovered then. `log_start_offset`, `recovery_point`
-    and `high_watermark` are the checkpointed ones, lower bounds all of them.
+    and `high_watermark` are the checkpointed ones, lower bounds all of them. `topic_id` is what the directory names,
+    None if that was not read yet.
     """
 
     config: LogConfig
@@ -63,6 +65,7 @@ class LoadOptions:
     log_start_offset: int = 0
     recovery_point: int = 0
     high_watermark: int = 0
+    topic_id: Uuid | None = None
     ack_policy: AckPolicy = AckPolicy.NONE
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     files: OpenFiles = attrs.field(factory=lambda: OpenFiles(_OPEN_FILES))
@@ -88,11 +91,12 @@ def load_log(
         for segment in loader.local.segments:
             segment.close_files()
         raise
-    topic_id = None
-    try:
-        topic_id = read_topic_id(directory)
-    except MalformedCheckpointError as error:
-        log.warning("%s: its topic id is written anew: %s", topic_partition, error)
+    topic_id = options.topic_id
+    if topic_id is None:
+        try:
+            topic_id = read_topic_id(directory)
+        except MalformedCheckpointError as error:
+            log.warning("%s: its topic id is written anew: %s", topic_partition, error)
     return UnifiedLog(
         loader.local,
         log_dir,
@@ -131,20 +135,24 @@ class _LogLoader:
         """All steps, in order. Raises OSError."""
         self._finish_swaps(self._remove_leftovers())
         self._open_segments()
-        if not self.local.segments:
+        made = not self.local.segments
+        if made:
             self.local.open_segment(self.log_start_offset)
         segments = self.local.segments
         self.log_start_offset = max(self.log_start_offset, segments.first.base_offset)
         self.producers.remove_stray_snapshots(segments.base_offsets)
-        if not self._options.clean or not self._find_end():
+        clean = self._options.clean and self._find_end()
+        if not clean:
             self._recover()
         if self.local.log_end_offset < self.log_start_offset:
+            clean = False
             self._start_anew()
         self._load_epochs()
         end_offset = self.local.log_end_offset
         if self.producers.map_end_offset != end_offset:
             self._rebuild_producers(end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
+        self.local.opened(made=made, clean=clean)
 
     def _remove_leftovers(self) -> list[Path]:
         """Remove what was being deleted or written; returns the files of finished compactions (`.swap`)."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.files import DELETED_SUFFIX, fsync_dir
+from kclient.broker.log.files import DELETED_SUFFIX, PARTITION_METADATA, fsync_dir, fsync_if_present
 from kclient.broker.log.segment import LogSegment
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError
@@ -103,6 +103,8 @@ class LocalLog:
         self.segments = LogSegments()
         self.log_end_offset = 0
         self._time = time
+        self._intact = False  # as a clean shutdown left it, or as it was made
+        self._place_on_disk = False
         self._directory_changed = False
         self._directory_lock = threading.Lock()
 
@@ -172,10 +174,34 @@ class LocalLog:
         self.log_end_offset = offset
         return dropped
 
+    def opened(self, *, made: bool, clean: bool) -> None:
+        """Note how the segments were found: `made` a moment ago, or left by a `clean` shutdown or not."""
+        self._intact = made or clean
+        if self._intact:
+            # The directory and whose it is are forced to disk with the first records, which costs three waits for the
+            # disk: of a topic of thousands of partitions most may never have one. One that a crash takes away is made
+            # anew, as metadata know of it.
+            self._directory_changed = made
+            self._place_on_disk = not made and self.log_end_offset > 0
+
+    @property
+    def is_unused(self) -> bool:
+        """True if there has never been a record, and so there is nothing to be kept."""
+        return self._intact and self.log_end_offset == 0
+
+    @property
+    def directory_changed(self) -> bool:
+        """True if files were made, renamed or removed since `sync_directory`."""
+        return self._directory_changed
+
     def sync_directory(self) -> None:
-        """Make new, renamed and removed files durable. The only method that needs no lock."""
+        """Make new, renamed and removed files durable, and the directory itself. The only method that needs no lock."""
         # The lock makes a second caller wait for the first one's fsync instead of finding nothing to do.
         with self._directory_lock:
+            if not self._place_on_disk:
+                fsync_if_present(self.directory / PARTITION_METADATA)
+                fsync_dir(self.directory.parent)
+                self._place_on_disk = self._directory_changed = True
             if self._directory_changed:
                 # Before the fsync: a change that comes during it must not be forgotten.
                 self._directory_changed = False

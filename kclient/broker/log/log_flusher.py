@@ -64,6 +64,14 @@ class LogFlusher:
             self.recovery_point = max(self.recovery_point, min(end_offset, self._local.log_end_offset))
             self._last_flush_ms = self._time.monotonic_ms()
 
+    def flush_rest(self) -> None:
+        """Flush what is not flushed: the last thing before the log is closed for good."""
+        with self._guard.lock:
+            flushed = self._local.log_end_offset <= self.recovery_point and not self._local.directory_changed
+            if flushed or self._local.is_unused:
+                return
+        self.flush()
+
     def flush_if_due(self) -> None:
         """Flush if something is unflushed for longer than flush.ms."""
         unflushed = self._local.log_end_offset > self.recovery_point

@@ -282,7 +282,7 @@ class LogManager:
             for one in self.all_logs():
                 try:
                     if one.log_dir.offline_error is None:
-                        one.flusher.flush()
+                        one.flusher.flush_rest()
                     one.close()
                 except KafkaError as error:
                     log.error("%s: closing failed: %s", one.topic_partition, error)
@@ -326,6 +326,7 @@ class LogManager:
             recovery_points = log_dir.read_checkpoint(log_dir.recovery_points)
             start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets)
             high_watermarks = log_dir.read_checkpoint(log_dir.high_watermarks)
+            topic_configs: dict[str, LogConfig] = {}
             for found in partitions:
                 topic_partition = found.topic_partition
                 if topic_partition in self._logs:
@@ -333,12 +334,16 @@ class LogManager:
                         f"{topic_partition} is in {self._logs[topic_partition].log_dir.path} and in {log_dir.path}: "
                         "remove the one that is out of date"
                     )
+                topic = topic_partition.topic
+                if topic not in topic_configs:
+                    topic_configs[topic] = configs(topic)
                 options = LoadOptions(
-                    configs(topic_partition.topic),
+                    topic_configs[topic],
                     clean=clean,
                     log_start_offset=start_offsets.get(topic_partition, 0),
                     recovery_point=recovery_points.get(topic_partition, 0),
                     high_watermark=high_watermarks.get(topic_partition, 0),
+                    topic_id=found.topic_id,
                     ack_policy=self._ack_policy,
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
                     files=self._files,
@@ -364,7 +369,6 @@ class LogManager:
         directory = log_dir.path / partition_dir_name(topic_partition)
         try:
             directory.mkdir(exist_ok=True)
-            log_dir.sync()
             options = LoadOptions(
                 config,
                 clean=True,

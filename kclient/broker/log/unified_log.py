@@ -191,7 +191,7 @@ class UnifiedLog:
         """
         with self._lock, self._guard.disk("writing the partition's metadata"):
             if self.topic_id is None:
-                write_topic_id(self._local.directory, topic_id)
+                write_topic_id(self._local.directory, topic_id, durable=not self._local.is_unused)
                 self.topic_id = topic_id
             elif self.topic_id != topic_id:
                 raise InconsistentTopicIdError(

@@ -182,7 +182,9 @@ class TestDurableNames:
         calls: list[object] = []
         monkeypatch.setattr("kclient.broker.log.local_log.fsync_dir", calls.append)
         local.sync_directory()
-        assert calls == [local.directory], "the first segment is new"
+        assert calls == [local.directory.parent, local.directory], (
+            "the first segment is new, as is the directory"
+        )
         calls.clear()
         return calls
 

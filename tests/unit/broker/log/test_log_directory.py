@@ -115,7 +115,7 @@ def test_partitions_are_found_in_order_and_all_else_is_passed_over(log_dir: LogD
     for name in ("b-1", "b-0", "a-3", "b-0.1f-delete", "c-0.1f-future", "d-0.1f-stray", "notes", "e-x"):
         (log_dir.path / name).mkdir()
     (log_dir.path / "f-0").touch()
-    write_topic_id(log_dir.path / "b-1", known)
+    write_topic_id(log_dir.path / "b-1", known, durable=True)
     (log_dir.path / "b-0" / "partition.metadata").write_text("damaged")
     assert [(found.topic_partition, found.topic_id) for found in log_dir.partitions()] == [
         (TopicPartition("a", 3), None),
