@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,8 +45,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "logs"
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "logs"
 
 
 def started(root: Path, harness: LogHarness) -> LogManager:
