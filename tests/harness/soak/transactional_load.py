@@ -26,6 +26,7 @@ _CLOSE_S = 120.0
 _COMMITTED = 0.8
 _ZOMBIES = 0.03
 _OVERSLEEPS = 0.02
+_MAX_POLL_INTERVAL_MS = 30_000
 
 
 class TransactionalClient(threading.Thread):
@@ -220,6 +221,8 @@ class Copier(TransactionalClient):
             enable_auto_commit=False,
             session_timeout_ms=6000,
             heartbeat_interval_ms=500,
+            # As long a JoinGroup may wait for its answer, which a partition may have taken away.
+            max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
             max_poll_records=20,
             request_timeout_ms=2000,
         ) as self._consumer:
