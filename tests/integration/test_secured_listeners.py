@@ -57,7 +57,7 @@ _sockets: list[socket.socket] = []
 
 @pytest.fixture(autouse=True)
 def closed_sockets() -> Iterator[None]:
-    """Whatever a test leaves open of its own is closed behind it."""
+    """Close behind a test what it leaves open."""
     yield
     while _sockets:
         _sockets.pop().close()
@@ -105,7 +105,7 @@ class Raw:
 
 @contextmanager
 def principals_seen() -> Iterator[set[str]]:
-    """Who asks for metadata, as the handler knows it."""
+    """Principals that ask for metadata, as the handler knows them."""
     seen: set[str] = set()
     real = metadata.metadata
 

@@ -41,7 +41,7 @@ class ApiCall:
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who the client is."""
+        """The client, as it has proven who it is."""
         return self.request.principal
 
     @property

@@ -41,7 +41,7 @@ class Request:
     listener: int
     """Number of the listener that the client came to."""
     principal: KafkaPrincipal
-    """Who the client is."""
+    """The client, as it has proven who it is."""
     frame: memoryview
     reply: Callable[[Response], None]
 

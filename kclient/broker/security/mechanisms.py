@@ -17,7 +17,7 @@ class ServerMechanism(Protocol):
 
     @property
     def principal(self) -> KafkaPrincipal | None:
-        """Who it is, once that is proven."""
+        """The client, once it has proven who it is."""
 
     @property
     def expires_ms(self) -> int | None:

@@ -41,7 +41,7 @@ class KafkaPrincipal:
 
 
 ANONYMOUS = KafkaPrincipal(USER, "ANONYMOUS")
-"""Whoever comes to a listener that asks nobody who it is."""
+"""A client of a listener that asks nobody who it is."""
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:

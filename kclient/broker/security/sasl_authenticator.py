@@ -60,7 +60,7 @@ class SaslServerAuthenticator:
     complete: bool = attrs.field(default=False, init=False)
     session_lifetime_ms: int = attrs.field(default=0, init=False)
     principal: KafkaPrincipal | None = attrs.field(default=None, init=False)
-    """Who it is, once it has proven that."""
+    """The client, once it has proven who it is."""
     expires_ms: int | None = attrs.field(default=None, init=False)
     """Monotonic time after which it has to prove it again; None for never."""
     refusal: AuthenticationError | None = attrs.field(default=None, init=False)
