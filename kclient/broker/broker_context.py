@@ -9,7 +9,7 @@ import attrs
 from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.metadata.controller import Controller
-from kclient.broker.network.socket_server import Endpoint
+from kclient.broker.network.listener import Endpoint
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.transaction.producer_ids import ProducerIds

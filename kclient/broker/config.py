@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import attrs
 
 from kclient.broker.log.config import LogConfig
-from kclient.broker.network.socket_server import Endpoint
-from kclient.config import Config
+from kclient.broker.network.listener import Endpoint, Listener, parse_listener, parse_protocol_map
+from kclient.broker.security.listener_config import (
+    PREFIX,
+    ListenerConfig,
+    ListenerOverrides,
+    listener_config,
+    split_overrides,
+)
 from kclient.config.config_def import HIGH, LOW, MEDIUM, REQUIRED
-from kclient.config.declare import boolean, integer, list_, long, short, string
+from kclient.config.declare import ConfigSource, boolean, integer, list_, long, short, string
+from kclient.config.properties import load_properties
 from kclient.config.validators import at_least, between, one_of
+from kclient.config.values import Password
 from kclient.errors import ConfigError, InvalidConfigurationError
 
 _INT_MAX = (1 << 31) - 1
 _LONG_MAX = (1 << 63) - 1
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
-_LISTENER = re.compile(r"PLAINTEXT://(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d{1,5})")
 
 
 @attrs.frozen(kw_only=True)
-class BrokerConfig(Config):
-    """All settings of a broker. Made by `parse`, which raises ConfigError naming the setting. Immutable."""
+class BrokerConfig(ListenerConfig):
+    """All settings of a broker. Made by `parse`, which raises ConfigError naming the setting. Immutable.
+
+    Settings of security are those of all listeners; what a listener has for itself is in `overrides`.
+    """
 
     client: ClassVar[str] = "broker"
 
@@ -40,7 +50,11 @@ class BrokerConfig(Config):
     listeners: list[str] = list_(
         ["PLAINTEXT://127.0.0.1:9092"],
         HIGH,
-        "Addresses to listen on, as PLAINTEXT://HOST:PORT; port 0 takes a free one, no host all interfaces.",
+        "Addresses to listen on, as PROTOCOL://HOST:PORT with PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, or with a "
+        "name of listener.security.protocol.map; port 0 takes a free one, no host all interfaces.",
+    )
+    listener_security_protocol_map: list[str] = list_(
+        [], LOW, "Security protocols of listeners with names of their own, as NAME:PROTOCOL."
     )
     advertised_listeners: list[str] = list_(
         [],
@@ -186,6 +200,31 @@ class BrokerConfig(Config):
         10 * _MINUTE_MS, HIGH, "Time between looks for old offsets.", at_least(1)
     )
 
+    overrides: Mapping[str, ListenerOverrides] = attrs.field(factory=dict)
+    """The settings that were given for one listener alone, by its name in lower case."""
+
+    @classmethod
+    def parse(
+        cls,
+        config: ConfigSource = None,
+        settings: Mapping[str, object] | None = None,
+        **parameters: object,
+    ) -> Self:
+        """As for all configurations, and `listener.name.LISTENER.SETTING` besides."""
+        source = load_properties(config) if isinstance(config, str | Path) else config or {}
+        common, overrides = split_overrides(source)
+        more, later = split_overrides(settings or {})
+        overrides.update(later)
+        parsed = super().parse(common, more, **parameters)
+        names = {listener.name.lower() for listener in parsed.listeners_with_security()}
+        for name in overrides:
+            if name not in names:
+                raise ConfigError(f"{PREFIX}{name}: there is no such listener in listeners", name="listeners")
+        made = attrs.evolve(parsed, overrides=overrides)
+        for listener in made.listeners_with_security():
+            made.listener_config(listener)
+        return made
+
     @classmethod
     def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
         del given  # no default depends on another setting
@@ -193,9 +232,10 @@ class BrokerConfig(Config):
             raise ConfigError("log.dirs must name at least one directory", name="log.dirs")
         if not values["listeners"]:
             raise ConfigError("listeners must name at least one address", name="listeners")
+        protocols = parse_protocol_map(values["listener.security.protocol.map"])
         for name in ("listeners", "advertised.listeners"):
             for listener in values[name]:
-                parse_listener(name, listener)
+                parse_listener(name, listener, protocols)
         if values["advertised.listeners"] and len(values["advertised.listeners"]) != len(values["listeners"]):
             raise ConfigError(
                 "advertised.listeners must be empty or have one entry for each of listeners",
@@ -212,13 +252,27 @@ class BrokerConfig(Config):
         """The directories of `log.dirs`."""
         return [Path(directory).expanduser() for directory in self.log_dirs]
 
-    def endpoints(self) -> list[Endpoint]:
-        """The addresses of `listeners`."""
-        return [parse_listener("listeners", listener) for listener in self.listeners]
+    def listeners_with_security(self) -> list[Listener]:
+        """The listeners with their security protocols, in the order of `listeners`."""
+        return self._parsed("listeners", self.listeners)
 
     def advertised_endpoints(self) -> list[Endpoint]:
         """The addresses of `advertised.listeners`."""
-        return [parse_listener("advertised.listeners", listener) for listener in self.advertised_listeners]
+        advertised = self._parsed("advertised.listeners", self.advertised_listeners)
+        return [listener.endpoint for listener in advertised]
+
+    def listener_config(self, listener: Listener) -> ListenerConfig:
+        """The security settings of a listener: its own, and for the rest those of all. Raises ConfigError."""
+        own = self.overrides.get(listener.name.lower(), ListenerOverrides())
+        return listener_config(self, own)
+
+    def jaas(self, listener: Listener) -> Mapping[str, Password]:
+        """The options of a listener's SASL mechanisms, by their names in lower case."""
+        return self.overrides.get(listener.name.lower(), ListenerOverrides()).jaas
+
+    def _parsed(self, setting: str, listeners: list[str]) -> list[Listener]:
+        protocols = parse_protocol_map(self.listener_security_protocol_map)
+        return [parse_listener(setting, listener, protocols) for listener in listeners]
 
     def log_config(self) -> LogConfig:
         """The settings of a topic that has none of its own."""
@@ -277,11 +331,3 @@ def log_defaults(values: dict[str, Any]) -> LogConfig:
         topic_name = next((known for known in BROKER_NAME_OF_TOPIC_SETTING if known in str(error)), "")
         name = BROKER_NAME_OF_TOPIC_SETTING.get(topic_name, topic_name)
         raise ConfigError(f"{name}: {error}", name=name) from None
-
-
-def parse_listener(name: str, listener: str) -> Endpoint:
-    """The address of `PLAINTEXT://HOST:PORT`. Raises ConfigError naming the setting `name`."""
-    match = _LISTENER.fullmatch(listener)
-    if match is None or int(match["port"]) > 65535:
-        raise ConfigError(f"{name}: {listener!r} is not of the form PLAINTEXT://HOST:PORT", name=name)
-    return Endpoint(match["v6"] or match["host"] or "", int(match["port"]))

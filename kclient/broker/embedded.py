@@ -23,6 +23,7 @@ from typing import Self
 
 from kclient._accel import in_forked_children
 from kclient.broker.config import BrokerConfig
+from kclient.broker.embedded_security import EmbeddedSecurity
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.errors import ConfigError, IllegalStateError
 from kclient.utils.exit_order import ExitStage, at_exit
@@ -31,7 +32,6 @@ from kclient.utils.fork import ForkGuard
 _SCHEME = "embedded://"
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 _DEFAULTS: Mapping[str, object] = {
-    "listeners": "PLAINTEXT://127.0.0.1:0",
     # A program that starts its own broker starts the members of its groups as well, and waits for them.
     "group.initial.rebalance.delay.ms": 0,
 }
@@ -43,6 +43,10 @@ class EmbeddedKafka:
     Its data is in a temporary directory, removed by `close`, or in `data_dir`, which stays. Settings are
     those of `BrokerConfig`, dotted in the mapping or underscored as keywords. Thread-safe. In a forked child
     it cannot be used, and `stop` and `close` do nothing.
+
+    With `security`, a security protocol such as "SASL_SSL", it asks its clients who they are: by SASL (PLAIN) for
+    one of the `users` with their passwords, by TLS with certificates that it makes (with the package cryptography, of
+    the extra `testing`). `client_settings` has what clients need for that.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class EmbeddedKafka:
         config: Mapping[str, object] | None = None,
         *,
         data_dir: str | Path | None = None,
+        security: str = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
         self._settings = _merged(config or {}, settings)
@@ -59,6 +65,9 @@ class EmbeddedKafka:
         self._broker: KafkaBroker | None = None
         self._port = 0
         self._remove: weakref.finalize[[Path, int], EmbeddedKafka] | None = None
+        self._security = EmbeddedSecurity(security, users or {})
+        if security != "PLAINTEXT" and "listeners" in self._settings:
+            raise ConfigError("security and listeners say the same; give one of them", name="listeners")
         if data_dir is not None and "log.dirs" in self._settings:
             raise ConfigError("data_dir and log.dirs say the same; give one of them", name="log.dirs")
 
@@ -72,6 +81,16 @@ class EmbeddedKafka:
                 "The embedded broker is not running: use it in a with block, or call start()"
             )
         return broker.bootstrap_servers
+
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """Return the settings of a client of the broker, `bootstrap.servers` among them.
+
+        It comes as `user`: with SASL one of the users, the first if none is given; with TLS alone whoever a
+        certificate is made for. Raises ConfigError for a user that is not known, and IllegalStateError while the broker
+        does not run.
+        """
+        with self._lock:
+            return {"bootstrap.servers": self.bootstrap_servers, **self._security.client_settings(user)}
 
     @property
     def data_dir(self) -> Path | None:
@@ -118,6 +137,7 @@ class EmbeddedKafka:
             return
         with self._lock:
             self.stop()
+            self._security.close()
             if self._remove is not None:
                 self._remove()
                 self._remove = None
@@ -132,14 +152,14 @@ class EmbeddedKafka:
         self.close()
 
     def _with_place(self) -> dict[str, object]:
-        settings = {**_DEFAULTS, **self._settings}
+        settings = {**_DEFAULTS, **self._security.broker_settings(), **self._settings}
         if "log.dirs" not in settings:
             if self._data_dir is None:
                 self._data_dir = Path(tempfile.mkdtemp(prefix="kclient-broker-"))
                 self._remove = weakref.finalize(self, _remove_directory, self._data_dir, os.getpid())
             settings["log.dirs"] = [str(self._data_dir)]
-        if self._port and "listeners" not in self._settings:
-            settings["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
+        if "listeners" not in self._settings:
+            settings["listeners"] = f"{self._security.protocol}://127.0.0.1:{self._port}"
         return settings
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from kclient.broker.apis.api_versions import answer_versions
 from kclient.broker.apis.dispatcher import ApiDispatcher
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.config import BrokerConfig
@@ -20,10 +21,13 @@ from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.topics import TopicStore, journal_directory
-from kclient.broker.network.socket_server import Endpoint, SocketServer
+from kclient.broker.network.listener import Endpoint
+from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
+from kclient.broker.security.listener_security import ListenerSecurity
+from kclient.broker.security.scram import ScramCredential
 from kclient.broker.timer import Scheduler
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
@@ -124,7 +128,9 @@ class KafkaBroker:
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
         shares = descriptor_shares()
-        server = SocketServer(config, time, context, descriptors=shares.connections)
+        server = SocketServer(
+            config, time, context, descriptors=shares.connections, security=self._listener_security()
+        )
         cleanup.callback(server.shutdown)
         self._endpoints = tuple(server.endpoints)
         self._advertised = _advertised(config, server.endpoints)
@@ -188,6 +194,27 @@ class KafkaBroker:
             "Listening on %s, advertised as %s, cluster %s, data in %s",
             ", ".join(map(str, self._endpoints)), self.bootstrap_servers, self._cluster_id, ", ".join(config.log_dirs),
         )  # fmt: skip
+
+    def _listener_security(self) -> list[ListenerSecurity]:
+        """The security of each listener, in their order. Raises ConfigError."""
+        config = self.config
+        return [
+            ListenerSecurity(
+                listener=listener,
+                config=config.listener_config(listener),
+                jaas=config.jaas(listener),
+                scram_credentials=self._scram_credential,
+                answer_versions=answer_versions,
+                time=self._time,
+                log_context=self._log_context,
+            )
+            for listener in config.listeners_with_security()
+        ]
+
+    def _scram_credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        """The credential of a user, None if there is none."""
+        del mechanism, user
+        return None
 
     def _log_manager(self, scheduler: Scheduler, shares: DescriptorShares) -> LogManager:
         config = self.config

@@ -189,6 +189,8 @@ def definition_of(cls: type[Config]) -> ConfigDef:
 def _keys_of(cls: type[Config]) -> list[ConfigKey]:
     keys = []
     for field in attrs.fields(cls):
+        if _METADATA not in field.metadata:
+            continue  # no setting, but something that was made of several
         key: ConfigKey = field.metadata[_METADATA]
         name = field.name.replace("_", ".")
         if key.name not in {"", name}:

@@ -187,6 +187,10 @@ class Selector:
             self._woken = True
             self._poller.wake()
 
+    def channel(self, channel_id: str) -> KafkaChannel:
+        """The channel of this id. Raises KeyError if there is none."""
+        return self._channels[channel_id]
+
     def channels(self) -> list[KafkaChannel]:
         """Every channel."""
         return list(self._channels.values())

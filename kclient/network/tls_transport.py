@@ -94,6 +94,12 @@ class TlsTransport:
         """True if a read may give something without a look at the socket."""
         return not self._dry and (self._incoming.pending > 0 or self._tls.pending() > 0)
 
+    @property
+    def peer_subject(self) -> Sequence[Sequence[tuple[str, str]]] | None:
+        """The subject of the certificate that the peer has shown and proven, as `ssl` gives it; None without one."""
+        certificate = self._tls.getpeercert()
+        return cast("Any", certificate)["subject"] if certificate else None
+
     def finish_connect(self) -> None:
         self._tcp.finish_connect()
 

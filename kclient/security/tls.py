@@ -9,7 +9,7 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -21,76 +21,49 @@ from kclient.security.key_stores import KeyPair, own_key_pair, trusted_certifica
 from kclient.utils.log_context import LogContext, Logger
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _Stamp = tuple[object, ...]
-
-
-@attrs.define(eq=False, repr=False)
-class TlsContexts:
-    """The context for new connections. Belongs to one thread; the contexts it gives may be used by any.
-
-    A file that has changed is read again for the next connection, those that there are go on (KIP-1119). One that
-    cannot be read then is warned of, and the context of before stays.
-    """
-
-    _config: SslConfig
-    _log_context: LogContext
-    _log: Logger = attrs.field(init=False)
-    _context: ssl.SSLContext = attrs.field(init=False)
-    _stamp: _Stamp = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._log = self._log_context.logger(__name__)
-        self._stamp = self._files()
-        self._context = client_context(self._config)
-
-    def current(self) -> ssl.SSLContext:
-        """Return the context for a new connection."""
-        stamp = self._files()
-        if stamp != self._stamp:
-            self._stamp = stamp
-            try:
-                self._context = client_context(self._config)
-            except ConfigError as error:
-                self._log.warning(
-                    "Keys or certificates have changed and cannot be used, the old ones are: %s", error
-                )
-            else:
-                self._log.info("Keys or certificates have changed, and hold for new connections")
-        return self._context
-
-    def _files(self) -> _Stamp:
-        found: list[object] = []
-        config = self._config
-        for location in (
-            config.ssl_truststore_location,
-            config.ssl_keystore_location,
-            config.kclient_ssl_crl_location,
-        ):
-            if location is not None:
-                try:
-                    status = os.stat(location)
-                except OSError as error:
-                    found.append(error.errno)
-                else:
-                    # Kubernetes replaces a link, an editor the file, `cp` its content.
-                    found.append((status.st_ino, status.st_mtime_ns, status.st_size))
-        return tuple(found)
 
 
 def client_context(config: SslConfig) -> ssl.SSLContext:
     """Return a context of a client. Raises ConfigError that names the setting that is wrong."""
-    _check(config)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # As Java's client. In the middle of one, nothing could be written before the broker has answered.
-    context.options |= ssl.OP_NO_RENEGOTIATION
+    context = _new_context(ssl.PROTOCOL_TLS_CLIENT, config)
     context.check_hostname = bool(config.ssl_endpoint_identification_algorithm)
-    _set_versions(context, config)
-    if config.ssl_cipher_suites:
-        _set_ciphers(context, config.ssl_cipher_suites)
     _trust(context, config)
     pair = own_key_pair(config)
     if pair is not None:
         _load(context, pair)
+    return context
+
+
+def server_context(config: SslConfig, client_auth: str) -> ssl.SSLContext:
+    """Return a context of a server, which asks clients for a certificate as `client_auth` says: none, requested or
+    required. Raises ConfigError that names the setting that is wrong.
+    """
+    context = _new_context(ssl.PROTOCOL_TLS_SERVER, config)
+    pair = own_key_pair(config)
+    if pair is None:
+        raise ConfigError(
+            "A listener with TLS needs a key and its certificates: set ssl.keystore.location, or ssl.keystore.key and "
+            "ssl.keystore.certificate.chain.",
+            name="ssl.keystore.location",
+        )
+    _load(context, pair)
+    context.verify_mode = _CLIENT_AUTH[client_auth]
+    if context.verify_mode is not ssl.CERT_NONE:
+        _trust(context, config)
+    return context
+
+
+def _new_context(protocol: ssl._SSLMethod, config: SslConfig) -> ssl.SSLContext:
+    """Return a context that as yet has no certificates."""
+    _check(config)
+    context = ssl.SSLContext(protocol)
+    # As Java's client. In the middle of one, nothing could be written before the other side has answered.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    _set_versions(context, config)
+    if config.ssl_cipher_suites:
+        _set_ciphers(context, config.ssl_cipher_suites)
     if config.kclient_ssl_keylog_location is not None:
         _log_keys(context, config.kclient_ssl_keylog_location)
     return context
@@ -214,3 +187,57 @@ def _log_keys(context: ssl.SSLContext, location: str) -> None:
             f"kclient.ssl.keylog.location {location} cannot be written: {error.strerror}.",
             name="kclient.ssl.keylog.location",
         ) from None
+
+
+@attrs.define(eq=False, repr=False)
+class TlsContexts:
+    """The context for new connections. Belongs to one thread; the contexts it gives may be used by any.
+
+    A file that has changed is read again for the next connection, those that there are go on (KIP-1119). One that
+    cannot be read then is warned of, and the context of before stays.
+    """
+
+    _config: SslConfig
+    _log_context: LogContext
+    _make: Callable[[SslConfig], ssl.SSLContext] = attrs.field(default=client_context, kw_only=True)
+    _log: Logger = attrs.field(init=False)
+    _context: ssl.SSLContext = attrs.field(init=False)
+    _stamp: _Stamp = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._log_context.logger(__name__)
+        self._stamp = self._files()
+        self._context = self._make(self._config)
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context for a new connection."""
+        stamp = self._files()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._context = self._make(self._config)
+            except ConfigError as error:
+                self._log.warning(
+                    "Keys or certificates have changed and cannot be used, the old ones are: %s", error
+                )
+            else:
+                self._log.info("Keys or certificates have changed, and hold for new connections")
+        return self._context
+
+    def _files(self) -> _Stamp:
+        found: list[object] = []
+        config = self._config
+        for location in (
+            config.ssl_truststore_location,
+            config.ssl_keystore_location,
+            config.kclient_ssl_crl_location,
+        ):
+            if location is not None:
+                try:
+                    status = os.stat(location)
+                except OSError as error:
+                    found.append(error.errno)
+                else:
+                    # Kubernetes replaces a link, an editor the file, `cp` its content.
+                    found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+        return tuple(found)

@@ -11,6 +11,9 @@ import re
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.registry import served_apis
 from kclient.errors import Errors
+from kclient.network.transport import Buffer
+from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.header import RequestHeader, response_buffers
 from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
@@ -24,6 +27,14 @@ def api_versions(call: ApiCall, request: ApiVersionsRequest) -> ApiVersionsRespo
     ):
         return ApiVersionsResponse(error_code=int(Errors.INVALID_REQUEST))
     return ApiVersionsResponse(api_keys=_served())
+
+
+def answer_versions(header: RequestHeader) -> list[Buffer]:
+    """Return the frame that answers ApiVersions of a client that has not said who it is yet."""
+    version = header.api_version
+    served = served_apis()[int(ApiKeys.API_VERSIONS)].serves(version)
+    answer = ApiVersionsResponse(api_keys=_served()) if served else unsupported_version_response()
+    return response_buffers(answer, ApiKeys.API_VERSIONS, version if served else 0, header.correlation_id)
 
 
 def unsupported_version_response() -> ApiVersionsResponse:

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from kclient.broker.broker_context import BrokerContext
+from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
-from kclient.broker.network.socket_server import Endpoint
+from kclient.broker.security.principal import KafkaPrincipal
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
@@ -37,6 +38,11 @@ class ApiCall:
     def client_host(self) -> str:
         """The client's address as groups show it."""
         return f"/{self.request.client_host}"
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """The client, as it has proven who it is."""
+        return self.request.principal
 
     @property
     def endpoint(self) -> Endpoint:

@@ -39,6 +39,8 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.OFFSET_FETCH: (1, 8),
     ApiKeys.OFFSET_FOR_LEADER_EPOCH: (2, 4),
     ApiKeys.PRODUCE: (3, 9),
+    ApiKeys.SASL_AUTHENTICATE: (0, 2),
+    ApiKeys.SASL_HANDSHAKE: (0, 1),
     ApiKeys.SYNC_GROUP: (0, 5),
 }
 """The lowest and the highest version of each. The handler is the function called like the API in the module of that

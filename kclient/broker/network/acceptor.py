@@ -1,4 +1,4 @@
-"""Acceptor: a thread that accepts connections and deals them out to the processors."""
+"""Acceptor: a thread that accepts the connections of a listener and deals them out to its processors."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ if TYPE_CHECKING:
 
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_S = 0.1
-_BURST = 64  # connections accepted from one listener before the others get their turn
+_BURST = 64  # connections accepted before it is looked whether to stop
 
 _acceptors: weakref.WeakSet[Acceptor] = weakref.WeakSet()
 
 
 class Acceptor:
-    """Owns the listening sockets. `start` and `shutdown` may be called from any thread."""
+    """Owns a listening socket. `start` and `shutdown` may be called from any thread."""
 
     def __init__(
         self,
-        listeners: Sequence[socket.socket],
+        name: str,
+        listener: socket.socket,
         config: BrokerConfig,
         processors: Sequence[Processor],
         quotas: ConnectionQuotas,
         time: Time,
         log_context: LogContext,
     ) -> None:
-        self._listeners = list(listeners)
+        self._listener = listener
         self._next_processor = itertools.cycle(processors)
         self._quotas = quotas
         self._send_buffer_bytes = config.socket_send_buffer_bytes
@@ -48,12 +49,11 @@ class Acceptor:
         self._warnings = RepeatedWarning(self._log)
         self._stop = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
-        self._thread = KafkaThread("acceptor", self._run)
-        for listener in self._listeners:
-            listener.setblocking(False)
-            if config.socket_receive_buffer_bytes >= 0:
-                # Inherited by what is accepted, and only so early enough to decide the window scale.
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
+        self._thread = KafkaThread(f"acceptor-{name}", self._run)
+        listener.setblocking(False)
+        if config.socket_receive_buffer_bytes >= 0:
+            # Inherited by what is accepted, and only so early enough to decide the window scale.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
         _acceptors.add(self)
 
     def start(self) -> None:
@@ -61,43 +61,40 @@ class Acceptor:
         self._thread.start()
 
     def shutdown(self) -> None:
-        """Accept no more and close the listening sockets. Idempotent."""
+        """Accept no more and close the listening socket. Idempotent."""
         if not self._stop.is_set():
             self._stop.set()
             self._wake_sender.send(b"\0")
         if self._thread.is_alive():
             self._thread.join()
-        for listener in self._listeners:
-            try:
-                # A child that was forked a moment ago may not have closed its copies yet: this ends them all.
-                listener.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # closed before, or a system that knows this for connections only
+        try:
+            # A child that was forked a moment ago may not have closed its copy yet: this ends them all.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # closed before, or a system that knows this for connections only
         self.close_sockets()
 
     def close_sockets(self) -> None:
         """Close the descriptors without a word to anyone: the end of `shutdown`, and all that a forked child does."""
-        for sock in (*self._listeners, self._wake_receiver, self._wake_sender):
+        for sock in (self._listener, self._wake_receiver, self._wake_sender):
             sock.close()
 
     def _run(self) -> None:
         selector = DefaultSelector()
         try:
             selector.register(self._wake_receiver, EVENT_READ, None)
-            for listener in self._listeners:
-                selector.register(listener, EVENT_READ, listener)
-            numbers = {listener: number for number, listener in enumerate(self._listeners)}
+            selector.register(self._listener, EVENT_READ, self._listener)
             while not self._stop.is_set():
                 for key, _ in selector.select():
                     if key.data is not None:
-                        self._accept_from(key.data, numbers[key.data])
+                        self._accept()
         finally:
             selector.close()
 
-    def _accept_from(self, listener: socket.socket, number: int) -> None:
+    def _accept(self) -> None:
         for _ in range(_BURST):
             try:
-                sock, address = listener.accept()
+                sock, address = self._listener.accept()
             except BlockingIOError:
                 return
             except OSError as error:
@@ -108,9 +105,9 @@ class Acceptor:
                     self._stop.wait(_PAUSE_S)
                     return
                 continue  # the peer gave up between its arrival and now
-            self._deal_out(sock, address[0], number)
+            self._deal_out(sock, address[0])
 
-    def _deal_out(self, sock: socket.socket, host: str, listener: int) -> None:
+    def _deal_out(self, sock: socket.socket, host: str) -> None:
         forbidding = self._quotas.acquire(host)
         if forbidding is not None:
             self._warn(forbidding, f"Refused a connection from {host}: {forbidding} is reached")
@@ -123,7 +120,7 @@ class Acceptor:
             self._quotas.release(host)
             sock.close()
             return
-        next(self._next_processor).accept(sock, host, listener)
+        next(self._next_processor).accept(sock, host)
 
     def _warn(self, cause: str, message: str) -> None:
         self._warnings.warn(cause, message, self._time.monotonic_ms())

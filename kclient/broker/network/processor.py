@@ -1,4 +1,4 @@
-"""Processor: a thread with a Selector over its share of the connections."""
+"""Processor: a thread with a Selector over its share of a listener's connections."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
-from kclient.errors import InvalidReceiveError, KafkaError
-from kclient.network.channel_builder import PlaintextChannelBuilder
+from kclient.broker.security.listener_security import ListenerSecurity
+from kclient.broker.security.principal import ANONYMOUS, KafkaPrincipal
+from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator
+from kclient.errors import AuthenticationError, InvalidReceiveError, KafkaError
 from kclient.network.selector import Selector
 from kclient.network.send import send_of
+from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
@@ -28,6 +31,8 @@ _POLL_MS = 300
 _QUEUE_WAIT_S = 0.3
 _PAUSE_S = 0.1
 _STALLED_MS = 30_000
+_UNKNOWN = -1  # in place of the bytes of a request: who is there is not known yet
+_SASL_HANDSHAKE = int(ApiKeys.SASL_HANDSHAKE).to_bytes(2, "big")
 _LOOK_FOR_STALLED_MS = 1000
 _DRAIN_MS = 1000  # at shutdown: how long responses that are ready may take to reach the sockets
 
@@ -39,7 +44,10 @@ class Processor:
     requests are handled in the order they were sent whatever the number of handlers, and a client that does
     not read its responses cannot make the broker collect any. One whose request finds no memory is muted until there
     is some. A request that does not grow for half a minute, for whatever reason, ends its connection: it holds memory
-    that others wait for.
+    that others wait for. So does a client that takes as long to say who it is.
+
+    A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
+    that has to prove again who it is (KIP-368), and does not, ends its connection with its next request.
 
     `accept`, `reply` and `shutdown` may be called from any thread; everything else happens on the thread.
     """
@@ -47,6 +55,8 @@ class Processor:
     def __init__(
         self,
         processor_id: int,
+        listener: int,
+        security: ListenerSecurity,
         config: BrokerConfig,
         request_channel: RequestChannel,
         request_memory: RequestMemory,
@@ -55,38 +65,42 @@ class Processor:
         log_context: LogContext,
     ) -> None:
         self.id = processor_id
+        self._listener = listener
+        self._refusal_delay_ms = security.config.connection_failed_authentication_delay_ms
         self._requests = request_channel
         self._memory = request_memory
         self._quotas = quotas
         self._time = time
         self._log = log_context.logger(__name__)
         self._warnings = RepeatedWarning(self._log)
+        self._builder = security.builder(self._on_refused)
         self._selector = Selector(
             max_receive_bytes=config.socket_request_max_bytes,
             connections_max_idle_ms=config.connections_max_idle_ms,
-            channel_builder=PlaintextChannelBuilder(),
+            channel_builder=self._builder,
             time=time,
             log_context=log_context,
         )
-        self._accepted: deque[tuple[socket.socket, str, int]] = deque()
+        self._accepted: deque[tuple[socket.socket, str]] = deque()
         self._responses: deque[Response] = deque()
         self._with_room: deque[str] = deque()  # connections that waited for memory, and need not any more
         self._hosts: dict[str, str] = {}
-        self._listeners: dict[str, int] = {}
+        self._principals: dict[str, KafkaPrincipal] = {}  # of those that have said who they are
+        self._refused: deque[tuple[int, str]] = deque()  # when they are to hear of it
         self._held: dict[str, ConnectionMemory] = {}
         self._growth: dict[str, tuple[int, int]] = {}  # how much of a request was there, since when
         self._next_look_ms = 0
         self._stop = threading.Event()
         self._ids = itertools.count()
-        self._thread = KafkaThread(f"network-processor-{processor_id}", self._run)
+        self._thread = KafkaThread(f"network-processor-{security.listener.name}-{processor_id}", self._run)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def accept(self, sock: socket.socket, host: str, listener: int) -> None:
+    def accept(self, sock: socket.socket, host: str) -> None:
         """Take over a connection whose place in the quotas is taken."""
-        self._accepted.append((sock, host, listener))
+        self._accepted.append((sock, host))
         self._selector.wakeup()
 
     def reply(self, response: Response) -> None:
@@ -129,31 +143,88 @@ class Processor:
         self._take_responses()
         while self._with_room:
             self._selector.unmute(self._with_room.popleft())
-        self._selector.poll(timeout_ms)
+        self._selector.poll(self._until_refusal_ms(timeout_ms))
+        for connection_id in self._selector.connected:
+            self._is_known(connection_id)
         for connection_id, receive in self._selector.completed_receives.items():
             self._selector.mute(connection_id)
             self._held[connection_id].request_is_whole()
-            self._queue(connection_id, receive.payload)
+            if self._may_ask(connection_id, receive.payload):
+                self._queue(connection_id, receive.payload)
         for connection_id in self._selector.completed_sends:
             self._next_request(connection_id)
         for connection_id, error in self._selector.disconnected.items():
             self._forget(connection_id, error)
+        self._end_refused()
         self._end_stalled()
+
+    def _is_known(self, connection_id: str) -> None:
+        """The client has said who it is, perhaps once more: its requests may come."""
+        channel = self._selector.channel(connection_id)
+        self._principals[connection_id] = self._builder.principal(channel)
+        if channel.muted:  # since the request with which it began that again
+            self._next_request(connection_id)
+
+    def _may_ask(self, connection_id: str, frame: memoryview) -> bool:
+        """True if a request is to be handled; else it was one to prove again who the client is, or comes too late."""
+        authenticator = self._selector.channel(connection_id).authenticator
+        if not isinstance(authenticator, SaslServerAuthenticator):
+            return True
+        if frame[:2] == _SASL_HANDSHAKE:
+            authenticator.begin_again(frame)
+            self._selector.authenticate_again(connection_id)
+            return False
+        if authenticator.has_expired:
+            host = self._hosts[connection_id]
+            self._warn("expired", f"Closed a connection from {host}: it did not authenticate again in time")
+            self._end(connection_id)
+            return False
+        return True
+
+    def _on_refused(self, connection_id: str) -> None:
+        self._refused.append((self._time.monotonic_ms() + self._refusal_delay_ms, connection_id))
+
+    def _until_refusal_ms(self, timeout_ms: int) -> int:
+        if not self._refused:
+            return timeout_ms
+        return max(min(timeout_ms, self._refused[0][0] - self._time.monotonic_ms()), 0)
+
+    def _end_refused(self) -> None:
+        """Tell those who were refused a while ago, and end their connections."""
+        while self._refused and self._refused[0][0] <= self._time.monotonic_ms():
+            _, connection_id = self._refused.popleft()
+            if connection_id in self._hosts:
+                authenticator = self._selector.channel(connection_id).authenticator
+                assert isinstance(authenticator, SaslServerAuthenticator)
+                self._warn(
+                    "refused",
+                    f"Refused a client from {self._hosts[connection_id]}: {authenticator.refusal}",
+                )
+                authenticator.send_refusal()
+                self._end(connection_id)
+
+    def _end(self, connection_id: str) -> None:
+        self._selector.close_channel(connection_id)
+        self._forget(connection_id, None)
+
+    def _warn(self, cause: str, message: str) -> None:
+        self._warnings.warn(cause, message, self._time.monotonic_ms())
 
     def _take_connections(self) -> None:
         while self._accepted:
-            sock, host, listener = self._accepted.popleft()
+            sock, host = self._accepted.popleft()
             connection_id = f"{self.id}-{next(self._ids)}"
             memory = self._memory.connection(partial(self._room_for, connection_id))
             try:
-                self._selector.register(connection_id, sock, memory)
+                channel = self._selector.register(connection_id, sock, memory)
             except (OSError, KafkaError) as error:
                 self._log.debug("A connection from %s could not be set up: %s", host, error)
                 self._quotas.release(host)
                 continue
             self._hosts[connection_id] = host
-            self._listeners[connection_id] = listener
             self._held[connection_id] = memory
+            if channel.ready:
+                self._principals[connection_id] = ANONYMOUS
 
     def _room_for(self, connection_id: str) -> None:
         """There is memory for the connection's request now. For any thread."""
@@ -175,16 +246,14 @@ class Processor:
                     self._log.warning(
                         "Closing connection %s, which cannot be answered: %s", connection_id, error
                     )
-                    self._selector.close_channel(connection_id)
-                    self._forget(connection_id, None)
+                    self._end(connection_id)
             elif response.action is ResponseAction.NOTHING:
                 self._next_request(connection_id)
             else:
-                self._selector.close_channel(connection_id)
-                self._forget(connection_id, None)
+                self._end(connection_id)
 
     def _end_stalled(self) -> None:
-        """Close the connections whose request has not grown for too long."""
+        """Close the connections whose request, or proof of who they are, has not got on for too long."""
         now_ms = self._time.monotonic_ms()
         if now_ms < self._next_look_ms:
             return
@@ -192,36 +261,32 @@ class Processor:
             self._growth.clear()  # it was this process that stood still, not its clients
         self._next_look_ms = now_ms + _LOOK_FOR_STALLED_MS
         if self._memory.exhausted:
-            self._warnings.warn(
+            self._warn(
                 "memory",
                 "queued.max.request.bytes is reached: requests wait in their connections until others are answered",
-                now_ms,
             )
         seen, self._growth = self._growth, {}
         for channel in self._selector.channels():
-            arrived = channel.arrived
+            arrived = channel.arrived if channel.ready else _UNKNOWN
             if not arrived:
                 continue
             before, since_ms = seen.get(channel.id, (0, now_ms))
             if arrived != before:
                 since_ms = now_ms
             elif now_ms - since_ms >= _STALLED_MS:
+                if arrived == _UNKNOWN:
+                    what = f"its {channel.step} handshake did not end"
+                else:
+                    what = f"no more than {arrived} bytes of a request came"
                 host = self._hosts[channel.id]
-                self._warnings.warn(
-                    "stalled",
-                    f"Closed a connection from {host}: no more than {arrived} bytes of a request came "
-                    f"for {_STALLED_MS // 1000} s",
-                    now_ms,
-                )
-                self._selector.close_channel(channel.id)
-                self._forget(channel.id, None)
+                self._warn("stalled", f"Closed a connection from {host}: {what} for {_STALLED_MS // 1000} s")
+                self._end(channel.id)
                 continue
             self._growth[channel.id] = arrived, since_ms
 
     def _queue(self, connection_id: str, frame: memoryview) -> None:
-        request = Request(
-            connection_id, self._hosts[connection_id], self._listeners[connection_id], frame, self.reply
-        )
+        host, principal = self._hosts[connection_id], self._principals[connection_id]
+        request = Request(connection_id, host, self._listener, principal, frame, self.reply)
         # Blocking here is what bounds the queue: while handlers are behind, nobody's next request is read.
         # They never wait for this thread, so a place comes.
         while not self._requests.put(request, _QUEUE_WAIT_S):
@@ -236,13 +301,13 @@ class Processor:
         host = self._hosts.pop(connection_id, None)
         if host is None:
             return
-        del self._listeners[connection_id]
+        self._principals.pop(connection_id, None)
         self._held.pop(connection_id).release()
         self._quotas.release(host)
         if isinstance(error, InvalidReceiveError):
-            self._warnings.warn(
-                "receive", f"Closed a connection from {host}: {error}", self._time.monotonic_ms()
-            )
+            self._warn("receive", f"Closed a connection from {host}: {error}")
+        elif isinstance(error, AuthenticationError):
+            self._warn("authentication", f"A client from {host} could not be authenticated: {error}")
 
     def _drain(self) -> None:
         timer = self._time.timer(_DRAIN_MS)
@@ -259,6 +324,6 @@ class Processor:
         for connection_id in list(self._hosts):
             self._forget(connection_id, None)
         while self._accepted:
-            sock, host, _ = self._accepted.popleft()
+            sock, host = self._accepted.popleft()
             sock.close()
             self._quotas.release(host)

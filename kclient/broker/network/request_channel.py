@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 import attrs
 
+from kclient.broker.security.principal import KafkaPrincipal
 from kclient.network.send import FileRegion
 from kclient.network.transport import Buffer
 
@@ -39,6 +40,8 @@ class Request:
     client_host: str
     listener: int
     """Number of the listener that the client came to."""
+    principal: KafkaPrincipal
+    """The client, as it has proven who it is."""
     frame: memoryview
     reply: Callable[[Response], None]
 

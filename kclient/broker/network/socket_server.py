@@ -1,84 +1,90 @@
-"""SocketServer: the listening sockets, the acceptor and the processors of a broker."""
+"""SocketServer: the listening sockets of a broker, each with its acceptor and its processors."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import attrs
 
 from kclient.broker.network.acceptor import Acceptor
 from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_memory import RequestMemory
+from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
-from kclient.utils.text import host_and_port
 from kclient.utils.time import Time
 
 if TYPE_CHECKING:
     from kclient.broker.config import BrokerConfig
 
 
-@attrs.frozen
-class Endpoint:
-    """The address at which clients reach a broker. An IPv6 host has no brackets."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return host_and_port(self.host, self.port)
-
-
 class SocketServer:
     """Binds at construction, so that the port is known; serves after `start`. Thread-safe.
 
-    `descriptors` is the most connections for which the process has some. Raises ConfigError naming `listeners` if an
-    address cannot be bound.
+    `descriptors` is the most connections for which the process has some; `security` has one entry for each listener.
+    Raises ConfigError naming `listeners` if an address cannot be bound, or the setting of its security that is wrong.
     """
 
     def __init__(
-        self, config: BrokerConfig, time: Time, log_context: LogContext, *, descriptors: int
+        self,
+        config: BrokerConfig,
+        time: Time,
+        log_context: LogContext,
+        *,
+        descriptors: int,
+        security: Sequence[ListenerSecurity],
     ) -> None:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
         self.quotas = ConnectionQuotas(config.max_connections, config.max_connections_per_ip, descriptors)
-        listeners = config.endpoints()
+        for each in security:
+            each.check()
+        listeners = [each.listener for each in security]
         sockets: list[socket.socket] = []
         try:
-            sockets.extend(_bind(listener, config.socket_listen_backlog_size) for listener in listeners)
+            sockets.extend(_bind(one.endpoint, config.socket_listen_backlog_size) for one in listeners)
         except BaseException:
             for sock in sockets:
                 sock.close()
             raise
         self.endpoints: list[Endpoint] = [
-            Endpoint(listener.host, sock.getsockname()[1])
+            Endpoint(listener.endpoint.host, sock.getsockname()[1])
             for listener, sock in zip(listeners, sockets, strict=True)
         ]
         """The listeners with the ports they really have."""
-        self._processors = [
-            Processor(
-                number, config, self.request_channel, self.request_memory, self.quotas, time, log_context
-            )
-            for number in range(config.num_network_threads)
-        ]
-        self._acceptor = Acceptor(sockets, config, self._processors, self.quotas, time, log_context)
+        self._processors: list[Processor] = []
+        self._acceptors: list[Acceptor] = []
+        for number, (each, sock) in enumerate(zip(security, sockets, strict=True)):
+            first = len(self._processors)
+            mine = [
+                Processor(
+                    first + place, number, each, config, self.request_channel, self.request_memory, self.quotas,
+                    time, log_context,
+                )
+                for place in range(config.num_network_threads)
+            ]  # fmt: skip
+            self._processors += mine
+            name = f"{each.listener.name}-{number}"
+            self._acceptors.append(Acceptor(name, sock, config, mine, self.quotas, time, log_context))
 
     def start(self) -> None:
         """Begin to accept and read."""
         for processor in self._processors:
             processor.start()
-        self._acceptor.start()
+        for acceptor in self._acceptors:
+            acceptor.start()
 
     def stop_accepting(self) -> None:
         """Take no new connections; those that exist go on. The first half of a shutdown."""
-        self._acceptor.shutdown()
+        for acceptor in self._acceptors:
+            acceptor.shutdown()
 
     def shutdown(self) -> None:
         """Close everything. Idempotent."""
-        self._acceptor.shutdown()
+        self.stop_accepting()
         for processor in self._processors:
             processor.begin_shutdown()
         for processor in self._processors:

@@ -14,10 +14,11 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
 from kclient.broker.group.member import JoinRequest
+from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
-from kclient.broker.network.socket_server import Endpoint
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.partition import Partition
+from kclient.broker.security.principal import ANONYMOUS
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.common.topic_partition import TopicPartition
 from kclient.network.transport import Buffer
@@ -106,7 +107,7 @@ class Handlers:
         frame = memoryview(b"".join(request_buffers(request, version, CORRELATION_ID, CLIENT_ID))[4:])
         api = request.API_KEY
         assert api is not None
-        came = Request("0-0", CLIENT_HOST, listener, frame, exchange.responses.append)
+        came = Request("0-0", CLIENT_HOST, listener, ANONYMOUS, frame, exchange.responses.append)
         return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID), exchange
 
     def send(

@@ -7,13 +7,21 @@ import struct
 import threading
 from collections.abc import Callable
 
+from kclient.broker.apis.api_versions import answer_versions
 from kclient.broker.config import BrokerConfig
+from kclient.broker.network.listener import Listener
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.security.listener_security import ListenerSecurity
+from kclient.broker.security.scram import ScramCredential
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME, Time
 
 MAX_REQUEST = 1 << 20
+CREDENTIALS = {
+    (mechanism, "alice"): ScramCredential.of_password(mechanism, "secret")
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+}
 
 
 def frame(body: bytes) -> bytes:
@@ -22,6 +30,19 @@ def frame(body: bytes) -> bytes:
 
 def echo(request: Request) -> Response:
     return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(request.frame))])
+
+
+def security_of(config: BrokerConfig, listener: Listener, time: Time = SYSTEM_TIME) -> ListenerSecurity:
+    """The security of a listener of a server that has no broker behind it."""
+    return ListenerSecurity(
+        listener=listener,
+        config=config.listener_config(listener),
+        jaas=config.jaas(listener),
+        scram_credentials=lambda mechanism, user: CREDENTIALS.get((mechanism, user)),
+        answer_versions=answer_versions,
+        time=time,
+        log_context=LogContext(),
+    )
 
 
 class ServerHarness:
@@ -43,7 +64,9 @@ class ServerHarness:
             "queued.max.request.bytes": -1, "socket.request.max.bytes": MAX_REQUEST,
             **{name.replace("_", "."): value for name, value in changes.items()},
         }  # fmt: skip
-        server = SocketServer(BrokerConfig.parse(settings), time, LogContext(), descriptors=descriptors)
+        config = BrokerConfig.parse(settings)
+        security = [security_of(config, listener, time) for listener in config.listeners_with_security()]
+        server = SocketServer(config, time, LogContext(), descriptors=descriptors, security=security)
         channel = server.request_channel
 
         def handle() -> None:

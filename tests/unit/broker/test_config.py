@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.config import BrokerConfig
-from kclient.broker.network.socket_server import Endpoint
+from kclient.broker.network.listener import Endpoint, Listener
 from kclient.compress import LEVELS, CompressionType
 from kclient.errors import ConfigError
 
@@ -38,7 +38,8 @@ def test_an_unknown_setting_is_named_with_the_nearest_one() -> None:
         ("log.dirs", ""),
         ("listeners", ""),
         ("listeners", "localhost:9092"),
-        ("listeners", "SSL://localhost:9092"),
+        ("listeners", "EXTERNAL://localhost:9092"),
+        ("listener.security.protocol.map", "EXTERNAL:TLS"),
         ("listeners", "PLAINTEXT://localhost:70000"),
         ("listeners", "PLAINTEXT://::1:9092"),
         ("advertised.listeners", "PLAINTEXT://a:1,PLAINTEXT://b:2"),
@@ -72,7 +73,8 @@ def test_the_directory_has_no_default() -> None:
     ],
 )
 def test_listeners_are_urls(listener: str, endpoint: Endpoint) -> None:
-    assert config(listeners=listener).endpoints() == [endpoint]
+    (parsed,) = config(listeners=listener).listeners_with_security()
+    assert parsed == Listener("PLAINTEXT", endpoint)
 
 
 def test_an_ipv6_address_is_shown_in_brackets() -> None:

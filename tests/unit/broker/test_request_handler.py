@@ -6,6 +6,7 @@ import threading
 
 from kclient.broker.network.request_channel import Request, RequestChannel, Response
 from kclient.broker.request_handler import RequestHandlerPool
+from kclient.broker.security.principal import ANONYMOUS
 
 LONG_S = 10.0
 
@@ -14,7 +15,7 @@ def request(name: str) -> Request:
     def reply(_: Response) -> None:
         raise AssertionError("the pool answers nothing by itself")
 
-    return Request(name, "127.0.0.1", 0, memoryview(b""), reply)
+    return Request(name, "127.0.0.1", 0, ANONYMOUS, memoryview(b""), reply)
 
 
 def test_what_is_queued_is_handled_before_the_end() -> None:

@@ -12,6 +12,7 @@ import pytest
 from harness.broker.handlers import CLIENT_HOST, Exchange, Handlers
 from kclient.broker.apis.dispatcher import ApiDispatcher
 from kclient.broker.network.request_channel import Request, ResponseAction
+from kclient.broker.security.principal import ANONYMOUS
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -31,7 +32,9 @@ class Dispatching:
 
     def take(self, frame: bytes, *, answer_to: Message | None = None, version: int = 0) -> Exchange:
         exchange = Exchange(ListGroupsRequest() if answer_to is None else answer_to, version)
-        self.dispatcher.handle(Request("0-0", CLIENT_HOST, 0, memoryview(frame), exchange.responses.append))
+        self.dispatcher.handle(
+            Request("0-0", CLIENT_HOST, 0, ANONYMOUS, memoryview(frame), exchange.responses.append)
+        )
         return exchange
 
     def ask(self, request: Message, version: int) -> Exchange:

@@ -27,10 +27,10 @@ class Taker:
     """The end of a processor that the acceptor knows."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[socket.socket, str, int]] = []
+        self.taken: list[tuple[socket.socket, str]] = []
 
-    def accept(self, sock: socket.socket, host: str, listener: int) -> None:
-        self.taken.append((sock, host, listener))
+    def accept(self, sock: socket.socket, host: str) -> None:
+        self.taken.append((sock, host))
 
 
 class Unsettable(socket.socket):
@@ -61,7 +61,6 @@ class Accepting:
         stack: ExitStack,
         *,
         takers: int = 1,
-        listeners: int = 1,
         most: int = 100,
         time: MockTime | None = None,
         **settings: int,
@@ -69,13 +68,13 @@ class Accepting:
         changes = {name.replace("_", "."): value for name, value in settings.items()}
         self.takers = [Taker() for _ in range(takers)]
         self.quotas = ConnectionQuotas(most, most)
-        self.listeners = [stack.enter_context(FaultyListener()) for _ in range(listeners)]
-        for listener in self.listeners:
-            listener.faults = []
-            listener.bind((HOST, 0))
-            listener.listen()
+        self.listener = stack.enter_context(FaultyListener())
+        self.listener.faults = []
+        self.listener.bind((HOST, 0))
+        self.listener.listen()
         self.acceptor = Acceptor(
-            self.listeners,
+            "PLAINTEXT-0",
+            self.listener,
             BrokerConfig.parse({"log.dirs": "/nowhere", **changes}),
             cast("list[Processor]", self.takers),
             self.quotas,
@@ -86,8 +85,8 @@ class Accepting:
         stack.callback(self.acceptor.shutdown)
         self._stack = stack
 
-    def connect(self, listener: int = 0) -> socket.socket:
-        address = self.listeners[listener].getsockname()
+    def connect(self) -> socket.socket:
+        address = self.listener.getsockname()
         return self._stack.enter_context(socket.create_connection(address, 10))
 
     def wait_for(self, count: int) -> None:
@@ -95,7 +94,7 @@ class Accepting:
 
     def _close(self) -> None:
         for taker in self.takers:
-            for sock, _, _ in taker.taken:
+            for sock, _ in taker.taken:
                 sock.close()
 
 
@@ -115,15 +114,12 @@ def test_processors_get_connections_in_turn(make: Callable[..., Accepting]) -> N
     assert made.quotas.total == 7
 
 
-def test_a_connection_comes_with_its_address_and_the_number_of_its_listener(
-    make: Callable[..., Accepting],
-) -> None:
-    made = make(listeners=3)
+def test_a_connection_comes_with_its_address(make: Callable[..., Accepting]) -> None:
+    made = make()
     made.acceptor.start()
-    for listener in (2, 0, 1):
-        made.connect(listener)
-        wait_until(lambda wanted=listener: made.takers[0].taken and made.takers[0].taken[-1][2] == wanted)
-    assert [host for _, host, _ in made.takers[0].taken] == [HOST] * 3
+    made.connect()
+    made.wait_for(1)
+    assert [host for _, host in made.takers[0].taken] == [HOST]
 
 
 def test_connections_that_wait_before_the_start_are_taken_with_it(make: Callable[..., Accepting]) -> None:
@@ -152,7 +148,7 @@ def test_without_descriptors_a_connection_waits_until_there_are_some(
     make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
 ) -> None:
     made = make(time=MockTime(auto_tick_ms=60_000))  # so that the second warning is no repetition
-    made.listeners[0].faults = [errno.EMFILE, errno.ENFILE]
+    made.listener.faults = [errno.EMFILE, errno.ENFILE]
     made.connect()
     made.acceptor.start()
     made.wait_for(1)
@@ -163,7 +159,7 @@ def test_a_peer_that_gave_up_before_its_turn_keeps_no_other_waiting(
     make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
 ) -> None:
     made = make()
-    made.listeners[0].faults = [errno.ECONNABORTED, errno.ECONNABORTED]
+    made.listener.faults = [errno.ECONNABORTED, errno.ECONNABORTED]
     made.connect()
     made.acceptor.start()
     made.wait_for(1)
@@ -174,7 +170,7 @@ def test_a_connection_that_breaks_while_it_is_set_up_gives_its_place_back(
     make: Callable[..., Accepting],
 ) -> None:
     made = make(socket_send_buffer_bytes=20_000)
-    made.listeners[0].made = Unsettable
+    made.listener.made = Unsettable
     made.acceptor.start()
     assert ended(made.connect())
     assert made.quotas.total == 0
@@ -189,14 +185,14 @@ def test_buffers_have_the_sizes_of_the_settings(make: Callable[..., Accepting]) 
     sock = made.takers[0].taken[0][0]
     # Linux counts its own bookkeeping and doubles what it is asked for.
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in {20_000, 40_000}
-    assert made.listeners[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in {30_000, 60_000}
+    assert made.listener.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in {30_000, 60_000}
 
 
 @pytest.mark.parametrize("started", [True, False])
 def test_after_a_shutdown_nobody_listens_and_nothing_is_left(started: bool) -> None:
     with nothing_left_behind(), ExitStack() as stack:
-        made = Accepting(stack, listeners=2)
-        addresses = [listener.getsockname() for listener in made.listeners]
+        made = Accepting(stack)
+        addresses = [made.listener.getsockname()]
         if started:
             made.acceptor.start()
         made.acceptor.shutdown()

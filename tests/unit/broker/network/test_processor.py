@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.servers import ended, frame, read_frame
+from harness.broker.servers import ended, frame, read_frame, security_of
 from harness.waiting import wait_until
 from kclient.broker.config import BrokerConfig
 from kclient.broker.network.connection_quotas import ConnectionQuotas
@@ -30,8 +30,17 @@ class Processing:
         self.requests = RequestChannel(capacity)
         self.memory = RequestMemory(1 << 20)
         self.quotas = ConnectionQuotas(100, 100)
+        (listener,) = config.listeners_with_security()
         self.processor = Processor(
-            7, config, self.requests, self.memory, self.quotas, SYSTEM_TIME, LogContext()
+            7,
+            LISTENER,
+            security_of(config, listener),
+            config,
+            self.requests,
+            self.memory,
+            self.quotas,
+            SYSTEM_TIME,
+            LogContext(),
         )
         stack.callback(self.processor.shutdown)
         self._stack = stack
@@ -43,7 +52,7 @@ class Processing:
             far, _ = listening.accept()
         far.setblocking(False)
         assert self.quotas.acquire(HOST) is None
-        self.processor.accept(far, HOST, LISTENER)
+        self.processor.accept(far, HOST)
         return near
 
     def take(self) -> Request:

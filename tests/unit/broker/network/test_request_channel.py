@@ -6,6 +6,7 @@ import threading
 
 from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request, RequestChannel, Response
+from kclient.broker.security.principal import ANONYMOUS
 
 SHORT_S = 0.01
 LONG_S = 10.0
@@ -15,7 +16,7 @@ def request(name: str) -> Request:
     def reply(_: Response) -> None:
         raise AssertionError("nobody handles it")
 
-    return Request(name, "127.0.0.1", 0, memoryview(b""), reply)
+    return Request(name, "127.0.0.1", 0, ANONYMOUS, memoryview(b""), reply)
 
 
 def test_requests_are_taken_in_the_order_in_which_they_came() -> None:

@@ -8,7 +8,7 @@ import struct
 import psutil
 import pytest
 
-from harness.broker.servers import MAX_REQUEST, ServerHarness, echo, ended, frame, read_frame
+from harness.broker.servers import MAX_REQUEST, ServerHarness, echo, ended, frame, read_frame, security_of
 from harness.leaks import nothing_left_behind
 from harness.waiting import wait_until
 from kclient.broker.config import BrokerConfig
@@ -190,7 +190,8 @@ def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
 
 def test_a_server_that_was_never_started_can_be_shut_down() -> None:
     config = BrokerConfig.parse({"log.dirs": "/nowhere", "listeners": "PLAINTEXT://127.0.0.1:0"})
-    server = SocketServer(config, SYSTEM_TIME, LogContext(), descriptors=1)
+    security = [security_of(config, listener) for listener in config.listeners_with_security()]
+    server = SocketServer(config, SYSTEM_TIME, LogContext(), descriptors=1, security=security)
     server.shutdown()
     server.shutdown()
 
