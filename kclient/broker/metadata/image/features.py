@@ -12,6 +12,7 @@ from kclient.protocol.messages.metadata_records import FeatureLevelRecord, Produ
 from kclient.protocol.schema import Message
 
 METADATA_VERSION_FEATURE = "metadata.version"
+MAX_PRODUCER_ID = (1 << 63) - 1
 
 
 @attrs.frozen

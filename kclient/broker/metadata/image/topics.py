@@ -9,6 +9,7 @@ from types import MappingProxyType
 import attrs
 
 from kclient.broker.metadata.image.partition import PartitionImage
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
@@ -19,11 +20,6 @@ from kclient.protocol.messages.metadata_records import (
     TopicRecord,
 )
 from kclient.protocol.schema import Message
-
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
-SHARE_GROUP_STATE_TOPIC = "__share_group_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 
 
 @attrs.frozen
