@@ -12,6 +12,7 @@ from harness.requirements import skip_if
 from harness.topics import new_topic
 from kclient import KafkaAdminClient
 from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+from kclient.broker.embedded import EmbeddedKafka
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.common.uuid import Uuid
@@ -88,6 +89,19 @@ def test_kafkas_tool_reads_segments_and_snapshots_of_ours(tmp_path: Path) -> Non
     assert re.findall(r'"type":"(\w+)"', dumped)[-2:] == ["REMOVE_TOPIC_RECORD", "TOPIC_RECORD"]
     assert str(second_id) in dumped
     assert "isvalid: false" not in dumped
+
+
+def test_kafkas_tool_reads_the_metadata_of_a_broker_of_ours(tmp_path: Path) -> None:
+    skip_if(missing())
+    for snapshots in ({}, {"metadata.log.max.record.bytes.between.snapshots": 1}):
+        with EmbeddedKafka(snapshots, data_dir=tmp_path) as kafka:
+            topic = new_topic(kafka.bootstrap_servers, 2)
+        (path,) = (tmp_path / "__cluster_metadata-0").iterdir()
+        dumped = dump(path)
+        assert f'"name":"{topic}"' in dumped
+        assert '"name":"kclient.metadata","featureLevel":1' in dumped
+        assert "isvalid: false" not in dumped
+    assert path.suffix == ".checkpoint"
 
 
 def dump(path: Path) -> str:

@@ -192,7 +192,7 @@ class Controller:
         """Give topic `name` more partitions, `count` in all.
 
         Raises UnknownTopicOrPartitionError, InvalidPartitionsError, InvalidReplicaAssignmentError,
-        PolicyViolationError and KafkaStorageError.
+        PolicyViolationError and KafkaStorageError, also if some of them cannot be led, which are offline then.
         """
         with self._lock:
             topic = existing_topic(self._store.image, name)
@@ -313,7 +313,7 @@ class Controller:
             published = self._commit(records)
         except (KafkaError, OSError):
             if plan.id in self._store.image.topics.by_id:
-                # Nobody has seen the topic: undo, so that the next try can succeed.
+                # Nobody was told of the topic: undo, so that the next try can succeed.
                 self._commit([RemoveTopicRecord(topic_id=plan.id)])
             raise
         self._log.info("Created topic %s with %d partitions", plan.name, plan.partition_count)
@@ -331,8 +331,10 @@ class Controller:
         """Make a change true, act on it, and show it. Under the lock. Raises KafkaStorageError."""
         delta = self._store.commit(records)
         image = self._store.image
-        self._replicas.on_metadata_update(delta, image)
-        self.cache.on_metadata_update(delta, image)
+        try:
+            self._replicas.on_metadata_update(delta, image)
+        finally:
+            self.cache.on_metadata_update(delta, image)
         return delta, image
 
     def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:

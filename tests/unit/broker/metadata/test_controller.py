@@ -118,6 +118,10 @@ class TestCreating:
             with pytest.raises(KafkaStorageError, match="full"):
                 topics.create()
         assert (topics.cache.topics(), topics.logged.topics.by_name, topics.led()) == ([], {}, set())
+        assert set(topics.store.image.topics.deleted) == set(topics.logged.topics.deleted)
+        assert len(topics.logged.topics.deleted) == 1, (
+            "there may be files of the partition that was not finished"
+        )
         assert topics.create().partition_count == 2
 
 
@@ -179,6 +183,24 @@ class TestDeleting:
         assert set(topics.logged.topics.by_name) == {"in-the-listener"}
         assert T0 not in topics.led()
 
+    def test_a_deleted_topic_takes_no_memory_when_its_files_are_gone(self, topics: Topics) -> None:
+        topics.controller.delete_topic(topics.create())
+        assert topics.store.image.topics.deleted == {}
+        assert len(topics.logged.topics.deleted) == 1, "the log does not know of it before the next start"
+        topics.start()
+        assert topics.logged.topics.deleted == {}
+
+    def test_a_deleted_topic_whose_files_could_not_be_removed_is_remembered(
+        self, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stuck(self: LogManager, tp: TopicPartition) -> None:
+            raise KafkaStorageError("Input/output error")
+
+        made = topics.create()
+        monkeypatch.setattr(LogManager, "delete_log", stuck)
+        topics.controller.delete_topic(made)
+        assert set(topics.store.image.topics.deleted) == {made.id}
+
     def test_another_topic_of_the_same_name_is_not_deleted_in_its_place(self, topics: Topics) -> None:
         old = topics.create()
         topics.controller.delete_topic(old)
@@ -229,6 +251,25 @@ class TestGrowing:
         with pytest.raises(error):
             topics.controller.create_partitions("t", count, assignments)
         assert topics.cache.topic("t") == topics.logged.topics.by_name["t"] == before
+
+    def test_partitions_that_cannot_be_made_are_offline_and_the_others_are_led(
+        self, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        usual = LogManager.get_or_create_log
+
+        def full(self: LogManager, tp: TopicPartition, *rest: Any) -> Any:
+            if tp.partition == 2:
+                raise KafkaStorageError("the disk is full")
+            return usual(self, tp, *rest)
+
+        topics.create()
+        monkeypatch.setattr(LogManager, "get_or_create_log", full)
+        with pytest.raises(KafkaStorageError, match="t-2 cannot be led: the disk is full"):
+            topics.controller.create_partitions("t", 4)
+        assert topics.cache.image == topics.logged
+        assert {tp.partition for tp in topics.led()} == {0, 1, 3}
+        with pytest.raises(KafkaStorageError, match="t-2 is offline: the disk is full"):
+            topics.replicas.partition(TopicPartition("t", 2))
 
     def test_validating_makes_none(self, topics: Topics) -> None:
         before = topics.create()
