@@ -163,10 +163,22 @@ class BrokerConfig(ListenerConfig):
         one_of("none", "batch", "always"),
     )
 
+    # Metadata
+    metadata_log_dir: str | None = string(
+        None,
+        HIGH,
+        "Directory that holds the metadata log, in __cluster_metadata-0; the first of log.dirs if it is not set.",
+    )
+    metadata_log_max_record_bytes_between_snapshots: int = long(
+        20 * 1024 * 1024,
+        HIGH,
+        "Bytes of metadata records after which a snapshot takes their place.",
+        at_least(1),
+    )
     kclient_adopt_topics: bool = boolean(
         False,
         MEDIUM,
-        "Whether topics are taken over that are found in log.dirs but not in the broker's topics.journal, such as "
+        "Whether topics are taken over that are found in log.dirs but not in the broker's metadata log, such as "
         "those that Apache Kafka wrote. Nothing is deleted from them until their retention.ms or retention.bytes "
         "is set. Without this the broker does not start on such a directory, and leaves it as it is.",
     )
@@ -255,6 +267,10 @@ class BrokerConfig(ListenerConfig):
     def listeners_with_security(self) -> list[Listener]:
         """The listeners with their security protocols, in the order of `listeners`."""
         return self._parsed("listeners", self.listeners)
+
+    def metadata_directory(self) -> Path | None:
+        """The directory of `metadata.log.dir`, None if it is not set."""
+        return None if self.metadata_log_dir is None else Path(self.metadata_log_dir).expanduser()
 
     def advertised_endpoints(self) -> list[Endpoint]:
         """The addresses of `advertised.listeners`."""

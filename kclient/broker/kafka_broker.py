@@ -16,18 +16,25 @@ from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
+from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.log_manager import LogIntervals, LogManager
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
+from kclient.broker.metadata.metadata_directory import (
+    claim_home,
+    find_metadata_log,
+    open_home,
+)
+from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.broker.metadata.recovery import recover_topics
-from kclient.broker.metadata.topics import TopicStore, journal_directory
+from kclient.broker.metadata.registration import remembered_directories
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
 from kclient.broker.security.listener_security import ListenerSecurity
-from kclient.broker.security.scram import ScramCredential
+from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from kclient.broker.timer import Scheduler
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
@@ -60,6 +67,7 @@ class KafkaBroker:
         self._advertised: Sequence[Endpoint] = ()
         self._cluster_id = ""
         self._failure: KafkaStorageError | None = None
+        self._store: MetadataStore | None = None
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
@@ -136,34 +144,49 @@ class KafkaBroker:
         self._advertised = _advertised(config, server.endpoints)
 
         scheduler = Scheduler("broker", time)
-        logs = self._log_manager(scheduler, shares)
+        metadata_log = find_metadata_log(config.data_directories(), config.metadata_directory())
+        own_home = None
+        if metadata_log.parent not in config.data_directories():
+            own_home = open_home(metadata_log.parent, config.node_id)
+            cleanup.callback(own_home.release)
+        logs = self._log_manager(scheduler, shares, own_home)
         cleanup.callback(logs.shutdown)
         cleanup.callback(scheduler.shutdown)
         found = logs.find_partitions()
-        directory = journal_directory(config.data_directories())
-        store = TopicStore(directory)
+        store = MetadataStore(
+            metadata_log, time, snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots
+        )
+        self._store = store
         cleanup.callback(store.close)
-        recovered = recover_topics(store, found, logs.log_dirs, adopt=config.kclient_adopt_topics)
+        recovered = recover_topics(
+            store,
+            found,
+            logs.log_dirs,
+            own_home or next(one for one in logs.log_dirs if one.path == metadata_log.parent),
+            node_id=config.node_id,
+            adopt=config.kclient_adopt_topics,
+        )
         log_config = config.log_config()
         logs.startup(
             lambda topic: LogConfig.from_topic_configs(recovered.topics[topic].configs, log_config),
             recovered.partitions,
             recovered.deleted,
-            store.directories,
+            remembered_directories(store.image, config.node_id),
         )
         self._cluster_id = logs.cluster_id or ""
+        if own_home is not None:
+            claim_home(own_home, self._cluster_id, config.node_id)
         replicas = ReplicaManager(logs, time, context)
         cleanup.callback(replicas.shutdown)
 
-        cache = MetadataCache(recovered.placed(logs))
-        store.start(cache.topics(), logs.directory_places())
-        controller = Controller(store, cache, replicas, config, context)
-        controller.lead_all()
+        store.start()
+        controller = Controller(store, MetadataCache(), replicas, config, context)
+        controller.start(recovered.placed(logs), self._advertised)
 
         groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
         cleanup.callback(groups.shutdown)
         groups.load()
-        controller.add_deletion_listener(groups.offsets.partitions_deleted)
+        controller.add_listener(groups.offsets.on_metadata_update)
         check_ms = config.offsets_retention_check_interval_ms
         scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
 
@@ -179,7 +202,7 @@ class KafkaBroker:
                 config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS, time
             ),
             groups=groups,
-            producer_ids=ProducerIds(directory),
+            producer_ids=ProducerIds(controller.allocate_producer_ids),
         )
         handlers = RequestHandlerPool(
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads
@@ -213,16 +236,20 @@ class KafkaBroker:
 
     def _scram_credential(self, mechanism: str, user: str) -> ScramCredential | None:
         """The credential of a user, None if there is none."""
-        del mechanism, user
-        return None
+        if self._store is None:
+            return None
+        return self._store.image.scram.credentials.get((MECHANISM_NUMBERS[mechanism], user))
 
-    def _log_manager(self, scheduler: Scheduler, shares: DescriptorShares) -> LogManager:
+    def _log_manager(
+        self, scheduler: Scheduler, shares: DescriptorShares, own_home: LogDirectory | None
+    ) -> LogManager:
         config = self.config
         return LogManager(
             config.data_directories(),
             config.log_config(),
             self._time,
             scheduler,
+            cluster_id=None if own_home is None or own_home.meta is None else own_home.meta.cluster_id,
             node_id=config.node_id,
             files=OpenFiles(shares.log_files),
             on_all_offline=self._stop_without_storage,

@@ -14,7 +14,7 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.wire import Array, Bool, Bytes, Float64, Records, WireType
 
 T = TypeVar("T", bound="Structure")
-Kind = Literal["request", "response", "header", "data", "coordinator-key", "coordinator-value"]
+Kind = Literal["request", "response", "header", "data", "coordinator-key", "coordinator-value", "metadata"]
 Codec = Callable[..., Any]
 
 _OPEN = 0x7FFF

@@ -19,14 +19,16 @@ from harness.leaks import nothing_left_behind
 from harness.waiting import wait_until
 from kclient.broker import embedded
 from kclient.broker.embedded import EmbeddedKafka, resolve
-from kclient.broker.metadata.topics import TopicStore
-from kclient.errors import ConfigError, ForkedClientError, IllegalStateError
+from kclient.broker.metadata.metadata_files import build_batch
+from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.errors import ConfigError, ForkedClientError, IllegalStateError, KafkaStorageError
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import FetchRequest
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kclient.protocol.messages.metadata_records import NoOpRecord, RemoveTopicRecord
 from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -34,7 +36,9 @@ from kclient.protocol.messages.offset_commit import (
 )
 from kclient.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kclient.utils.time import SYSTEM_TIME
 
+METADATA_LOG = "__cluster_metadata-0"
 OFFSETS = {"offsets_topic_num_partitions": 2}
 
 
@@ -168,10 +172,10 @@ def test_a_topic_whose_deletion_a_crash_interrupted_does_not_come_back(tmp_path:
     with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         create(wire, "doomed", 2)
         create(wire, "kept")
-    # The journal knows of the deletion, the directories do not yet.
-    store = TopicStore(tmp_path)
-    store.start(store.topics.values(), store.directories)
-    store.delete(store.topics["doomed"])
+    # The metadata log knows of the deletion, the directories do not yet.
+    store = MetadataStore(tmp_path / METADATA_LOG, SYSTEM_TIME, snapshot_bytes=1 << 40)
+    store.start()
+    store.commit([RemoveTopicRecord(topic_id=store.image.topics.by_name["doomed"].id)])
     store.close()
     with EmbeddedKafka(data_dir=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         assert set(topics(wire)) == {"kept"}
@@ -195,11 +199,13 @@ def test_a_start_that_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path
             second = EmbeddedKafka({"listeners": f"PLAINTEXT://127.0.0.1:{port}"}, data_dir=tmp_path)
             with pytest.raises(ConfigError, match="cannot be bound"):
                 second.start()
-            (tmp_path / "topics.journal").write_text("not a journal")
+            damaged = tmp_path / METADATA_LOG / f"{0:020d}.log"
+            damaged.parent.mkdir()
+            damaged.write_bytes(b"kclient.metadata" + build_batch([NoOpRecord()], 1, 0, 0))
             third = EmbeddedKafka(data_dir=tmp_path)
-            with pytest.raises(Exception, match="not a journal of topics"):
+            with pytest.raises(KafkaStorageError, match="damaged at position 0"):
                 third.start()
-        (tmp_path / "topics.journal").unlink()
+        damaged.unlink()
         third.start()
         third.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from harness.broker.requests import create, delete, fetch, produce, topics, valu
 from harness.broker.wire import Wire, batch
 from harness.waiting import wait_until
 from kclient.broker.embedded import EmbeddedKafka
-from kclient.broker.metadata.topics import JOURNAL
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
+METADATA_LOG = "__cluster_metadata-0"
 LONG_AGO_MS = 1_500_000_000_000
 ADOPT = {"kclient.adopt.topics": True}
 EAGER = {"log.retention.check.interval.ms": 1, "log.retention.ms": 1000}
@@ -30,12 +31,12 @@ def tree(root: Path) -> dict[str, bytes | None]:
 
 
 def strange_directory(root: Path, *names: str) -> dict[str, bytes | None]:
-    """Leave topics of which there is no journal, with records that the default retention would delete."""
+    """Leave topics of which there is no metadata log, with records that the default retention would delete."""
     with EmbeddedKafka(data_dir=root) as kafka, Wire(kafka.bootstrap_servers) as wire:
         for name in names:
             create(wire, name, 2)
             produce(wire, name, batch(b"old", first_ms=LONG_AGO_MS))
-    (root / JOURNAL).unlink()
+    shutil.rmtree(root / METADATA_LOG)
     return tree(root)
 
 
@@ -45,14 +46,14 @@ def refused(root: Path, **settings: Any) -> str:
     return str(caught.value)
 
 
-def test_a_start_on_topics_that_the_journal_does_not_know_is_refused_and_changes_nothing(
+def test_a_start_on_topics_that_the_metadata_log_does_not_know_is_refused_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     before = strange_directory(tmp_path, "a", "b", "c", "d")
     message = refused(tmp_path)
     assert "\n" not in message
     assert (
-        f"{tmp_path} has partitions of topics that topics.journal does not know (a, b, c and 1 more)"
+        f"{tmp_path} has partitions of topics that the metadata log does not know (a, b, c and 1 more)"
         in message
     )
     assert "kclient.adopt.topics=true" in message
@@ -112,22 +113,23 @@ def test_adopted_topics_keep_every_record_until_their_retention_is_set(
         assert (found.log_start_offset, found.high_watermark) == (0, 2)
 
 
-def test_the_journal_of_kafkas_controllers_is_no_topic_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_the_log_of_kafkas_controllers_is_no_topic_and_stays_as_it_is(tmp_path: Path) -> None:
     strange_directory(tmp_path, "t")
-    journal = tmp_path / "__cluster_metadata-0"
-    journal.mkdir()
-    (journal / f"{0:020d}.log").write_bytes(b"not ours")
-    before = tree(journal)
+    log = tmp_path / METADATA_LOG
+    log.mkdir()
+    (log / f"{0:020d}.log").write_bytes(b"not ours")
+    before = tree(log)
     for settings in (ADOPT, {}):
         with (
             EmbeddedKafka(settings, data_dir=tmp_path) as kafka,
             Wire(kafka.bootstrap_servers) as wire,
         ):
             assert set(topics(wire)) == {"t"}
-            topic = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
-            answer = wire.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0]
-            assert answer.error_code == int(Errors.INVALID_TOPIC_EXCEPTION)
-        assert tree(journal) == before
+            for name in ("__cluster_metadata", "__kclient_metadata"):
+                topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+                answer = wire.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0]
+                assert answer.error_code == int(Errors.INVALID_TOPIC_EXCEPTION)
+        assert tree(log) == before
 
 
 def test_what_an_interrupted_creation_left_does_not_stand_in_the_way(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_a_group_whose_offsets_are_out_of_reach_is_not_told_that_it_has_none(dis
             assert found.committed_offset == 7
 
 
-def test_without_the_directory_that_has_the_journal_nothing_is_begun_anew(disks: Disks) -> None:
+def test_without_the_directory_that_has_the_metadata_log_nothing_is_begun_anew(disks: Disks) -> None:
     disks.fill()
     away = disks.a.rename(disks.a.with_name("a-away"))
     with pytest.raises(KafkaStorageError, match=f"Is the disk of {disks.a} missing") as refused:

@@ -7,7 +7,7 @@ missing from them. Access: DELETE on the topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
-from kclient.broker.metadata.cache import INTERNAL_TOPICS
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidTopicError, PolicyViolationError
 from kclient.protocol.messages.delete_records import (

@@ -7,7 +7,7 @@ by itself. Access: DELETE on the topics.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
-from kclient.broker.metadata.cache import TopicImage
+from kclient.broker.metadata.image.topics import TopicImage
 from kclient.common.uuid import Uuid
 from kclient.errors import InvalidRequestError, UnknownTopicIdError
 from kclient.protocol.messages.delete_topics import (

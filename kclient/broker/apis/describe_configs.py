@@ -7,7 +7,7 @@ cluster.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
-from kclient.broker.apis.resources import ResourceType
+from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.topic_settings import described_broker_settings, described_settings
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.describe_configs import (
@@ -47,8 +47,9 @@ def _describe(
 def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
     broker = call.broker
     if resource.resource_type == ResourceType.TOPIC:
-        topic = broker.controller.cache.existing_topic(resource.resource_name)
-        return described_settings(broker.config, broker.controller.log_config(topic.configs), topic.configs)
+        broker.controller.cache.existing_topic(resource.resource_name)
+        configs = broker.controller.cache.topic_configs(resource.resource_name)
+        return described_settings(broker.config, broker.controller.log_config(configs), configs)
     if resource.resource_type == ResourceType.BROKER:
         if resource.resource_name == str(broker.node_id):
             return described_broker_settings(broker.config)

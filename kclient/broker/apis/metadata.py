@@ -10,7 +10,8 @@ from __future__ import annotations
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.resources import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from kclient.broker.broker_context import BrokerContext
-from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicImage
+from kclient.broker.metadata.image.topics import TopicImage
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.producer_state import AppendOrigin
-from kclient.broker.metadata.cache import INTERNAL_TOPICS
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.broker.replica.delayed_produce import ProduceOutcome
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
 
@@ -16,13 +16,6 @@ from kclient.errors import InvalidRequestError
 CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 GROUP_OPERATIONS = sum(1 << bit for bit in (3, 6, 8))
-
-
-class ResourceType(enum.IntEnum):
-    """The kind of resource that is configured, by its number in the protocol."""
-
-    TOPIC = 2
-    BROKER = 4
 
 
 def altered(
@@ -48,7 +41,8 @@ def altered(
             if kind != ResourceType.TOPIC:
                 raise InvalidRequestError(f"Resources of type {kind} have no settings here")
             controller = call.broker.controller
-            configs = change(controller.cache.existing_topic(name).configs, resource.configs)
+            controller.cache.existing_topic(name)
+            configs = change(controller.cache.topic_configs(name), resource.configs)
             controller.alter_configs(name, configs, validate_only=request.validate_only)
         results.append(result)
     return results

@@ -9,8 +9,8 @@ from typing import Any
 from kclient.broker.group.group import CommittedOffset, Group, GroupState
 from kclient.broker.group.member import Member
 from kclient.broker.log.unified_log import FetchIsolation
-from kclient.broker.metadata.cache import OFFSETS_TOPIC
 from kclient.broker.metadata.controller import Controller
+from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
 from kclient.broker.replica.partition import Partition
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.common.topic_partition import TopicPartition

@@ -10,6 +10,8 @@ import attrs
 from kclient.broker.config import BrokerConfig
 from kclient.broker.group.group import CommittedOffset, Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_tombstones, offset_entry
+from kclient.broker.metadata.image.metadata_delta import MetadataDelta
+from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     CoordinatorNotAvailableError,
@@ -157,6 +159,14 @@ class GroupOffsets:
                     deleted.append(tp)
             self._remove(group, deleted)
             return codes
+
+    def on_metadata_update(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Delete the offsets in topics that are gone."""
+        del image
+        if delta.topics is not None and delta.topics.deleted:
+            self.partitions_deleted(
+                [tp for topic in delta.topics.deleted.values() for tp in topic.topic_partitions()]
+            )
 
     def partitions_deleted(self, tps: Sequence[TopicPartition]) -> None:
         """Topics are gone: so are the offsets in them."""

@@ -195,6 +195,10 @@ class LogManager:
         with self._lock:
             return self._dirs.choose(count, (one.log_dir for one in self._logs.values()))
 
+    def check_directory(self, directory_id: Uuid) -> None:
+        """Raise `KafkaStorageError`, which says where it was, if the directory is not in use."""
+        self._dirs.by_id(directory_id)
+
     def directory_places(self) -> dict[Uuid, str]:
         """Paths of the directories that are in use."""
         return self._dirs.places()

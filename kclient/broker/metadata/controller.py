@@ -1,4 +1,4 @@
-"""Controller: creates, changes and deletes topics."""
+"""Controller: creates, changes and deletes topics, and gives out blocks of producer ids."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ import attrs
 
 from kclient.broker.config import BrokerConfig
 from kclient.broker.log.config import LogConfig
-from kclient.broker.metadata.cache import (
-    CLUSTER_METADATA_TOPIC,
+from kclient.broker.metadata.cache import MetadataCache, existing_topic
+from kclient.broker.metadata.image.configurations import ResourceType
+from kclient.broker.metadata.image.features import MAX_PRODUCER_ID
+from kclient.broker.metadata.image.metadata_delta import MetadataDelta
+from kclient.broker.metadata.image.metadata_image import MetadataImage
+from kclient.broker.metadata.image.topics import TopicImage
+from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.broker.metadata.recovered_topic import RecoveredTopic
+from kclient.broker.metadata.registration import partition_record, starting_records
+from kclient.broker.metadata.topic_names import (
     INTERNAL_TOPICS,
+    METADATA_TOPICS,
     OFFSETS_TOPIC,
-    MetadataCache,
-    TopicImage,
+    colliding_topic,
+    validate_topic_name,
 )
-from kclient.broker.metadata.topic_names import colliding_topic, validate_topic_name
-from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.network.listener import Endpoint
+from kclient.broker.replica.metadata_publisher import ReplicaMetadataPublisher
 from kclient.broker.replica.replica_manager import ReplicaManager
-from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
     InvalidPartitionsError,
@@ -35,7 +43,17 @@ from kclient.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from kclient.protocol.messages.metadata_records import (
+    ConfigRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kclient.protocol.schema import Message
 from kclient.utils.log_context import LogContext
+
+PRODUCER_ID_BLOCK = 1000
+"""Producer ids that a broker is given at a time."""
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Partitions one request may create: Kafka's own limit, which keeps a typing error from filling the disk."""
@@ -56,16 +74,29 @@ class NewTopic:
     configs: Mapping[str, str | None] = MappingProxyType({})
 
 
+@attrs.frozen
+class TopicPlan:
+    """A topic as it will be, or would be. Immutable."""
+
+    name: str
+    id: Uuid
+    partition_count: int
+    configs: Mapping[str, str]
+
+
+MetadataListener = Callable[[MetadataDelta, MetadataImage], None]
+
+
 class Controller:
-    """Decides on topics and carries the decision out: journal, then files, then the metadata that clients
-    see.
+    """Decides on changes of the metadata, and carries them out: into the log, which makes them true, then to those
+    who act on them, then into what clients see.
 
     Thread-safe; changes are made one at a time.
     """
 
     def __init__(
         self,
-        store: TopicStore,
+        store: MetadataStore,
         cache: MetadataCache,
         replicas: ReplicaManager,
         config: BrokerConfig,
@@ -73,45 +104,51 @@ class Controller:
     ) -> None:
         self.cache = cache
         self._store = store
-        self._replicas = replicas
+        self._logs = replicas.log_manager
         self._config = config
         self._log_defaults = config.log_config()
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
-        self._deletion_listeners: list[Callable[[Sequence[TopicPartition]], None]] = []
+        self._replicas = ReplicaMetadataPublisher(
+            replicas, config.node_id, self._log_defaults, log_context, store.forget_deleted
+        )
+        self._listeners: list[MetadataListener] = []
+        self._broker_epoch = -1
 
-    def add_deletion_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
-        """Call `listener(partitions)` after a topic was deleted, with no lock held."""
-        self._deletion_listeners.append(listener)
+    def add_listener(self, listener: MetadataListener) -> None:
+        """Call `listener(delta, image)` after each change of topics or settings, with no lock held."""
+        self._listeners.append(listener)
 
-    def lead_all(self) -> None:
-        """Lead every partition there is: the first thing after a start. Those whose log directory is missing are
-        offline. Raises KafkaError.
+    def start(self, topics: Iterable[RecoveredTopic], endpoints: Iterable[Endpoint]) -> None:
+        """Register the broker, and lead every partition there is in a new epoch: the first thing after a start.
+
+        `topics` are those of the metadata and of adopted logs, with the directories of their partitions. Raises
+        KafkaError.
         """
-        offline: dict[str, list[TopicPartition]] = {}
-        for topic in self.cache.topics():
-            log_config = self.log_config(topic.configs)
-            for tp, directory in zip(topic.topic_partitions(), topic.directories, strict=True):
-                try:
-                    self._replicas.make_leader(tp, topic.id, log_config, directory)
-                except KafkaStorageError as error:
-                    if directory in self._replicas.log_manager.directory_places():
-                        raise  # not the disk is to blame
-                    self._replicas.set_offline(tp, str(error))
-                    offline.setdefault(str(error), []).append(tp)
-        self._warn_of_compaction(self.cache.topics())
-        for reason, tps in offline.items():
-            self._log.error("%d partitions are offline, %s the first of them: %s", len(tps), tps[0], reason)
+        with self._lock:
+            store = self._store
+            self._broker_epoch = store.end_offset
+            records = starting_records(
+                store.image, self._config.node_id, self._broker_epoch, endpoints, topics, self._logs
+            )
+            delta = store.commit(list(records))
+            self._replicas.lead_all(store.image)
+            self.cache.on_metadata_update(delta, store.image)
+        self._warn_of_compaction([topic.name for topic in self.cache.topics()])
 
-    def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
+    def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicPlan:
         """Create a topic; with `validate_only` only say what it would be.
 
         Raises InvalidTopicError, TopicExistsError, InvalidPartitionsError, InvalidReplicationFactorError,
         InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError and KafkaStorageError.
         """
         with self._lock:
-            topic = self._validate(new)
-            return topic if validate_only else self._create(topic)
+            plan = self._validate(new)
+            if validate_only:
+                return plan
+            published = self._create(plan)
+        self._tell(*published)
+        return plan
 
     def create_automatically(self, name: str) -> TopicImage:
         """The topic called `name`, created with the defaults if it does not exist. Raises as `create_topic` does."""
@@ -123,12 +160,10 @@ class Controller:
         else:
             new = NewTopic(name)
         try:
-            return self.create_topic(new)
+            self.create_topic(new)
         except TopicExistsError:
-            topic = self.cache.topic(name)  # somebody else was faster
-            if topic is None:
-                raise
-            return topic
+            pass  # somebody else was faster
+        return self.cache.existing_topic(name)
 
     def delete_topic(self, topic: TopicImage) -> None:
         """Delete `topic` and its records. Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError,
@@ -139,16 +174,12 @@ class Controller:
         if topic.name in INTERNAL_TOPICS:
             raise InvalidRequestError(f"{topic.name} holds the broker's own state and cannot be deleted")
         with self._lock:
-            known = self.cache.topic(topic.name)
-            if known is None or known.id != topic.id:
+            known = self._store.image.topics.by_id.get(topic.id)
+            if known is None:
                 raise UnknownTopicOrPartitionError(f"There is no topic {topic.name} with id {topic.id}")
-            self._store.delete(known)
-            self.cache.remove(known.name)
-            self._delete_partitions(known)
-        partitions = known.topic_partitions()
+            published = self._commit([RemoveTopicRecord(topic_id=known.id)])
         self._log.info("Deleted topic %s", known.name)
-        for listener in self._deletion_listeners:
-            listener(partitions)
+        self._tell(*published)
 
     def create_partitions(
         self,
@@ -161,10 +192,10 @@ class Controller:
         """Give topic `name` more partitions, `count` in all.
 
         Raises UnknownTopicOrPartitionError, InvalidPartitionsError, InvalidReplicaAssignmentError,
-        PolicyViolationError and KafkaStorageError.
+        PolicyViolationError and KafkaStorageError, also if some of them cannot be led, which are offline then.
         """
         with self._lock:
-            topic = self.cache.existing_topic(name)
+            topic = existing_topic(self._store.image, name)
             added = count - topic.partition_count
             if added <= 0:
                 raise InvalidPartitionsError(
@@ -180,12 +211,9 @@ class Controller:
                     self._check_replicas(nodes)
             if validate_only:
                 return
-            directories = (*topic.directories, *self._replicas.log_manager.choose_directories(added))
-            grown = attrs.evolve(topic, partition_count=count, directories=directories)
-            self._store.put(grown)
-            self._make_leaders(grown, topic.partition_count)
-            self.cache.put(grown)
+            published = self._commit(list(self._partition_records(topic.id, topic.partition_count, count)))
         self._log.info("Topic %s has %d partitions now", name, count)
+        self._tell(*published)
 
     def alter_configs(self, name: str, configs: Mapping[str, str], *, validate_only: bool = False) -> None:
         """Make `configs` all the settings of topic `name` that differ from the defaults.
@@ -193,30 +221,47 @@ class Controller:
         Raises UnknownTopicOrPartitionError, InvalidConfigurationError and KafkaStorageError.
         """
         with self._lock:
-            topic = self.cache.existing_topic(name)
-            log_config = self.log_config(configs)
-            if validate_only:
+            image = self._store.image
+            existing_topic(image, name)
+            self.log_config(configs)
+            before = image.configs.of(ResourceType.TOPIC, name)
+            changes = {
+                **{key: None for key in before if key not in configs},
+                **{key: value for key, value in configs.items() if before.get(key) != value},
+            }
+            if validate_only or not changes:
                 return
-            changed = attrs.evolve(topic, configs=MappingProxyType(dict(configs)))
-            self._store.put(changed)
-            self.cache.put(changed)
-            for tp in changed.topic_partitions():
-                self._replicas.update_config(tp, log_config)
-            if not self._is_only_compacted(topic):
-                self._warn_of_compaction([changed])
+            published = self._commit(list(_config_records(name, changes)))
+        if not self._is_only_compacted(name, before):
+            self._warn_of_compaction([name])
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
+        self._tell(*published)
+
+    def allocate_producer_ids(self) -> range:
+        """A block of producer ids that nobody has had, and nobody else will get. Raises KafkaStorageError."""
+        with self._lock:
+            first = self._store.image.producer_ids.next_producer_id
+            after = first + PRODUCER_ID_BLOCK
+            if after > MAX_PRODUCER_ID:
+                raise KafkaStorageError("All producer ids have been given out")
+            record = ProducerIdsRecord(
+                broker_id=self._config.node_id, broker_epoch=self._broker_epoch, next_producer_id=after
+            )
+            self._commit([record])
+        return range(first, after)
 
     def log_config(self, configs: Mapping[str, str]) -> LogConfig:
         """The settings of a topic with these overrides. Raises InvalidConfigurationError."""
         return LogConfig.from_topic_configs(configs, self._log_defaults)
 
-    def _validate(self, new: NewTopic) -> TopicImage:
+    def _validate(self, new: NewTopic) -> TopicPlan:
         validate_topic_name(new.name)
-        if new.name == CLUSTER_METADATA_TOPIC:
-            raise InvalidTopicError(f"{new.name} is the journal of Kafka's controllers and cannot be created")
-        if self.cache.topic(new.name) is not None:
+        if new.name in METADATA_TOPICS:
+            raise InvalidTopicError(f"{new.name} is the log of controllers and cannot be created")
+        topics = self._store.image.topics.by_name
+        if new.name in topics:
             raise TopicExistsError(f"Topic {new.name} exists already")
-        collision = colliding_topic(new.name, (topic.name for topic in self.cache.topics()))
+        collision = colliding_topic(new.name, topics)
         if collision is not None:
             raise InvalidTopicError(
                 f"Topic {new.name} differs from {collision} only in '.' and '_', which metrics cannot tell apart"
@@ -225,7 +270,7 @@ class Controller:
         # A value of null asks for the default.
         configs = {name: value for name, value in new.configs.items() if value is not None}
         self.log_config(configs)
-        return TopicImage(new.name, Uuid.random(), count, MappingProxyType(configs))
+        return TopicPlan(new.name, Uuid.random(), count, MappingProxyType(configs))
 
     def _partition_count(self, new: NewTopic) -> int:
         if new.assignments:
@@ -258,46 +303,60 @@ class Controller:
                 f"Replicas can only be assigned to [{self._config.node_id}], the one broker, not to {list(nodes)}"
             )
 
-    def _create(self, new: TopicImage) -> TopicImage:
-        directories = tuple(self._replicas.log_manager.choose_directories(new.partition_count))
-        topic = attrs.evolve(new, directories=directories)
-        self._store.put(topic)
+    def _create(self, plan: TopicPlan) -> tuple[MetadataDelta, MetadataImage]:
+        records = [
+            TopicRecord(name=plan.name, topic_id=plan.id),
+            *_config_records(plan.name, plan.configs),
+            *self._partition_records(plan.id, 0, plan.partition_count),
+        ]
         try:
-            self._make_leaders(topic, 0)
+            published = self._commit(records)
         except (KafkaError, OSError):
-            # Nobody has seen the topic: undo, so that the next try can succeed.
-            self._store.delete(topic)
-            self._delete_partitions(topic)
+            if plan.id in self._store.image.topics.by_id:
+                # Nobody was told of the topic: undo, so that the next try can succeed.
+                self._commit([RemoveTopicRecord(topic_id=plan.id)])
             raise
-        self.cache.put(topic)
-        self._log.info("Created topic %s with %d partitions", topic.name, topic.partition_count)
-        self._warn_of_compaction([topic])
-        return topic
+        self._log.info("Created topic %s with %d partitions", plan.name, plan.partition_count)
+        self._warn_of_compaction([plan.name])
+        return published
 
-    def _warn_of_compaction(self, topics: Iterable[TopicImage]) -> None:
-        names = [topic.name for topic in topics if self._is_only_compacted(topic)]
-        if names:
+    def _partition_records(self, topic_id: Uuid, first: int, count: int) -> list[Message]:
+        node_id = self._config.node_id
+        return [
+            partition_record(topic_id, number, node_id, directory, leader=node_id)
+            for number, directory in enumerate(self._logs.choose_directories(count - first), first)
+        ]
+
+    def _commit(self, records: Sequence[Message]) -> tuple[MetadataDelta, MetadataImage]:
+        """Make a change true, act on it, and show it. Under the lock. Raises KafkaStorageError."""
+        delta = self._store.commit(records)
+        image = self._store.image
+        try:
+            self._replicas.on_metadata_update(delta, image)
+        finally:
+            self.cache.on_metadata_update(delta, image)
+        return delta, image
+
+    def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        for listener in self._listeners:
+            listener(delta, image)
+
+    def _warn_of_compaction(self, names: Iterable[str]) -> None:
+        compacted = [name for name in names if self._is_only_compacted(name, self.cache.topic_configs(name))]
+        if compacted:
             self._log.warning(
                 "cleanup.policy=compact is accepted, but there is no compaction yet: all records are kept in %s",
-                ", ".join(names),
+                ", ".join(compacted),
             )
 
-    def _is_only_compacted(self, topic: TopicImage) -> bool:
-        config = self.log_config(topic.configs)
-        return config.compact and not config.delete and not topic.is_internal
+    def _is_only_compacted(self, name: str, configs: Mapping[str, str]) -> bool:
+        config = self.log_config(configs)
+        return config.compact and not config.delete and name not in INTERNAL_TOPICS
 
-    def _delete_partitions(self, topic: TopicImage) -> None:
-        for tp in topic.topic_partitions():
-            try:
-                self._replicas.delete_partition(tp)
-            except KafkaStorageError as error:
-                # The journal knows of the deletion and where the partition is.
-                self._log.warning("The files of %s are removed at a later start: %s", tp, error)
 
-    def _make_leaders(self, topic: TopicImage, first: int) -> None:
-        log_config = self.log_config(topic.configs)
-        for tp in topic.topic_partitions()[first:]:
-            self._replicas.make_leader(tp, topic.id, log_config, topic.directories[tp.partition])
+def _config_records(topic: str, changes: Mapping[str, str | None]) -> Iterable[Message]:
+    for name, value in changes.items():
+        yield ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic, name=name, value=value)
 
 
 def _check_partition_limit(count: int) -> None:

@@ -1,9 +1,9 @@
-"""The topics of a broker that starts, from its journal and from the directories it finds.
+"""The topics of a broker that starts, from its metadata log and from the directories it finds.
 
-Only what is in the journal is this broker's to expire, to recover and to delete. A directory that is not was
-written by another broker, or the journal was lost: the topic's settings are not known, and the defaults would
-delete what its owner keeps. Such a start is refused before anything is changed, unless the topics are to be
-adopted; then their records are kept for ever until somebody says otherwise.
+Only what is in the metadata log is this broker's to expire, to recover and to delete. A directory that is not was
+written by another broker, or the log was lost: the topic's settings are not known, and the defaults would delete what
+its owner keeps. Such a start is refused before anything is changed, unless the topics are to be adopted; then their
+records are kept for ever until somebody says otherwise.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import attrs
 
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.metadata.cache import (
-    CLUSTER_METADATA_TOPIC,
-    INTERNAL_TOPICS,
-    OFFSETS_TOPIC,
-    TopicImage,
-)
 from kclient.broker.metadata.controller import OFFSETS_TOPIC_CONFIGS
-from kclient.broker.metadata.topics import JOURNAL, TopicStore
+from kclient.broker.metadata.image.configurations import ResourceType
+from kclient.broker.metadata.image.metadata_image import MetadataImage
+from kclient.broker.metadata.image.topics import TopicsImage
+from kclient.broker.metadata.metadata_directory import find_old_journal
+from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.broker.metadata.recovered_topic import RecoveredTopic
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, METADATA_TOPICS, OFFSETS_TOPIC
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
 
@@ -40,11 +40,11 @@ _MAX_ADOPTED_PARTITIONS = 100_000
 class RecoveredTopics:
     """The topics by name, the partitions to open, and those whose topic was deleted."""
 
-    topics: Mapping[str, TopicImage]
+    topics: Mapping[str, RecoveredTopic]
     partitions: Sequence[FoundPartition]
     deleted: Sequence[FoundPartition]
 
-    def placed(self, logs: LogManager) -> list[TopicImage]:
+    def placed(self, logs: LogManager) -> list[RecoveredTopic]:
         """The topics with the directory of each partition: where it was found, else where it was last. Called when
         the directories are open. Raises KafkaStorageError.
         """
@@ -67,29 +67,44 @@ class RecoveredTopics:
 
 
 def recover_topics(
-    store: TopicStore, found: Iterable[FoundPartition], log_dirs: Sequence[LogDirectory], *, adopt: bool
+    store: MetadataStore,
+    found: Iterable[FoundPartition],
+    log_dirs: Sequence[LogDirectory],
+    home: LogDirectory,
+    *,
+    node_id: int,
+    adopt: bool,
 ) -> RecoveredTopics:
-    """Compare the journal with what is on disk; changes neither.
+    """Compare the metadata log, which is or will be in `home`, with what is on disk; changes neither.
 
-    Raises KafkaStorageError for a directory that is not the journal's, unless `adopt` makes a topic of it.
+    Raises KafkaStorageError for a directory that is not in the log, unless `adopt` makes a topic of it.
     """
     used = next((log_dir for log_dir in log_dirs if log_dir.meta is not None), None)
-    if not store.found and not adopt and used is not None and log_dirs[0].meta is None:
+    if not store.found and not adopt and used is not None and home.meta is None:
         raise KafkaStorageError(
-            f"{used.path} was used before, but {JOURNAL} is in none of the log.dirs. Is the disk of "
-            f"{log_dirs[0].path} missing? Start once with kclient.adopt.topics=true to go on without it"
+            f"{used.path} was used before, but there is no metadata log. Is the disk of {home.path} missing? "
+            "Start once with kclient.adopt.topics=true to go on without it"
         )
-    topics = dict(store.topics)
+    journal = find_old_journal([log_dir.path for log_dir in log_dirs])
+    if not store.found and not adopt and journal is not None:
+        raise KafkaStorageError(
+            f"{journal} was written by a kclient from before the metadata log, and is not read any more. Nothing was "
+            "changed. Start once with kclient.adopt.topics=true to take its topics over, with all their records and "
+            "without their settings"
+        )
+    image = store.image
+    topics = {topic.name: topic for topic in known_topics(image, node_id)}
     partitions: list[FoundPartition] = []
     deleted: list[FoundPartition] = []
     strangers: list[FoundPartition] = []
     for one in found:
         name = one.topic_partition.topic
         known = topics.get(name)
-        if one.topic_id in store.deleted or (known is None and _never_begun(store, one)):
+        if one.topic_id in image.topics.deleted or (known is None and _never_begun(image.topics, one)):
             deleted.append(one)
-        elif name == CLUSTER_METADATA_TOPIC:
-            if not store.found and not adopt:
+        elif name in METADATA_TOPICS:
+            # Its own is empty if a crash came between making it and writing to it.
+            if not store.found and not adopt and one.path != store.directory:
                 strangers.append(one)
         elif known is None or one.topic_id not in {None, known.id}:
             strangers.append(one)
@@ -107,16 +122,32 @@ def recover_topics(
     return RecoveredTopics({**topics, **adopted}, [*partitions, *strangers], deleted)
 
 
-def _never_begun(store: TopicStore, one: FoundPartition) -> bool:
+def known_topics(image: MetadataImage, node_id: int) -> list[RecoveredTopic]:
+    """The topics of an image, with the directories in which broker `node_id` has their partitions."""
+    return [
+        RecoveredTopic(
+            topic.name,
+            topic.id,
+            topic.partition_count,
+            image.configs.of(ResourceType.TOPIC, topic.name),
+            tuple(partition.directory_of(node_id) for partition in topic.partitions),
+        )
+        for topic in image.topics.by_name.values()
+    ]
+
+
+def _never_begun(topics: TopicsImage, one: FoundPartition) -> bool:
     """True for what is left of a topic whose creation failed before its directory was told its id."""
     return (
         one.topic_id is None
-        and any(topic.name == one.topic_partition.topic for topic in store.deleted.values())
+        and any(topic.name == one.topic_partition.topic for topic in topics.deleted.values())
         and not any(path.stat().st_size for path in one.path.glob("*.log"))
     )
 
 
-def _adopted(strangers: Iterable[FoundPartition], topics: Mapping[str, TopicImage]) -> dict[str, TopicImage]:
+def _adopted(
+    strangers: Iterable[FoundPartition], topics: Mapping[str, RecoveredTopic]
+) -> dict[str, RecoveredTopic]:
     by_name: dict[str, list[FoundPartition]] = {}
     for one in strangers:
         by_name.setdefault(one.topic_partition.topic, []).append(one)
@@ -140,15 +171,15 @@ def _adopted(strangers: Iterable[FoundPartition], topics: Mapping[str, TopicImag
         configs = OFFSETS_TOPIC_CONFIGS if name == OFFSETS_TOPIC else _KEEP_ALL
         if name in INTERNAL_TOPICS and name != OFFSETS_TOPIC:
             configs = _COMPACT
-        adopted[name] = TopicImage(name, ids.pop() if ids else Uuid.random(), count, configs)
+        adopted[name] = RecoveredTopic(name, ids.pop() if ids else Uuid.random(), count, configs)
     return adopted
 
 
 def _refusal(strangers: Sequence[FoundPartition]) -> str:
     places = ", ".join(sorted({str(one.log_dir.path) for one in strangers}))
     return (
-        f"{places} has partitions of topics that {JOURNAL} does not know ({_names(strangers)}), written by another "
-        "broker such as Apache Kafka, or before the journal was lost. Nothing was changed. Start once with "
+        f"{places} has partitions of topics that the metadata log does not know ({_names(strangers)}), written by "
+        "another broker such as Apache Kafka, or before the log was lost. Nothing was changed. Start once with "
         "kclient.adopt.topics=true to take them over and keep all their records, or choose other log.dirs"
     )
 

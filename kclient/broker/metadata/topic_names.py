@@ -1,4 +1,4 @@
-"""Rules for the names of topics."""
+"""Rules for the names of topics, and the names that are the broker's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import re
 from collections.abc import Iterable
 
 from kclient.errors import InvalidTopicError
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
+"""The topics in which the broker keeps its own state."""
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+OWN_METADATA_TOPIC = "__kclient_metadata"
+METADATA_TOPICS = (CLUSTER_METADATA_TOPIC, OWN_METADATA_TOPIC)
+"""The partitions in which controllers keep their logs, which are no topics for clients. Kafka's is the first one;
+this broker takes the second where the first is a Kafka's."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

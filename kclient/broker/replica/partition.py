@@ -22,19 +22,18 @@ _READ_TO_THE_END = -1
 class Partition:
     """A partition that this broker leads. Thread-safe: the log has its own lock.
 
-    Each start of the broker is a new leadership, so its epoch is one more than the last one in the log. A
+    Each start of the broker is a new leadership, in an epoch that the metadata has and that no leader had before. A
     client that read records which a crash then took back can find that out by asking where its epoch ended
     (KIP-320).
     """
 
     __slots__ = ("_counter_lock", "appended_bytes", "leader_epoch", "log", "topic_id", "tp")
 
-    def __init__(self, log: UnifiedLog, topic_id: Uuid) -> None:
+    def __init__(self, log: UnifiedLog, topic_id: Uuid, leader_epoch: int) -> None:
         self.log = log
         self.tp: TopicPartition = log.topic_partition
         self.topic_id = topic_id
-        latest = log.latest_epoch
-        self.leader_epoch = 0 if latest is None else latest + 1
+        self.leader_epoch = leader_epoch
         self._advance_high_watermark()
         self._counter_lock = threading.Lock()
         self.appended_bytes = 0
@@ -71,8 +70,15 @@ class Partition:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above `epoch` and where it ends; (-1, -1) if that is not known."""
+        end_offset = self.log.log_end_offset
         if epoch == self.leader_epoch:
-            return epoch, self.log.log_end_offset
+            return epoch, end_offset
+        if 0 <= epoch < self.leader_epoch:
+            # Epochs in which nothing was written are not in the log: they ended where the next one began.
+            latest = self.log.latest_epoch
+            if latest is None:
+                return epoch, end_offset
+            epoch = min(epoch, latest)
         return self.log.end_offset_for_epoch(epoch)
 
     def delete_records(self, before_offset: int) -> int:

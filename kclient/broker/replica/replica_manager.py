@@ -56,14 +56,21 @@ class ReplicaManager:
         )
 
     def make_leader(
-        self, tp: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None = None
+        self,
+        tp: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        directory_id: Uuid | None = None,
+        *,
+        leader_epoch: int,
     ) -> Partition:
-        """Lead `tp`, whose log is made in `directory_id` if it is not there. Raises KafkaStorageError."""
+        """Lead `tp` in this epoch. Its log is made in `directory_id` if it is not there. Raises KafkaStorageError."""
         with self._lock:
             partition = self._partitions.get(tp)
             if partition is None:
                 log = self.log_manager.get_or_create_log(tp, topic_id, config, directory_id)
-                partition = self._partitions[tp] = Partition(log, topic_id)
+                partition = self._partitions[tp] = Partition(log, topic_id, leader_epoch)
+            partition.leader_epoch = leader_epoch
             return partition
 
     def set_offline(self, tp: TopicPartition, why: str) -> None:

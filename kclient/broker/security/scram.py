@@ -19,6 +19,8 @@ from kclient.errors import SaslAuthenticationError
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The digest of each mechanism."""
+MECHANISM_NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""The number of each mechanism in the protocol (KIP-554)."""
 FEWEST_ITERATIONS, MOST_ITERATIONS = 4096, 16_384
 """Kafka's limits for credentials."""
 

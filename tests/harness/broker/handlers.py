@@ -98,7 +98,7 @@ class Handlers:
             replicas=replicas,
             fetch_sessions=FetchSessionCache(10, 120_000, self.time),
             groups=self.groups,
-            producer_ids=ProducerIds(root),
+            producer_ids=ProducerIds(controller.allocate_producer_ids),
         )
 
     def call(self, request: Message, version: int, *, listener: int = 0) -> tuple[ApiCall, Exchange]:

@@ -1,18 +1,26 @@
-"""The controller of topics with a real journal and real logs, in a directory."""
+"""The controller of topics with a real metadata log and real logs, in a directory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import attrs
 
 from kclient.broker.config import BrokerConfig
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.metadata.cache import MetadataCache, TopicImage
+from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller, NewTopic
-from kclient.broker.metadata.topics import TopicStore
+from kclient.broker.metadata.image.metadata_image import MetadataImage
+from kclient.broker.metadata.image.topics import TopicImage
+from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.broker.metadata.recovery import known_topics
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
 
@@ -33,19 +41,32 @@ class Topics:
         stack.callback(self.logs.shutdown)
         self.replicas = ReplicaManager(self.logs, SYSTEM_TIME, LogContext())
         stack.callback(self.replicas.shutdown)
-        self.store = TopicStore(root)
-        self.store.start([], {})
+        self.store = self._found()
+        self.store.start()
         stack.callback(self.store.close)
         self.cache = MetadataCache()
         self.controller = Controller(self.store, self.cache, self.replicas, self.config, LogContext())
+        self.controller.start([], [])
 
     def create(self, name: str = "t", count: int = 2, **fields: Any) -> TopicImage:
-        return self.controller.create_topic(NewTopic(name, count, **fields))
+        self.controller.create_topic(NewTopic(name, count, **fields))
+        return self.cache.existing_topic(name)
+
+    def start(self, directories: Mapping[str, tuple[Uuid, ...]] = MappingProxyType({})) -> None:
+        """Lead everything anew, as after a restart; `directories` has topics whose partitions are elsewhere."""
+        found = known_topics(self.store.image, NODE)
+        topics = [
+            attrs.evolve(each, directories=directories.get(each.name, each.directories)) for each in found
+        ]
+        self.controller.start(topics, [])
 
     @property
-    def journal(self) -> dict[str, TopicImage]:
-        """The topics that a start would find now."""
-        return TopicStore(self.root).topics
+    def logged(self) -> MetadataImage:
+        """The metadata that a start would find now."""
+        return self._found().image
+
+    def _found(self) -> MetadataStore:
+        return MetadataStore(self.root / "__cluster_metadata-0", SYSTEM_TIME, snapshot_bytes=1 << 40)
 
     def led(self) -> set[TopicPartition]:
         return {partition.log.topic_partition for partition in self.replicas.partitions()}

@@ -27,9 +27,12 @@ from kclient.protocol.messages.produce import PartitionProduceData, ProduceReque
 LOCAL = "PLAINTEXT://127.0.0.1:0"
 
 
-def produced(wire: Wire, value: bytes) -> None:
+def created(wire: Wire) -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     assert wire.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
+
+
+def produced(wire: Wire, value: bytes) -> None:
     data = PartitionProduceData(index=0, records=batch(value))
     wire.send(
         ProduceRequest(
@@ -75,6 +78,7 @@ def test_a_broker_whose_last_directory_fails_stops(tmp_path: Path, monkeypatch: 
             def broken(*_: object) -> int:
                 raise OSError(errno.EIO, "Input/output error")
 
+            created(wire)
             monkeypatch.setattr(os, "pwritev", broken)
             produced(wire, b"x")
             assert broker.await_shutdown(10_000)
@@ -94,6 +98,7 @@ def test_one_of_two_directories_may_fail(tmp_path: Path, monkeypatch: pytest.Mon
             def broken(*_: object) -> int:
                 raise OSError(errno.EIO, "Input/output error")
 
+            created(wire)
             with monkeypatch.context() as patch:
                 patch.setattr(os, "pwritev", broken)
                 produced(wire, b"x")
@@ -117,6 +122,7 @@ def test_the_program_ends_with_a_message_when_its_disk_fails(tmp_path: Path) -> 
             address = process.stdout.readline().removeprefix("listening on ").strip()
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
             with Wire(address, timeout_s=30) as wire:
+                created(wire)
                 produced(wire, bytes(2 * limit))
                 _, err = process.communicate(timeout=30)
         finally:

@@ -15,10 +15,10 @@ import pytest
 from harness.broker.requests import topics
 from harness.broker.wire import Wire
 from harness.leaks import nothing_left_behind
-from kclient.broker.metadata.topics import JOURNAL
 from kclient.cli import broker
 from kclient.errors import ConfigError
 
+METADATA_LOG = "__cluster_metadata-0"
 STOP = {signal.SIGTERM, signal.SIGINT}
 
 
@@ -71,7 +71,7 @@ def test_it_serves_until_a_signal_and_takes_all_that_came(
     with nothing_left_behind():
         assert serve(then, "--data-dir", str(tmp_path / "data")) == 0
     assert seen == [{}]
-    assert (tmp_path / "data" / JOURNAL).exists(), "a directory that was given stays"
+    assert (tmp_path / "data" / METADATA_LOG).exists(), "a directory that was given stays"
 
 
 def test_without_a_directory_there_is_one_for_as_long_as_it_serves(
@@ -84,7 +84,7 @@ def test_without_a_directory_there_is_one_for_as_long_as_it_serves(
     seen: list[Path] = []
 
     def then(_address: str) -> None:
-        seen.extend(path / JOURNAL for path in tmp_path.iterdir() if (path / JOURNAL).exists())
+        seen.extend(path / METADATA_LOG for path in tmp_path.iterdir() if (path / METADATA_LOG).exists())
         signal.raise_signal(signal.SIGTERM)
 
     assert serve(then) == 0
@@ -100,7 +100,7 @@ def test_settings_win_over_the_options_for_address_and_directory(
     file.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'of-file'}\nnum.partitions=7\n")
     words = ["--host", "no.such.host.invalid", "--data-dir", str(tmp_path / "of-option")]
     assert serve(lambda _: signal.raise_signal(signal.SIGTERM), *words, "--command-config", str(file)) == 0
-    assert (tmp_path / "of-file" / JOURNAL).exists()
+    assert (tmp_path / "of-file" / METADATA_LOG).exists()
     assert not (tmp_path / "of-option").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.broker.handlers import Handlers
 from harness.broker.logs import append_alone
 from kclient.broker.apis.delete_records import delete_records
-from kclient.broker.metadata.cache import INTERNAL_TOPICS, OFFSETS_TOPIC
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kclient.common.topic_partition import TopicPartition
 from kclient.protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -8,7 +8,7 @@ import pytest
 
 from harness.broker.handlers import Handlers
 from kclient.broker.apis.find_coordinator import find_coordinator
-from kclient.broker.metadata.cache import OFFSETS_TOPIC
+from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 NOT_AVAILABLE, INVALID_GROUP_ID, UNSUPPORTED_VERSION, INVALID_REQUEST = 15, 24, 35, 42

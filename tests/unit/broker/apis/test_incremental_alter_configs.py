@@ -35,7 +35,7 @@ def alter(
 
 
 def overrides(handlers: Handlers) -> dict[str, str]:
-    return dict(handlers.topics.cache.existing_topic("t").configs)
+    return dict(handlers.topics.cache.topic_configs("t"))
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import pytest
 
 from harness.broker.handlers import Handlers
 from kclient.broker.apis.init_producer_id import init_producer_id
-from kclient.broker.transaction.producer_ids import BLOCK_SIZE
+from kclient.broker.metadata.controller import PRODUCER_ID_BLOCK
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 
 UNSUPPORTED_VERSION, INVALID_REQUEST, STORAGE_ERROR = 35, 42, 56
@@ -55,15 +55,23 @@ def test_transactions_are_refused_without_an_id_being_used_up(
     assert ask(handlers, version) == (0, 0, 0)
 
 
-def test_an_id_that_could_not_be_kept_is_not_given_out(handlers: Handlers, tmp_path: Path) -> None:
-    (tmp_path / "producer-ids.tmp").mkdir()
-    assert ask(handlers) == (STORAGE_ERROR, -1, -1)
-    (tmp_path / "producer-ids.tmp").rmdir()
+def broken(_descriptor: int) -> None:
+    raise OSError(5, "Input/output error")
+
+
+def test_an_id_that_could_not_be_kept_is_not_given_out(
+    handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "fdatasync", broken)
+        assert ask(handlers) == (STORAGE_ERROR, -1, -1)
     assert ask(handlers) == (0, 0, 0)
 
 
-def test_a_disk_that_fails_within_a_block_takes_no_id_away(handlers: Handlers, tmp_path: Path) -> None:
+def test_a_disk_that_fails_within_a_block_takes_no_id_away(
+    handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask(handlers)
-    (tmp_path / "producer-ids.tmp").mkdir()
-    answers = [ask(handlers) for _ in range(BLOCK_SIZE)]
-    assert answers[-2:] == [(0, BLOCK_SIZE - 1, 0), (STORAGE_ERROR, -1, -1)]
+    monkeypatch.setattr(os, "fdatasync", broken)
+    answers = [ask(handlers) for _ in range(PRODUCER_ID_BLOCK)]
+    assert answers[-2:] == [(0, PRODUCER_ID_BLOCK - 1, 0), (STORAGE_ERROR, -1, -1)]

@@ -10,7 +10,7 @@ from harness.broker.handlers import Exchange, Handlers
 from harness.broker.logs import append_alone
 from harness.broker.wire import batch
 from kclient.broker.apis.produce import produce
-from kclient.broker.metadata.cache import INTERNAL_TOPICS
+from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.broker.network.request_channel import ResponseAction
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.record import constants as c

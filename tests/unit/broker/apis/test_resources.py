@@ -57,7 +57,7 @@ def alter(
 
 
 def configs(handlers: Handlers, name: str = "t") -> dict[str, str]:
-    return dict(handlers.topics.cache.existing_topic(name).configs)
+    return dict(handlers.topics.cache.topic_configs(name))
 
 
 def test_each_resource_succeeds_or_fails_by_itself(handlers: Handlers) -> None:

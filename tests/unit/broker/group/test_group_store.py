@@ -15,7 +15,7 @@ from harness.mock_time import MockTime
 from kclient.broker.group.group import CommittedOffset, Group, GroupState
 from kclient.broker.group.group_store import GroupStore, group_entry, group_tombstones, offset_entry
 from kclient.broker.group.member import Member
-from kclient.broker.metadata.cache import OFFSETS_TOPIC
+from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     CoordinatorNotAvailableError,

@@ -1,19 +1,35 @@
-"""Topics are created, changed and deleted: in the journal, on disk, and in what clients see."""
+"""Topics are created, changed and deleted: in the metadata log, on disk, and in what clients see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from harness.broker.topics import NODE, Topics
+from harness.broker.wire import batch
+from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.metadata.cache import OFFSETS_TOPIC, TopicImage
-from kclient.broker.metadata.controller import MAX_PARTITIONS_PER_REQUEST, Controller, NewTopic
+from kclient.broker.metadata.controller import (
+    MAX_PARTITIONS_PER_REQUEST,
+    PRODUCER_ID_BLOCK,
+    Controller,
+    NewTopic,
+    TopicPlan,
+)
+from kclient.broker.metadata.image.configurations import ResourceType
+from kclient.broker.metadata.image.features import MAX_PRODUCER_ID
+from kclient.broker.metadata.image.metadata_delta import MetadataDelta
+from kclient.broker.metadata.image.metadata_image import MetadataImage
+from kclient.broker.metadata.image.partition import NO_LEADER
+from kclient.broker.metadata.recovered_topic import RecoveredTopic
+from kclient.broker.metadata.registration import remembered_directories, starting_records
+from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
+from kclient.broker.network.listener import Endpoint
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
@@ -30,6 +46,7 @@ from kclient.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from kclient.protocol.messages.metadata_records import ProducerIdsRecord
 
 T0 = TopicPartition("t", 0)
 
@@ -46,10 +63,11 @@ def topics(make: Callable[..., Topics]) -> Topics:
 
 
 class TestCreating:
-    def test_a_new_topic_is_in_the_journal_on_disk_and_seen(self, topics: Topics) -> None:
+    def test_a_new_topic_is_in_the_log_on_disk_and_seen(self, topics: Topics) -> None:
         made = topics.create(configs={"retention.ms": "5", "segment.ms": None})
-        assert (made.partition_count, dict(made.configs)) == (2, {"retention.ms": "5"})
-        assert topics.cache.topic("t") == topics.journal["t"] == made
+        assert made.partition_count == 2
+        assert topics.cache.topic_configs("t") == {"retention.ms": "5"}
+        assert topics.logged == topics.cache.image
         assert topics.led() == {T0, TopicPartition("t", 1)}
         assert topics.replicas.partition(T0).log.config.retention_ms == 5
 
@@ -78,12 +96,12 @@ class TestCreating:
     ) -> None:
         with pytest.raises(error):
             topics.create(**fields)
-        assert (topics.cache.topics(), topics.journal, topics.led()) == ([], {}, set())
+        assert (topics.cache.topics(), topics.logged.topics.by_name, topics.led()) == ([], {}, set())
 
     def test_validating_says_what_it_would_be_and_makes_nothing(self, topics: Topics) -> None:
         made = topics.controller.create_topic(NewTopic("t"), validate_only=True)
         assert made.partition_count == 3
-        assert (topics.cache.topics(), topics.journal, topics.led()) == ([], {}, set())
+        assert (topics.cache.topics(), topics.logged.topics.by_name, topics.led()) == ([], {}, set())
 
     def test_a_topic_whose_files_cannot_be_made_is_undone_and_can_be_made_later(
         self, topics: Topics, monkeypatch: pytest.MonkeyPatch
@@ -99,7 +117,11 @@ class TestCreating:
             patch.setattr(LogManager, "get_or_create_log", full)
             with pytest.raises(KafkaStorageError, match="full"):
                 topics.create()
-        assert (topics.cache.topics(), topics.journal, topics.led()) == ([], {}, set())
+        assert (topics.cache.topics(), topics.logged.topics.by_name, topics.led()) == ([], {}, set())
+        assert set(topics.store.image.topics.deleted) == set(topics.logged.topics.deleted)
+        assert len(topics.logged.topics.deleted) == 1, (
+            "there may be files of the partition that was not finished"
+        )
         assert topics.create().partition_count == 2
 
 
@@ -111,22 +133,23 @@ class TestCreatingByItself:
     def test_the_topic_of_offsets_has_partitions_and_settings_of_its_own(
         self, make: Callable[..., Topics]
     ) -> None:
-        made = make(offsets_topic_num_partitions=4).controller.create_automatically(OFFSETS_TOPIC)
+        topics = make(offsets_topic_num_partitions=4)
+        made = topics.controller.create_automatically(OFFSETS_TOPIC)
         assert made.partition_count == 4
-        assert made.configs["cleanup.policy"] == "compact"
+        assert topics.cache.topic_configs(OFFSETS_TOPIC)["cleanup.policy"] == "compact"
 
     def test_who_comes_second_gets_the_topic_of_who_was_faster(
         self, topics: Topics, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         usual, made = Controller.create_topic, []
 
-        def slow(self: Controller, new: NewTopic, **options: Any) -> TopicImage:
+        def slow(self: Controller, new: NewTopic, **options: Any) -> TopicPlan:
             if not made:
                 made.append(usual(self, new))  # another thread
             return usual(self, new, **options)
 
         monkeypatch.setattr(Controller, "create_topic", slow)
-        assert [topics.controller.create_automatically("t")] == made
+        assert topics.controller.create_automatically("t").id == made[0].id
 
     def test_a_name_that_collides_is_refused_and_not_taken_for_the_other_topic(self, topics: Topics) -> None:
         topics.create("a.b")
@@ -143,18 +166,40 @@ class TestDeleting:
     def test_a_deleted_topic_is_nowhere_any_more_and_those_who_listen_hear_of_it_afterwards(
         self, topics: Topics
     ) -> None:
-        heard: list[Sequence[TopicPartition]] = []
+        heard: list[list[TopicPartition]] = []
 
-        def listener(partitions: Sequence[TopicPartition]) -> None:
+        def listener(delta: MetadataDelta, image: MetadataImage) -> None:
+            if delta.topics is None or not delta.topics.deleted:
+                return
             assert topics.cache.topic("t") is None
-            topics.create("in the listener".replace(" ", "-"))  # no lock is held
-            heard.append(partitions)
+            assert "t" not in image.topics.by_name
+            topics.create("in-the-listener")  # no lock is held
+            heard.extend(topic.topic_partitions() for topic in delta.topics.deleted.values())
 
-        topics.controller.add_deletion_listener(listener)
-        topics.controller.delete_topic(topics.create())
+        made = topics.create()
+        topics.controller.add_listener(listener)
+        topics.controller.delete_topic(made)
         assert heard == [[T0, TopicPartition("t", 1)]]
-        assert set(topics.journal) == {"in-the-listener"}
+        assert set(topics.logged.topics.by_name) == {"in-the-listener"}
         assert T0 not in topics.led()
+
+    def test_a_deleted_topic_takes_no_memory_when_its_files_are_gone(self, topics: Topics) -> None:
+        topics.controller.delete_topic(topics.create())
+        assert topics.store.image.topics.deleted == {}
+        assert len(topics.logged.topics.deleted) == 1, "the log does not know of it before the next start"
+        topics.start()
+        assert topics.logged.topics.deleted == {}
+
+    def test_a_deleted_topic_whose_files_could_not_be_removed_is_remembered(
+        self, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stuck(self: LogManager, tp: TopicPartition) -> None:
+            raise KafkaStorageError("Input/output error")
+
+        made = topics.create()
+        monkeypatch.setattr(LogManager, "delete_log", stuck)
+        topics.controller.delete_topic(made)
+        assert set(topics.store.image.topics.deleted) == {made.id}
 
     def test_another_topic_of_the_same_name_is_not_deleted_in_its_place(self, topics: Topics) -> None:
         old = topics.create()
@@ -184,8 +229,8 @@ class TestGrowing:
         log = topics.replicas.partition(T0).log
         topics.controller.create_partitions("t", 4)
         grown = topics.cache.existing_topic("t")
-        assert grown == topics.journal["t"]
-        assert (grown.id, grown.partition_count, len(grown.directories)) == (before.id, 4, 4)
+        assert grown == topics.logged.topics.by_name["t"]
+        assert (grown.id, grown.partition_count) == (before.id, 4)
         assert {tp.partition for tp in topics.led()} == {0, 1, 2, 3}
         assert topics.replicas.partition(T0).log is log
 
@@ -205,7 +250,26 @@ class TestGrowing:
         before = topics.create()
         with pytest.raises(error):
             topics.controller.create_partitions("t", count, assignments)
-        assert topics.cache.topic("t") == topics.journal["t"] == before
+        assert topics.cache.topic("t") == topics.logged.topics.by_name["t"] == before
+
+    def test_partitions_that_cannot_be_made_are_offline_and_the_others_are_led(
+        self, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        usual = LogManager.get_or_create_log
+
+        def full(self: LogManager, tp: TopicPartition, *rest: Any) -> Any:
+            if tp.partition == 2:
+                raise KafkaStorageError("the disk is full")
+            return usual(self, tp, *rest)
+
+        topics.create()
+        monkeypatch.setattr(LogManager, "get_or_create_log", full)
+        with pytest.raises(KafkaStorageError, match="t-2 cannot be led: the disk is full"):
+            topics.controller.create_partitions("t", 4)
+        assert topics.cache.image == topics.logged
+        assert {tp.partition for tp in topics.led()} == {0, 1, 3}
+        with pytest.raises(KafkaStorageError, match="t-2 is offline: the disk is full"):
+            topics.replicas.partition(TopicPartition("t", 2))
 
     def test_validating_makes_none(self, topics: Topics) -> None:
         before = topics.create()
@@ -220,15 +284,16 @@ class TestSettings:
         topics.controller.alter_configs("t", {"segment.ms": "7"})
         config = topics.replicas.partition(T0).log.config
         assert (config.segment_ms, config.retention_ms) == (7, topics.controller.log_config({}).retention_ms)
-        assert dict(topics.journal["t"].configs) == {"segment.ms": "7"}
+        assert topics.logged.configs.of(ResourceType.TOPIC, "t") == {"segment.ms": "7"}
 
     @pytest.mark.parametrize("validate_only", [True, False])
     def test_settings_that_cannot_be_change_nothing(self, topics: Topics, validate_only: bool) -> None:
-        before = topics.create()
+        topics.create()
+        before = topics.logged
         with pytest.raises(InvalidConfigurationError):
             topics.controller.alter_configs("t", {"segment.ms": "soon"}, validate_only=validate_only)
         topics.controller.alter_configs("t", {"segment.ms": "7"}, validate_only=True)
-        assert topics.cache.topic("t") == before
+        assert topics.cache.image == topics.logged == before
 
     def test_what_is_only_compacted_is_warned_of_once(
         self, topics: Topics, caplog: pytest.LogCaptureFixture
@@ -245,10 +310,91 @@ class TestStarting:
     ) -> None:
         made = topics.create()
         topics.replicas.delete_partition(TopicPartition("t", 1))
-        gone = Uuid.random()
-        topics.cache.put(attrs.evolve(made, directories=(made.directories[0], gone)))
-        topics.controller.lead_all()
+        topics.start({"t": (made.partitions[0].directory_of(NODE), Uuid.random())})
         assert topics.replicas.partition(T0)
         with pytest.raises(KafkaStorageError, match="offline"):
             topics.replicas.partition(TopicPartition("t", 1))
         assert "1 partitions are offline, t-1 the first of them" in caplog.text
+        assert [each.leader for each in topics.logged.topics.by_name["t"].partitions] == [NODE, NO_LEADER]
+
+    def test_every_start_is_a_new_leader_epoch_for_every_partition_and_one_change(
+        self, topics: Topics
+    ) -> None:
+        topics.create()
+        for epoch in (1, 2):
+            before = topics.store.end_offset
+            topics.start()
+            assert [each.leader_epoch for each in topics.logged.topics.by_name["t"].partitions] == [epoch] * 2
+            assert topics.replicas.partition(T0).leader_epoch == epoch
+            assert topics.store.end_offset == before + 3, "the broker and two partitions"
+
+    def test_a_partition_that_was_offline_for_long_has_changed_its_epoch_once(self, topics: Topics) -> None:
+        made = topics.create(count=1)
+        topics.replicas.delete_partition(T0)
+        for _ in range(3):
+            topics.start({"t": (Uuid.random(),)})
+        assert topics.logged.topics.by_name["t"].partitions[0].leader_epoch == 1
+        topics.start({"t": (made.partitions[0].directory_of(NODE),)})
+        assert topics.replicas.partition(T0).leader_epoch == 2
+
+    def test_epochs_that_the_log_knows_are_not_given_out_again(self, topics: Topics) -> None:
+        topics.create(count=1)
+        topics.replicas.make_leader(T0, Uuid.ZERO, LogConfig(), leader_epoch=7)
+        assert topics.replicas.append_locally(T0, batch(b"v")).error is None
+        topics.start()
+        assert topics.replicas.partition(T0).leader_epoch == 8
+
+    def test_an_adopted_topic_is_there_with_its_settings_and_led(self, topics: Topics) -> None:
+        (directory,) = topics.logs.directory_places()
+        adopted = RecoveredTopic("a", Uuid.random(), 1, {"retention.ms": "-1"}, (directory,))
+        topics.controller.start([adopted], [])
+        assert topics.cache.existing_topic("a").id == adopted.id
+        assert topics.cache.topic_configs("a") == {"retention.ms": "-1"}
+        assert topics.logged == topics.cache.image
+        assert topics.replicas.partition(TopicPartition("a", 0)).log.config.retention_ms == -1
+
+    def test_the_broker_registers_with_its_directories_and_where_they_are(self, topics: Topics) -> None:
+        topics.controller.start([], [Endpoint("h", 9092), Endpoint("h", 9093)])
+        broker = topics.logged.cluster.brokers[NODE]
+        assert [(each.name, each.port) for each in broker.endpoints] == [
+            ("PLAINTEXT", 9092),
+            ("PLAINTEXT-1", 9093),
+        ]
+        assert not broker.fenced
+        places = topics.logs.directory_places()
+        assert set(broker.directories) == set(places)
+        assert remembered_directories(topics.logged, NODE) == places
+
+
+class TestProducerIds:
+    def test_a_block_is_in_the_log_before_it_is_given_out_and_never_given_out_again(
+        self, topics: Topics
+    ) -> None:
+        assert topics.controller.allocate_producer_ids() == range(PRODUCER_ID_BLOCK)
+        assert topics.logged.producer_ids.next_producer_id == PRODUCER_ID_BLOCK
+        topics.start()
+        assert topics.controller.allocate_producer_ids() == range(PRODUCER_ID_BLOCK, 2 * PRODUCER_ID_BLOCK)
+
+    def test_a_block_that_cannot_be_written_is_not_given_out(
+        self, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as failing:
+            failing.setattr(os, "fdatasync", full)
+            with pytest.raises(KafkaStorageError, match="No space left"):
+                topics.controller.allocate_producer_ids()
+        assert topics.controller.allocate_producer_ids() == range(PRODUCER_ID_BLOCK)
+
+    def test_there_is_an_end_of_them(self, topics: Topics) -> None:
+        topics.store.commit([ProducerIdsRecord(next_producer_id=MAX_PRODUCER_ID - 5)])
+        with pytest.raises(KafkaStorageError, match="All producer ids have been given out"):
+            topics.controller.allocate_producer_ids()
+
+    def test_ids_of_producers_that_an_adopted_log_knows_are_nobody_elses(self, topics: Topics) -> None:
+        topics.create(count=1)
+        records = batch(b"v", producer_id=4711, producer_epoch=0, base_sequence=0)
+        assert topics.replicas.append_locally(T0, records).error is None
+        first = starting_records(MetadataImage(), NODE, 0, [], [], topics.logs)
+        assert ProducerIdsRecord(broker_id=NODE, broker_epoch=0, next_producer_id=4712) in list(first)

@@ -10,29 +10,41 @@ from types import MappingProxyType
 import attrs
 import pytest
 
+from harness.mock_time import MockTime
 from kclient.broker.log.checkpoints import MetaProperties
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.metadata.cache import (
+from kclient.broker.metadata.controller import OFFSETS_TOPIC_CONFIGS
+from kclient.broker.metadata.metadata_directory import OLD_JOURNAL, find_metadata_log
+from kclient.broker.metadata.metadata_store import FORMAT_FEATURE, FORMAT_LEVEL, MetadataStore
+from kclient.broker.metadata.recovered_topic import RecoveredTopic
+from kclient.broker.metadata.recovery import RecoveredTopics, recover_topics
+from kclient.broker.metadata.registration import partition_record
+from kclient.broker.metadata.topic_names import (
     CLUSTER_METADATA_TOPIC,
     OFFSETS_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
-    TopicImage,
 )
-from kclient.broker.metadata.controller import OFFSETS_TOPIC_CONFIGS
-from kclient.broker.metadata.recovery import RecoveredTopics, recover_topics
-from kclient.broker.metadata.topics import TopicStore
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
+from kclient.protocol.messages.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kclient.protocol.schema import Message
 
-OURS = TopicImage("ours", Uuid.random(), 2, MappingProxyType({"retention.ms": "5"}))
+OURS = RecoveredTopic("ours", Uuid.random(), 2, MappingProxyType({"retention.ms": "5"}))
 STRANGE = Uuid.random()
+DIRECTORY = Uuid.random()
+NODE = 1
 
 
 class Disk:
-    """A journal, and partitions in log directories."""
+    """A metadata log, and partitions in log directories."""
 
     def __init__(self, root: Path, count: int = 1) -> None:
         self.dirs = [LogDirectory(root / f"d{number}") for number in range(count)]
@@ -40,12 +52,14 @@ class Disk:
             one.path.mkdir()
         self.found: list[FoundPartition] = []
 
-    def journal(self, *topics: TopicImage, deleted: TopicImage | None = None) -> None:
-        store = TopicStore(self.dirs[0].path)
-        store.start(topics, {})
+    def metadata(self, *topics: RecoveredTopic, deleted: RecoveredTopic | None = None) -> None:
+        """Write a metadata log that knows these topics, and one that was deleted before them."""
+        records: list[Message] = [FeatureLevelRecord(name=FORMAT_FEATURE, feature_level=FORMAT_LEVEL)]
         if deleted is not None:
-            store.put(deleted)
-            store.delete(deleted)
+            records += [*_records(deleted), RemoveTopicRecord(topic_id=deleted.id)]
+        store = self._store()
+        store.start()
+        store.commit([*records, *(record for topic in topics for record in _records(topic))])
         store.close()
 
     def add(self, name: str, number: int, topic_id: Uuid | None, log: bytes | None = None) -> FoundPartition:
@@ -58,7 +72,26 @@ class Disk:
         return one
 
     def recover(self, *, adopt: bool = False) -> RecoveredTopics:
-        return recover_topics(TopicStore(self.dirs[0].path), self.found, self.dirs, adopt=adopt)
+        return recover_topics(self._store(), self.found, self.dirs, self.dirs[0], node_id=NODE, adopt=adopt)
+
+    def _store(self) -> MetadataStore:
+        log = find_metadata_log([one.path for one in self.dirs], None)
+        return MetadataStore(log, MockTime(), snapshot_bytes=1 << 40)
+
+
+def _records(topic: RecoveredTopic) -> list[Message]:
+    directories = topic.directories or [DIRECTORY] * topic.partition_count
+    return [
+        TopicRecord(name=topic.name, topic_id=topic.id),
+        *(
+            ConfigRecord(resource_type=2, resource_name=topic.name, name=name, value=value)
+            for name, value in topic.configs.items()
+        ),
+        *(
+            partition_record(topic.id, number, NODE, directory, leader=NODE)
+            for number, directory in enumerate(directories)
+        ),
+    ]
 
 
 @pytest.fixture
@@ -71,35 +104,30 @@ def test_a_new_broker_has_nothing_to_recover(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["that name it", "that name no topic"])
-def test_directories_are_those_of_a_topic_of_the_journal(disk: Disk, named: bool) -> None:
-    disk.journal(OURS)
+def test_directories_are_those_of_a_topic_of_the_metadata(disk: Disk, named: bool) -> None:
+    disk.metadata(OURS)
     parts = [disk.add("ours", number, OURS.id if named else None) for number in range(2)]
     recovered = disk.recover()
     assert (set(recovered.topics), recovered.partitions, recovered.deleted) == ({"ours"}, parts, [])
     assert dict(recovered.topics["ours"].configs) == {"retention.ms": "5"}
 
 
-def test_a_topic_of_the_journal_is_there_without_its_directories(disk: Disk) -> None:
-    disk.journal(OURS)
+def test_a_topic_of_the_metadata_is_there_without_its_directories(disk: Disk) -> None:
+    disk.metadata(OURS)
     recovered = disk.recover()
     assert (set(recovered.topics), recovered.partitions) == ({"ours"}, [])
 
 
 @pytest.mark.parametrize("adopt", [False, True])
 def test_what_is_left_of_a_deleted_topic_is_removed_and_never_adopted(disk: Disk, adopt: bool) -> None:
-    disk.journal(deleted=OURS)
+    disk.metadata(deleted=OURS)
     left = disk.add("ours", 0, OURS.id, b"records")
     assert disk.recover(adopt=adopt) == RecoveredTopics({}, [], [left])
 
 
 def test_a_topic_made_again_keeps_its_directories_and_loses_those_of_the_deleted_one(disk: Disk) -> None:
-    new = TopicImage("ours", Uuid.random(), 1)
-    store = TopicStore(disk.dirs[0].path)
-    store.start([], {})
-    for change in (store.put, store.delete):
-        change(OURS)
-    store.put(new)
-    store.close()
+    new = RecoveredTopic("ours", Uuid.random(), 1)
+    disk.metadata(new, deleted=OURS)
     old, kept = disk.add("ours", 1, OURS.id), disk.add("ours", 0, new.id)
     recovered = disk.recover()
     assert (recovered.topics["ours"].id, recovered.partitions, recovered.deleted) == (new.id, [kept], [old])
@@ -109,13 +137,13 @@ def test_a_topic_made_again_keeps_its_directories_and_loses_those_of_the_deleted
 def test_a_directory_of_a_creation_that_failed_is_removed_while_it_is_empty(
     disk: Disk, log: bytes | None
 ) -> None:
-    disk.journal(deleted=OURS)
+    disk.metadata(deleted=OURS)
     left = disk.add("ours", 0, None, log)
     assert disk.recover().deleted == [left]
 
 
 def test_records_without_an_id_are_no_left_over_of_a_deleted_topic_of_that_name(disk: Disk) -> None:
-    disk.journal(deleted=OURS)
+    disk.metadata(deleted=OURS)
     disk.add("ours", 0, None, b"records")
     with pytest.raises(KafkaStorageError, match=r"does not know \(ours\)"):
         disk.recover()
@@ -123,7 +151,7 @@ def test_records_without_an_id_are_no_left_over_of_a_deleted_topic_of_that_name(
 
 
 def test_strangers_refuse_the_start_and_three_of_them_are_named(disk: Disk) -> None:
-    disk.journal(OURS)
+    disk.metadata(OURS)
     for name in ("e", "b", "d", "a", "c"):
         for number in range(2):
             disk.add(name, number, None)
@@ -135,7 +163,7 @@ def test_strangers_refuse_the_start_and_three_of_them_are_named(disk: Disk) -> N
 def test_an_adopted_topic_keeps_all_its_records_and_its_id_if_it_has_one(
     disk: Disk, topic_id: Uuid | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk.journal(OURS)
+    disk.metadata(OURS)
     one = disk.add("theirs", 2, topic_id)
     recovered = disk.recover(adopt=True)
     assert recovered.partitions == [one]
@@ -183,7 +211,7 @@ def test_a_directory_that_only_looks_like_a_partition_is_not_adopted_as_millions
 
 
 def test_a_stranger_with_the_name_of_a_topic_of_ours_is_neither_ours_nor_adopted(disk: Disk) -> None:
-    disk.journal(OURS)
+    disk.metadata(OURS)
     disk.add("ours", 0, OURS.id)
     disk.add("ours", 1, STRANGE)
     with pytest.raises(KafkaStorageError, match=r"does not know \(ours\)"):
@@ -193,14 +221,31 @@ def test_a_stranger_with_the_name_of_a_topic_of_ours_is_neither_ours_nor_adopted
     assert str(OURS.id) in str(refused.value)
 
 
-def test_the_journal_of_kafkas_controllers_is_nobodys_topic(disk: Disk) -> None:
-    disk.add(CLUSTER_METADATA_TOPIC, 0, STRANGE)
+def test_the_log_of_controllers_is_nobodys_topic(disk: Disk) -> None:
+    disk.add(CLUSTER_METADATA_TOPIC, 0, STRANGE, b"theirs")
     with pytest.raises(KafkaStorageError, match=CLUSTER_METADATA_TOPIC):
         disk.recover()
     assert disk.recover(adopt=True) == RecoveredTopics({}, [], [])
-    disk.journal(OURS)
+    disk.metadata(OURS)
     recovered = disk.recover()
     assert (set(recovered.topics), recovered.partitions, recovered.deleted) == ({"ours"}, [], [])
+
+
+def test_a_directory_in_which_the_log_was_not_yet_begun_is_the_brokers_own(disk: Disk) -> None:
+    disk.add(CLUSTER_METADATA_TOPIC, 0, None)
+    assert disk.recover() == RecoveredTopics({}, [], [])
+
+
+def test_a_journal_from_before_the_metadata_log_is_not_read_and_the_error_says_how_to_go_on(
+    disk: Disk,
+) -> None:
+    journal = disk.dirs[0].path / OLD_JOURNAL
+    journal.write_bytes(b"kclient topics 1\n")
+    with pytest.raises(KafkaStorageError, match=rf"^{journal} .*kclient\.adopt\.topics=true"):
+        disk.recover()
+    assert disk.recover(adopt=True) == RecoveredTopics({}, [], [])
+    disk.metadata(OURS)
+    assert set(disk.recover().topics) == {"ours"}, "it says nothing beside a metadata log"
 
 
 def test_a_first_directory_that_is_new_among_used_ones_is_a_missing_disk(tmp_path: Path) -> None:
@@ -215,8 +260,8 @@ def test_a_first_directory_that_is_new_among_used_ones_is_a_missing_disk(tmp_pat
     disk.dirs[0].meta, disk.dirs[1].meta = used, None
     assert disk.recover() == RecoveredTopics({}, [], []), "a directory that was added behind the first one"
     disk.dirs[0].meta, disk.dirs[1].meta = None, used
-    disk.journal()
-    assert disk.recover() == RecoveredTopics({}, [], []), "the journal is there"
+    disk.metadata()
+    assert disk.recover() == RecoveredTopics({}, [], []), "the metadata log is there"
 
 
 @pytest.fixture
@@ -229,7 +274,7 @@ def logs(tmp_path: Path) -> Iterator[LogManager]:
         yield made
 
 
-def placed(logs: LogManager, topic: TopicImage, *found: tuple[int, LogDirectory]) -> list[Uuid]:
+def placed(logs: LogManager, topic: RecoveredTopic, *found: tuple[int, LogDirectory]) -> list[Uuid]:
     partitions = [
         FoundPartition(
             TopicPartition(topic.name, number), where, where.path / f"{topic.name}-{number}", topic.id

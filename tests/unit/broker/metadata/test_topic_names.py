@@ -31,3 +31,20 @@ def test_the_first_of_several_collisions_is_told_and_a_topic_never_collides_with
     assert colliding_topic("a.b.c", ["a.b.c", "a_b.c", "a.b_c"]) == "a_b.c"
     assert colliding_topic("a.b", iter(())) is None
     assert colliding_topic("a.b", ["A_B", "a_b_", "a__b"]) is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "a" * 250, "a\n", "a\0"])
+def test_names_that_no_topic_can_have_are_refused(name: str) -> None:
+    with pytest.raises(InvalidTopicError):
+        validate_topic_name(name)
+
+
+@pytest.mark.parametrize("name", ["a", "a.b_c-D9", "...", "a" * 249])
+def test_names_that_topics_have_are_accepted(name: str) -> None:
+    validate_topic_name(name)
+
+
+def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
+    assert colliding_topic("a.b", ["a_b", "c"]) == "a_b"
+    assert colliding_topic("a.b", ["a.b", "ab", "a-b"]) is None
+    assert colliding_topic("ab", ["a_b"]) is None

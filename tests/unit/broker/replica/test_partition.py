@@ -33,26 +33,25 @@ def logs(tmp_path: Path) -> Iterator[LogHarness]:
     made.close()
 
 
-def led(logs: LogHarness, **settings: object) -> Partition:
+def led(logs: LogHarness, leader_epoch: int = 0, **settings: object) -> Partition:
     """Lead the partition anew, as a start of the broker does."""
-    return Partition(logs.open(attrs.evolve(LogConfig(), **settings), clean=True), Uuid.random())
+    log = logs.open(attrs.evolve(LogConfig(), **settings), clean=True)
+    return Partition(log, Uuid.random(), leader_epoch)
 
 
-def led_again(logs: LogHarness, partition: Partition) -> Partition:
+def led_again(logs: LogHarness, partition: Partition, epochs: int = 1) -> Partition:
+    """The partition after some starts, in the last of which it is led."""
     partition.log.close()
-    return led(logs)
+    return led(logs, partition.leader_epoch + epochs)
 
 
-def test_the_epoch_grows_with_each_start_after_which_something_was_written(logs: LogHarness) -> None:
-    partition = led(logs)
-    assert partition.leader_epoch == 0
-    partition = led_again(logs, partition)
-    assert partition.leader_epoch == 0, "nobody has seen a record of the last epoch"
+def test_batches_have_the_epoch_in_which_they_were_written(logs: LogHarness) -> None:
+    partition = led(logs, 3)
     partition.append(logs.batch(), CLIENT, -1)
-    partition = led_again(logs, partition)
-    assert partition.leader_epoch == 1
+    partition.leader_epoch = 5
     partition.append(logs.batch(), CLIENT, -1)
-    assert led_again(logs, partition).leader_epoch == 2
+    assert partition.log.latest_epoch == 5
+    assert partition.end_offset_for_epoch(3) == (3, 1)
 
 
 def test_bytes_are_counted_as_they_are_appended_and_not_for_a_duplicate(logs: LogHarness) -> None:
@@ -107,6 +106,28 @@ def test_the_end_of_the_present_epoch_is_that_of_the_log_even_before_its_first_r
     assert partition.end_offset_for_epoch(0) == (0, 2)
     partition.append(logs.batch(), CLIENT, -1)
     assert [partition.end_offset_for_epoch(epoch) for epoch in (0, 1)] == [(0, 2), (1, 3)]
+
+
+def test_an_epoch_in_which_nothing_was_written_ended_where_the_next_one_began(logs: LogHarness) -> None:
+    partition = led(logs)
+    partition = led_again(logs, partition, 3)
+    assert [partition.end_offset_for_epoch(epoch) for epoch in (0, 2, 3)] == [(0, 0), (2, 0), (3, 0)]
+    partition.append(logs.batch([b"a", b"b"]), CLIENT, -1)
+    assert [partition.end_offset_for_epoch(epoch) for epoch in (0, 2, 3)] == [(0, 0), (2, 0), (3, 2)]
+    partition = led_again(logs, partition, 3)
+    assert [partition.end_offset_for_epoch(epoch) for epoch in (3, 4, 5, 6)] == [
+        (3, 2),
+        (3, 2),
+        (3, 2),
+        (6, 2),
+    ]
+    partition.append(logs.batch(), CLIENT, -1)
+    assert [partition.end_offset_for_epoch(epoch) for epoch in (3, 4, 5, 6)] == [
+        (3, 2),
+        (3, 2),
+        (3, 2),
+        (6, 3),
+    ]
 
 
 def test_the_end_of_an_epoch_that_never_was_is_not_known(logs: LogHarness) -> None:

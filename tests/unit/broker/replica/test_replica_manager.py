@@ -28,7 +28,7 @@ def replicas(tmp_path: Path) -> Iterator[ReplicaManager]:
     logs = LogManager([tmp_path])
     logs.startup()
     manager = ReplicaManager(logs, SYSTEM_TIME, LogContext())
-    manager.make_leader(TP, Uuid.random(), LogConfig())
+    manager.make_leader(TP, Uuid.random(), LogConfig(), leader_epoch=0)
     yield manager
     manager.shutdown()
     logs.shutdown()

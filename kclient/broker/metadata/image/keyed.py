@@ -1,0 +1,34 @@
+"""KeyedDelta: changes of an image that is a mapping from keys to values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class KeyedDelta(Generic[K, V]):
+    """Changes of a mapping. Used by one thread."""
+
+    __slots__ = ("_before", "changes")
+
+    def __init__(self, before: Mapping[K, V]) -> None:
+        self._before = before
+        self.changes: dict[K, V | None] = {}
+        """The new values by their keys; None for a key that goes."""
+
+    def get(self, key: K) -> V | None:
+        """The value as it is now, None if there is none."""
+        return self.changes[key] if key in self.changes else self._before.get(key)
+
+    def apply(self) -> dict[K, V]:
+        """The mapping after the change."""
+        after = dict(self._before)
+        for key, value in self.changes.items():
+            if value is None:
+                after.pop(key, None)
+            else:
+                after[key] = value
+        return after
