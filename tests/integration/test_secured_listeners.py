@@ -14,7 +14,12 @@ import pytest
 from harness.broker.servers import read_frame
 from harness.waiting import wait_until
 from kclient import KafkaConsumer, KafkaProducer
-from kclient.admin import KafkaAdminClient
+from kclient.admin import (
+    KafkaAdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from kclient.broker.apis import metadata
 from kclient.broker.apis.registry import served_apis
 from kclient.broker.embedded import EmbeddedKafka
@@ -392,3 +397,34 @@ def test_arguments_that_do_not_go_together_are_refused(arguments: dict[str, Any]
 def test_an_unknown_user_is_refused_by_name(passwords: EmbeddedKafka) -> None:
     with pytest.raises(ConfigError, match="'carol' is none of the users alice, bob"):
         passwords.client_settings("carol")
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_users_that_an_administrator_makes_are_known_also_after_a_restart(mechanism: str) -> None:
+    with EmbeddedKafka(
+        {
+            "listeners": "INSIDE://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT",
+            "sasl.enabled.mechanisms": mechanism,
+        }
+    ) as kafka:
+        inside, outside = kafka.bootstrap_servers.split(",")
+        user = {
+            "bootstrap.servers": outside,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": 'ScramLoginModule required username="erin" password="pass word";',
+        }
+        with pytest.raises(SaslAuthenticationError):
+            asked(user)
+        change = UserScramCredentialUpsertion(
+            "erin", ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")]), "pass word"
+        )
+        with KafkaAdminClient(bootstrap_servers=inside) as admin:
+            admin.alter_user_scram_credentials([change])
+        assert asked(user) == set()
+        kafka.restart()
+        inside, user["bootstrap.servers"] = kafka.bootstrap_servers.split(",")
+        assert asked(user) == set()
+        with KafkaAdminClient(bootstrap_servers=inside) as admin:
+            assert list(admin.describe_user_scram_credentials()) == ["erin"]

@@ -13,6 +13,7 @@ from kclient.protocol.api_keys import ApiKeys
 
 _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.ALTER_CONFIGS: (0, 2),
+    ApiKeys.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKeys.API_VERSIONS: (0, 4),
     ApiKeys.CREATE_PARTITIONS: (0, 3),
     ApiKeys.CREATE_TOPICS: (2, 7),
@@ -24,6 +25,7 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.DESCRIBE_GROUPS: (0, 5),
     ApiKeys.DESCRIBE_LOG_DIRS: (1, 4),
     ApiKeys.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKeys.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKeys.FETCH: (4, 12),
     ApiKeys.FIND_COORDINATOR: (0, 4),
     ApiKeys.HEARTBEAT: (0, 4),

@@ -237,6 +237,22 @@ class Controller:
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
         self._tell(*published)
 
+    @property
+    def image(self) -> MetadataImage:
+        """All metadata, as they are now."""
+        return self._store.image
+
+    def change(self, plan: Callable[[MetadataImage], Sequence[Message]]) -> None:
+        """Commit the records that `plan` makes of the metadata as they are; none changes nothing.
+
+        Raises KafkaStorageError, and what `plan` raises.
+        """
+        with self._lock:
+            records = plan(self._store.image)
+            published = self._commit(records) if records else None
+        if published is not None:
+            self._tell(*published)
+
     def allocate_producer_ids(self) -> range:
         """A block of producer ids that nobody has had, and nobody else will get. Raises KafkaStorageError."""
         with self._lock:
