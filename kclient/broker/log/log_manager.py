@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -12,6 +13,7 @@ from typing import TypeVar
 import attrs
 
 from kclient.broker.log.checkpoints import OffsetCheckpoint
+from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.files import DELETE_DIR_SUFFIX, delete_dir_name, partition_dir_name
@@ -52,7 +54,7 @@ class LogManager:
     offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories
     and compared with those of old ones; None takes the cluster of the directories, or a new one. The segments of all
     logs are among `files`. `on_all_offline` is called when the last directory has gone offline, with whatever locks
-    are held.
+    are held. Without a `cleaner` logs are not compacted.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class LogManager:
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         intervals: LogIntervals | None = None,
         files: OpenFiles | None = None,
+        cleaner: CleanerConfig | None = None,
         on_all_offline: Callable[[], None] | None = None,
     ) -> None:
         self._dirs = LogDirectories(log_dirs, cluster_id, node_id)
@@ -86,6 +89,9 @@ class LogManager:
         self._started = False
         self._loaded = False
         self._tasks: list[ScheduledTask] = []
+        # It takes no lock of ours: whoever waits for it may hold that.
+        self.cleaner = None if cleaner is None else LogCleaner(cleaner, self._current_logs, time)
+        """The threads that compact logs, None without."""
 
     @property
     def cluster_id(self) -> str | None:
@@ -152,6 +158,8 @@ class LogManager:
             for log_dir in self.live_log_dirs:
                 log_dir.on_offline = self._look_for_live
         self._schedule()
+        if self.cleaner is not None:
+            self.cleaner.startup()
 
     def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
         """The partition's log, None if there is none."""
@@ -209,8 +217,11 @@ class LogManager:
             if doomed is None:
                 return
             log_dir = doomed.log_dir
-            doomed.close_for_deletion()
+            with self._not_cleaned(topic_partition):
+                doomed.close_for_deletion()
             log_dir.check_online()
+            if self.cleaner is not None:
+                self.cleaner.manager.forget(log_dir, topic_partition)
             directory = log_dir.path / partition_dir_name(topic_partition)
             renamed = log_dir.path / delete_dir_name(topic_partition)
             try:
@@ -225,13 +236,47 @@ class LogManager:
             doomed.config.file_delete_delay_ms,
         )
 
+    def update_config(self, topic_partition: TopicPartition, config: LogConfig) -> None:
+        """Use other settings for a log, if there is one. A log that is not compacted any more is not cleaned when this
+        returns.
+        """
+        one = self._logs.get(topic_partition)
+        if one is not None:
+            was_compacted = one.config.compact
+            one.update_config(config)
+            if was_compacted and not config.compact:
+                with self._not_cleaned(topic_partition):
+                    pass  # a round that was going on has ended
+
+    def truncate(self, topic_partition: TopicPartition, offset: int) -> bool:
+        """Cut a log back so that it ends at `offset`; returns True if that changed anything.
+
+        Nothing happens if there is none. Raises as `UnifiedLog.truncate_to`.
+        """
+        one = self._logs.get(topic_partition)
+        if one is None:
+            return False
+        if self.cleaner is None or offset >= one.segment_base_offsets[-1]:
+            return one.truncate_to(offset)  # the active segment is never cleaned
+        with self._not_cleaned(topic_partition):
+            changed = one.truncate_to(offset)
+            self.cleaner.manager.truncate_checkpoint(one, one.segment_base_offsets[-1])
+            return changed
+
     def delete_old_segments(self) -> int:
-        """Apply every log's retention now; returns how many segments were deleted."""
-        return sum(self._for_each("retention", UnifiedLog.delete_old_segments))
+        """Apply the retention of every log that is not compacted; returns how many segments were deleted.
+
+        The others are the cleaner's.
+        """
+        if self.cleaner is None:
+            free = [one for one in self.all_logs() if not one.config.compact]
+            return sum(self._for_each("retention", UnifiedLog.delete_old_segments, free))
+        with self.cleaner.manager.other_logs() as free:
+            return sum(self._for_each("retention", UnifiedLog.delete_old_segments, free))
 
     def flush_due_logs(self) -> None:
         """Flush the logs whose flush.ms is over."""
-        self._for_each("flush", lambda one: one.flusher.flush_if_due())
+        self._for_each("flush", lambda one: one.flusher.flush_if_due(), self.all_logs())
 
     def checkpoint_recovery_points(self) -> None:
         """Write down how far each log is known to be on disk."""
@@ -251,6 +296,8 @@ class LogManager:
 
         Idempotent.
         """
+        if self.cleaner is not None:
+            self.cleaner.shutdown()
         if self._own_scheduler:
             # Not under the lock, which a task that is just running may wait for.
             self._scheduler.shutdown()
@@ -368,7 +415,7 @@ class LogManager:
         intervals = self._intervals
 
         def expire_producers() -> None:
-            self._for_each("producer expiration", UnifiedLog.remove_expired_producers)
+            self._for_each("producer expiration", UnifiedLog.remove_expired_producers, self.all_logs())
 
         for name, body, period_ms in (
             ("log-retention", self.delete_old_segments, intervals.retention_check_ms),
@@ -389,9 +436,21 @@ class LogManager:
         if self._own_scheduler:
             self._scheduler.startup()
 
-    def _for_each(self, what: str, action: Callable[[UnifiedLog], T]) -> list[T]:
+    def _current_logs(self) -> list[UnifiedLog]:
+        return list(self._logs.values())
+
+    @contextmanager
+    def _not_cleaned(self, topic_partition: TopicPartition) -> Iterator[None]:
+        """Return a context in which the cleaner leaves the partition alone."""
+        if self.cleaner is None:
+            yield
+        else:
+            with self.cleaner.manager.paused(topic_partition):
+                yield
+
+    def _for_each(self, what: str, action: Callable[[UnifiedLog], T], logs: Iterable[UnifiedLog]) -> list[T]:
         done = []
-        for one in self.all_logs():
+        for one in logs:
             if one.log_dir.offline_error is None:
                 try:
                     done.append(action(one))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kclient.broker.log.checkpoints import write_topic_id
+from kclient.broker.log.compaction import LogCompaction
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
@@ -93,6 +94,8 @@ class UnifiedLog:
         self._retention = LogRetention(
             local, producer_state, epochs, scheduler, self._appender.roll, log_start_offset
         )
+        self.compaction = LogCompaction(local, self._guard, producer_state, self._retention, time)
+        """The part that gives the cleaner segments and takes what it makes of them."""
 
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, {self.log_start_offset} to {self._local.log_end_offset})"

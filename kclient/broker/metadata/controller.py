@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import attrs
@@ -99,7 +99,6 @@ class Controller:
                         raise  # not the disk is to blame
                     self._replicas.set_offline(tp, str(error))
                     offline.setdefault(str(error), []).append(tp)
-        self._warn_of_compaction(self.cache.topics())
         for reason, tps in offline.items():
             self._log.error("%d partitions are offline, %s the first of them: %s", len(tps), tps[0], reason)
 
@@ -202,8 +201,6 @@ class Controller:
             self.cache.put(changed)
             for tp in changed.topic_partitions():
                 self._replicas.update_config(tp, log_config)
-            if not self._is_only_compacted(topic):
-                self._warn_of_compaction([changed])
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
 
     def log_config(self, configs: Mapping[str, str]) -> LogConfig:
@@ -271,20 +268,7 @@ class Controller:
             raise
         self.cache.put(topic)
         self._log.info("Created topic %s with %d partitions", topic.name, topic.partition_count)
-        self._warn_of_compaction([topic])
         return topic
-
-    def _warn_of_compaction(self, topics: Iterable[TopicImage]) -> None:
-        names = [topic.name for topic in topics if self._is_only_compacted(topic)]
-        if names:
-            self._log.warning(
-                "cleanup.policy=compact is accepted, but there is no compaction yet: all records are kept in %s",
-                ", ".join(names),
-            )
-
-    def _is_only_compacted(self, topic: TopicImage) -> bool:
-        config = self.log_config(topic.configs)
-        return config.compact and not config.delete and not topic.is_internal
 
     def _delete_partitions(self, topic: TopicImage) -> None:
         for tp in topic.topic_partitions():
