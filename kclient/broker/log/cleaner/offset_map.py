@@ -9,8 +9,8 @@ from operator import ge
 
 import attrs
 
-BYTES_PER_KEY = 200
-"""Memory for one key: the hash (64 bytes), the offset (32), and its share of a dict that has just grown (100)."""
+BYTES_PER_KEY = 216
+"""Memory for one key: the hash (64 bytes), the offset (32), and its share of a dict that has just grown (120)."""
 
 
 @attrs.define(eq=False)
