@@ -141,17 +141,20 @@ def _spans(body: bytes, count: int) -> list[tuple[int, int]]:
     """Return where each record begins and ends, of a body that was decoded before."""
     spans = []
     at = 0
+    # Hot: of a size, a varint that is never negative, the one or two bytes that it nearly always has come first.
     for _ in range(count):
         begin = at
-        size = shift = 0
-        while True:
-            byte = body[at]
+        size = body[at]
+        at += 1
+        if size >= 0x80:
+            size = (size & 0x7F) + (body[at] << 7)
             at += 1
-            size |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-        at += size >> 1  # a zigzag varint, never negative
+            shift = 14
+            while size >> shift:
+                size = (size & ((1 << shift) - 1)) + (body[at] << shift)
+                at += 1
+                shift += 7
+        at += size >> 1
         spans.append((begin, at))
     return spans
 

@@ -10,21 +10,24 @@ from operator import ge
 import attrs
 
 BYTES_PER_KEY = 216
-"""Memory for one key: the hash (64 bytes), the offset (32), and its share of a dict that has just grown (120)."""
+"""Memory for one key: what stands for it (64 bytes), the offset (32), its share of a dict that has just grown (120)."""
+
+_HASH_SIZE = 16
+_LONGEST_AS_IT_IS = 31  # takes no more memory than a hash
 
 
 @attrs.define(eq=False)
 class OffsetMap:
-    """Maps hashes of keys to offsets, so that long keys need no more memory than short ones. Belongs to one thread.
+    """Maps keys to offsets, long keys by their hash, so that all need the same memory. Belongs to one thread.
 
-    As in Kafka, keys with the same MD5 are taken for one: nobody meets two by accident.
+    As in Kafka, long keys with the same MD5 are taken for one: nobody meets two by accident.
     """
 
     capacity: int
     """Keys that it takes."""
     latest_offset: int = attrs.field(default=-1, init=False)
     """It knows the last record of each key up to here; -1 if it is empty."""
-    _offsets: dict[bytes, int] = attrs.field(factory=dict, init=False)
+    _offsets: dict[bytes | None, int] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of_size(cls, memory_bytes: int, load_factor: float) -> OffsetMap:
@@ -49,18 +52,17 @@ class OffsetMap:
 
         `latest_offset` is then that of the last that had.
         """
-        hashes = [None if key is None else _hash(key) for key in keys]
         known = self._offsets
-        if len(known) + len(hashes) <= self.capacity:
-            known.update(zip(hashes, offsets, strict=True))  # type: ignore[arg-type]
-            known.pop(None, None)  # type: ignore[call-overload]
+        if len(known) + len(keys) <= self.capacity:
+            known.update(zip(_stand_ins(keys), offsets, strict=True))
+            known.pop(None, None)
             return True
-        for hashed, offset in zip(hashes, offsets, strict=True):
-            if hashed is None:
+        for key, offset in zip(_stand_ins(keys), offsets, strict=True):
+            if key is None:
                 continue
-            if len(known) == self.capacity and hashed not in known:
+            if len(known) == self.capacity and key not in known:
                 return False
-            known[hashed] = self.latest_offset = offset
+            known[key] = self.latest_offset = offset
         return True
 
     def find_last(self, keys: Sequence[bytes | None], offsets: Sequence[int]) -> list[bool] | None:
@@ -68,18 +70,23 @@ class OffsetMap:
 
         Those behind `latest_offset` are, others without a key never.
         """
-        known = self._offsets
+        last = list(map(self._offsets.get, _stand_ins(keys), repeat(-1)))
         if None in keys:
-            latest = self.latest_offset
-            return [
-                offset > latest if key is None else offset >= known.get(_hash(key), -1)
-                for key, offset in zip(keys, offsets, strict=True)
-            ]
-        found = list(map(known.get, [_hash(key) for key in keys if key is not None], repeat(-1)))
-        if all(map(ge, offsets, found)):
+            behind = self.latest_offset + 1
+            last = [behind if key is None else offset for key, offset in zip(keys, last, strict=True)]
+        if all(map(ge, offsets, last)):
             return None
-        return list(map(ge, offsets, found))
+        return list(map(ge, offsets, last))
 
 
-def _hash(key: bytes) -> bytes:
-    return md5(key, usedforsecurity=False).digest()
+def _stand_ins(keys: Sequence[bytes | None]) -> list[bytes | None]:
+    """Return what stands for each key: the key itself if it is short, else its hash.
+
+    One that is as long as a hash is hashed too, or somebody could give it that of another key.
+    """
+    return [
+        key
+        if key is None or (len(key) <= _LONGEST_AS_IT_IS and len(key) != _HASH_SIZE)
+        else md5(key, usedforsecurity=False).digest()
+        for key in keys
+    ]

@@ -86,7 +86,7 @@ class TestRecords:
         log = harness.open(compacted(message_timestamp_type=kind, compression_type="producer"), clean=True)
         put(harness, log, (b"x", b"x"))
         batch = harness.batch(
-            [b"1", b"2", b"3" * 300, b"4"], keys=[b"a", b"b", b"c", b"a"], compression=codec,
+            [b"1", b"2", b"3" * 20_000, b"4"], keys=[b"a", b"b", b"c", b"a"], compression=codec,
             timestamps_ms=[9, 7, 8, 5], pid=5, epoch=3, seq=70,
         )  # fmt: skip
         log.append_as_leader(batch, 6)

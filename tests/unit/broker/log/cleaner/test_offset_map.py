@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from hashlib import md5
+
+import pytest
 
 from kclient.broker.log.cleaner.offset_map import BYTES_PER_KEY, OffsetMap
 
@@ -12,6 +15,21 @@ def test_later_records_supersede_earlier_ones() -> None:
     assert offsets.put_all([b"a", b"b", b"a"], [5, 6, 7])
     assert offsets.find_last([b"a", b"b", b"a", b"c"], [5, 6, 7, 8]) == [False, True, True, True]
     assert offsets.find_last([b"b", b"a"], [6, 9]) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 31, 32, 100_000])
+def test_keys_of_any_size_are_told_apart(size: int) -> None:
+    offsets = OffsetMap(10)
+    key, other = b"a" * size, b"a" * (size + 1)
+    assert offsets.put_all([key, other], [1, 2])
+    assert offsets.find_last([key, key, other], [0, 1, 1]) == [False, True, False]
+
+
+def test_no_key_stands_for_the_hash_of_another() -> None:
+    offsets = OffsetMap(10)
+    long = b"a" * 100
+    offsets.put_all([md5(long).digest()], [5])
+    assert offsets.find_last([long], [0]) is None
 
 
 def test_records_without_a_key_are_last_only_behind_what_it_knows() -> None:
