@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.process import BrokerProcess
 from harness.broker.requests import create, fetch, produce
 from harness.broker.wire import Wire
 from harness.consumer.reader import reader
@@ -93,6 +94,36 @@ def test_a_table_is_read_back_while_it_is_written_compacted_and_restarted(kafka:
     kafka.restart()
     read = {record.key: record.value for record in read_all(servers, topic)}
     assert {key: value for key, value in read.items() if value is not None} == expected
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", range(2))
+def test_a_table_outlives_brokers_that_are_killed_while_they_compact(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    settings = {name.replace(".", "_"): str(value) for name, value in EAGER.items()}
+    table: dict[bytes, bytes] = {}
+    with BrokerProcess(tmp_path, **settings) as broker:
+        servers = broker.bootstrap_servers
+        topic = new_topic(servers, 1, **SMALL)
+        for part in range(3):
+            with KafkaProducer({"bootstrap.servers": servers, **PRODUCER}) as producer:
+                sent = []
+                for i in range(300):
+                    key, value = b"k%d" % chance.randrange(30), b"%d-%d" % (part, i)
+                    sent.append(producer.send(topic, value, key=key))
+                    table[key] = value
+                for future in sent:
+                    future.result(30)
+                # One after the other, so that rounds go on until the end comes.
+                for i in range(chance.randrange(40)):
+                    producer.send(topic, b"x" * 400, key=b"filler%d" % (i % 3)).result(30)
+            broker.kill()
+            broker.start()
+            read = {record.key: record.value for record in read_all(servers, topic)}
+            assert {key: value for key, value in read.items() if not key.startswith(b"filler")} == table
+        wait_until(lambda: len(read_all(servers, topic)) < 300, what="compaction")
+        left = [path.name for path in (broker.data_dir / f"{topic}-0").iterdir()]
+    assert not [name for name in left if name.endswith(".swap")]
 
 
 def test_tombstones_go_when_their_time_is_over(kafka: EmbeddedKafka) -> None:
