@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from harness.broker.cleaning import batches_of, clean, committed, end_transaction, pairs_of, put
@@ -15,6 +17,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.compress import CompressionType
 from kclient.errors import CorruptRecordError, InvalidRecordError
 from kclient.record import iter_batches, legacy
+from kclient.record.open_files import OpenFiles
 from kclient.record.record import TimestampType
 
 RETENTION_MS = 1000
@@ -348,6 +351,29 @@ class TestRounds:
         names = {path.name for path in harness.directory.iterdir()}
         kept = {f"{base:020d}{kind}" for base in (0, 6) for kind in (".log", ".index", ".timeindex")}
         assert names - kept == {"00000000000000000006.snapshot", "leader-epoch-checkpoint"}
+
+    def test_the_state_of_producers_is_kept_where_segments_begin(self, harness: LogHarness) -> None:
+        log = harness.open(compacted(segment_bytes=170), clean=True)
+        for i in range(6):
+            put(harness, log, (b"k%d" % i, b"v"), pid=1, seq=i)
+        log.roll()
+        clean(harness, log)
+        harness.run_due(60_000)
+        snapshots = sorted(int(path.stem) for path in harness.directory.glob("*.snapshot"))
+        assert snapshots == log.segment_base_offsets[1:] == [2, 4, 6]
+
+    def test_cleaned_segments_hold_no_descriptors(self, harness: LogHarness) -> None:
+        log = harness.open(
+            compacted(segment_bytes=300, index_interval_bytes=0), clean=True, files=OpenFiles(4)
+        )
+        for i in range(120):
+            put(harness, log, (b"k%d" % i, b"v"))
+        log.roll()
+        before = len(os.listdir("/proc/self/fd"))
+        clean(harness, log)
+        harness.run_due(60_000)
+        assert len(log.segment_base_offsets) > 20
+        assert len(os.listdir("/proc/self/fd")) <= before + 4
 
     def test_a_segment_of_which_nothing_is_left_is_empty_and_then_gone(self, harness: LogHarness) -> None:
         log = harness.open(compacted(segment_bytes=150), clean=True)

@@ -207,6 +207,18 @@ def test_a_deleted_log_leaves_the_checkpoint(managed: Managed) -> None:
     assert managed.checkpoint() == ["0", "1", "b 0 3"]
 
 
+def test_a_partition_that_is_paused_is_not_cleaned_until_all_have_let_go(managed: Managed) -> None:
+    manager = managed.cleaner.manager
+    manager.abort_and_pause(A)
+    with manager.paused(A):
+        log = managed.dirty(A)
+        managed.cleaned_to(managed.dirty(B), 3)
+    managed.cleaned_to(managed.dirty(TopicPartition("c", 0)), 3)
+    assert manager.cleaned_to(log) is None
+    manager.resume([A])
+    managed.cleaned_to(log, 3)
+
+
 def test_truncation_ends_the_round_and_takes_the_checkpoint_back(managed: Managed, slow: Slow) -> None:
     log = managed.dirty()
     managed.await_round(slow)
