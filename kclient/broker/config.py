@@ -18,7 +18,7 @@ from kclient.broker.security.listener_config import (
     split_overrides,
 )
 from kclient.config.config_def import HIGH, LOW, MEDIUM, REQUIRED
-from kclient.config.declare import ConfigSource, boolean, integer, list_, long, short, string
+from kclient.config.declare import ConfigSource, boolean, double, integer, list_, long, short, string
 from kclient.config.properties import load_properties
 from kclient.config.validators import at_least, between, one_of
 from kclient.config.values import Password
@@ -126,6 +126,34 @@ class BrokerConfig(ListenerConfig):
         5 * _MINUTE_MS, MEDIUM, "Time between looks for old segments.", at_least(1)
     )
     log_cleanup_policy: list[str] = list_(["delete"], MEDIUM, "delete, compact or both.")
+    log_cleaner_enable: bool = boolean(
+        True, MEDIUM, "Whether topics with cleanup.policy=compact are compacted. Deprecated by Kafka."
+    )
+    log_cleaner_threads: int = integer(1, MEDIUM, "Threads that compact logs.", at_least(1))
+    log_cleaner_dedupe_buffer_size: int = long(
+        128 * 1024 * 1024,
+        MEDIUM,
+        "Most memory, in bytes, for the keys that all these threads look at together; it is taken as it is needed.",
+    )
+    log_cleaner_io_buffer_load_factor: float = double(
+        0.9, MEDIUM, "Share of log.cleaner.dedupe.buffer.size that is used.", between(0.01, 1)
+    )
+    log_cleaner_io_max_bytes_per_second: float = double(
+        1.7976931348623157e308, MEDIUM, "Most bytes a second that compaction reads and writes.", at_least(1)
+    )
+    log_cleaner_backoff_ms: int = long(15_000, MEDIUM, "Time between looks for logs to compact.", at_least(0))
+    log_cleaner_min_cleanable_ratio: float = double(
+        0.5, MEDIUM, "Share of a log that must be new before it is compacted.", between(0, 1)
+    )
+    log_cleaner_delete_retention_ms: int = long(
+        24 * _HOUR_MS, MEDIUM, "Time for which compaction keeps a deletion marker.", at_least(0)
+    )
+    log_cleaner_min_compaction_lag_ms: int = long(
+        0, MEDIUM, "Age below which a record is never compacted.", at_least(0)
+    )
+    log_cleaner_max_compaction_lag_ms: int = long(
+        _LONG_MAX, MEDIUM, "Age at which a record must be compacted.", at_least(1)
+    )
     log_segment_delete_delay_ms: int = long(
         _MINUTE_MS, LOW, "Time until files of a deleted segment are removed.", at_least(0)
     )
@@ -258,6 +286,11 @@ class BrokerConfig(ListenerConfig):
                 "group.min.session.timeout.ms is greater than group.max.session.timeout.ms",
                 name="group.min.session.timeout.ms",
             )
+        if values["log.cleaner.dedupe.buffer.size"] // values["log.cleaner.threads"] <= 1024 * 1024:
+            raise ConfigError(
+                "log.cleaner.dedupe.buffer.size must be more than 1 MiB for each of log.cleaner.threads",
+                name="log.cleaner.dedupe.buffer.size",
+            )
         log_defaults(values)
 
     def data_directories(self) -> list[Path]:
@@ -301,6 +334,10 @@ _LOG_SETTINGS = {
     "compression.lz4.level": "compression.lz4.level",
     "compression.type": "compression.type",
     "compression.zstd.level": "compression.zstd.level",
+    "log.cleaner.delete.retention.ms": "delete.retention.ms",
+    "log.cleaner.max.compaction.lag.ms": "max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio": "min.cleanable.dirty.ratio",
+    "log.cleaner.min.compaction.lag.ms": "min.compaction.lag.ms",
     "log.cleanup.policy": "cleanup.policy",
     "log.flush.interval.messages": "flush.messages",
     "log.flush.interval.ms": "flush.ms",

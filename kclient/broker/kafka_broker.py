@@ -14,10 +14,12 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.descriptors import DescriptorShares, descriptor_shares
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
+from kclient.broker.log.cleaner.log_cleaner import CleanerConfig
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_directory import LogDirectory
-from kclient.broker.log.log_manager import LogIntervals, LogManager
+from kclient.broker.log.log_manager import LogManager
+from kclient.broker.log.log_tasks import LogIntervals
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.metadata_directory import (
@@ -254,6 +256,7 @@ class KafkaBroker:
             files=OpenFiles(shares.log_files),
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
+            cleaner=_cleaner(config),
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,
@@ -273,6 +276,18 @@ class KafkaBroker:
             self._log.critical("%s", self._failure)
             # Whoever finds out may be a thread that `stop` waits for.
             KafkaThread("stop-without-storage", self.stop).start()
+
+
+def _cleaner(config: BrokerConfig) -> CleanerConfig | None:
+    if not config.log_cleaner_enable:
+        return None
+    return CleanerConfig(
+        threads=config.log_cleaner_threads,
+        dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,
+        dedupe_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        backoff_ms=config.log_cleaner_backoff_ms,
+    )
 
 
 def _advertised(config: BrokerConfig, bound: Sequence[Endpoint]) -> tuple[Endpoint, ...]:

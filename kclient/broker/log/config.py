@@ -230,6 +230,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def roll_ms(self) -> int:
+        """Age at which a segment is closed: a compacted log has to be done with it in max.compaction.lag.ms."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
+    @property
     def delete(self) -> bool:
         """True if old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy

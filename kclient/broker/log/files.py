@@ -42,6 +42,12 @@ def offset_name(offset: int, suffix: str) -> str:
     return f"{offset:020d}{suffix}"
 
 
+def segment_paths(directory: Path, base_offset: int, suffix: str = "") -> list[Path]:
+    """The files of a segment: batches, offset index, time index and transaction index."""
+    kinds = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+    return [directory / offset_name(base_offset, kind + suffix) for kind in kinds]
+
+
 def parse_offset_name(name: str) -> tuple[int, str] | None:
     """Offset and suffix (all of it, such as `.log.swap`) of a file's name, None for any other name."""
     match = _OFFSET_NAME.fullmatch(name)

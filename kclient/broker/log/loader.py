@@ -186,7 +186,8 @@ class _LogLoader:
             if parsed is None or parsed[1] != LOG_SUFFIX + SWAP_SUFFIX:
                 continue
             begins.append(parsed[0])
-            end = parsed[0]
+            # Also where nothing was left: other files of the segment in its place may still be there.
+            end = parsed[0] + 1
             with FileRecords.open(path, writable=False) as records:
                 for header in records.batch_headers():
                     end = header.next_offset

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.files import DELETED_SUFFIX, PARTITION_METADATA, fsync_dir, fsync_if_present
+from kclient.broker.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    PARTITION_METADATA,
+    SWAP_SUFFIX,
+    fsync_dir,
+    fsync_if_present,
+)
 from kclient.broker.log.segment import LogSegment
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import IllegalStateError
@@ -65,6 +72,10 @@ class LogSegments:
         """Take the segment out; its files stay."""
         del self._bases[bisect_left(self._bases, base_offset)]
         return self._by_base.pop(base_offset)
+
+    def get(self, base_offset: int) -> LogSegment | None:
+        """The segment that begins at `base_offset`, None if there is none."""
+        return self._by_base.get(base_offset)
 
     def floor(self, offset: int) -> LogSegment | None:
         """The last segment that begins at or before `offset`."""
@@ -161,6 +172,23 @@ class LocalLog:
             self.segments.remove(segment.base_offset)
             segment.close_files()  # one by one: many may go at once
             self._directory_changed = True
+
+    def replace_segments(self, cleaned: LogSegment, replaced: list[LogSegment]) -> None:
+        """Put `cleaned`, whose files are written and end with `.cleaned`, in the place of segments, for deletion.
+
+        A crash before all its files end with `.swap` leaves the log as it was, a later one is finished by the loader.
+        """
+        if any(self.segments.get(segment.base_offset) is not segment for segment in replaced):
+            raise IllegalStateError(f"{self.topic_partition} does not have all of {replaced} any more")
+        cleaned.change_suffix(CLEANED_SUFFIX, SWAP_SUFFIX)
+        # Before anything is taken away: the file system may make renames durable in any order.
+        fsync_dir(self.directory)
+        self.detach(replaced)
+        cleaned.change_suffix(SWAP_SUFFIX, "")
+        cleaned.release_indexes()
+        self.segments.add(cleaned)
+        self._directory_changed = True
+        self.sync_directory()
 
     def truncate_to(self, offset: int) -> list[LogSegment]:
         """Cut the log back to end at `offset`; returns the segments that fell away, for deletion."""

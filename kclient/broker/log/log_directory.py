@@ -14,6 +14,7 @@ import attrs
 
 from kclient.broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
+    CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
@@ -72,6 +73,7 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT)
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_CHECKPOINT)
         self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_CHECKPOINT)
+        self.cleaner_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_CHECKPOINT)
         self.clean_shutdown = CleanShutdownMarker(path / CLEAN_SHUTDOWN_MARKER)
         self.commits = DirectoryCommit(path.name)
         """Forces its logs to disk for those who wait for that."""

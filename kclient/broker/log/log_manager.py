@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-import attrs
-
 from kclient.broker.log.checkpoints import OffsetCheckpoint
+from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.files import DELETE_DIR_SUFFIX, delete_dir_name, partition_dir_name
 from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
 from kclient.broker.log.log_directories import LogDirectories
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
+from kclient.broker.log.log_tasks import LogIntervals, schedule_tasks
 from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import ScheduledTask, Scheduler
@@ -34,18 +35,6 @@ T = TypeVar("T")
 _OPEN_FILES = 1024
 
 
-@attrs.frozen(kw_only=True)
-class LogIntervals:
-    """Intervals, in ms, of the background work on the logs: Kafka's defaults. Immutable."""
-
-    retention_check_ms: int = 5 * 60 * 1000
-    flush_check_ms: int = 3_000
-    recovery_point_checkpoint_ms: int = 60_000
-    log_start_offset_checkpoint_ms: int = 60_000
-    high_watermark_checkpoint_ms: int = 5_000
-    producer_expiration_check_ms: int = 10 * 60 * 1000
-
-
 class LogManager:
     """Opens, makes, looks after and deletes logs. Thread-safe.
 
@@ -53,7 +42,7 @@ class LogManager:
     offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories
     and compared with those of old ones; None takes the cluster of the directories, or a new one. The segments of all
     logs are among `files`. `on_all_offline` is called when the last directory has gone offline, with whatever locks
-    are held.
+    are held. Without a `cleaner` logs are not compacted.
     """
 
     def __init__(
@@ -69,6 +58,7 @@ class LogManager:
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         intervals: LogIntervals | None = None,
         files: OpenFiles | None = None,
+        cleaner: CleanerConfig | None = None,
         on_all_offline: Callable[[], None] | None = None,
     ) -> None:
         self._dirs = LogDirectories(log_dirs, cluster_id, node_id)
@@ -87,6 +77,9 @@ class LogManager:
         self._started = False
         self._loaded = False
         self._tasks: list[ScheduledTask] = []
+        # It takes no lock of ours: whoever waits for it may hold that.
+        self.cleaner = None if cleaner is None else LogCleaner(cleaner, self._current_logs, time)
+        """The threads that compact logs, None without."""
 
     @property
     def cluster_id(self) -> str | None:
@@ -152,7 +145,11 @@ class LogManager:
             self._loaded = True
             for log_dir in self.live_log_dirs:
                 log_dir.on_offline = self._look_for_live
-        self._schedule()
+        self._tasks = schedule_tasks(self, self._scheduler, self._intervals)
+        if self._own_scheduler:
+            self._scheduler.startup()
+        if self.cleaner is not None:
+            self.cleaner.startup()
 
     def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
         """The partition's log, None if there is none."""
@@ -214,8 +211,11 @@ class LogManager:
             if doomed is None:
                 return
             log_dir = doomed.log_dir
-            doomed.close_for_deletion()
+            with self._not_cleaned(topic_partition):
+                doomed.close_for_deletion()
             log_dir.check_online()
+            if self.cleaner is not None:
+                self.cleaner.manager.forget(log_dir, topic_partition)
             directory = log_dir.path / partition_dir_name(topic_partition)
             renamed = log_dir.path / delete_dir_name(topic_partition)
             try:
@@ -230,13 +230,55 @@ class LogManager:
             doomed.config.file_delete_delay_ms,
         )
 
+    def update_config(self, topic_partition: TopicPartition, config: LogConfig) -> None:
+        """Use other settings for a log, if there is one. A log that is not compacted any more is not cleaned when this
+        returns.
+        """
+        one = self._logs.get(topic_partition)
+        if one is not None:
+            was_compacted = one.config.compact
+            one.update_config(config)
+            if was_compacted and not config.compact:
+                with self._not_cleaned(topic_partition):
+                    pass  # a round that was going on has ended
+
+    def truncate_log(self, topic_partition: TopicPartition, offset: int) -> bool:
+        """Cut a log back to end at `offset`; returns True if that changed anything.
+
+        Raises as `UnifiedLog.truncate_to` does, and `UnknownTopicOrPartitionError`.
+        """
+        one = self._logs.get(topic_partition)
+        if one is None:
+            raise UnknownTopicOrPartitionError(f"There is no log of {topic_partition}")
+        if self.cleaner is None or offset >= one.segment_base_offsets[-1]:
+            changed = one.truncate_to(offset)  # the active segment is never cleaned
+        else:
+            with self._not_cleaned(topic_partition):
+                changed = one.truncate_to(offset)
+                self.cleaner.manager.truncate_checkpoint(one, one.segment_base_offsets[-1])
+        if changed:
+            # A recovery that began behind the cut would take what was written there since for flushed.
+            self.checkpoint_recovery_points()
+        return changed
+
     def delete_old_segments(self) -> int:
-        """Apply every log's retention now; returns how many segments were deleted."""
-        return sum(self._for_each("retention", UnifiedLog.delete_old_segments))
+        """Apply the retention of every log that is not compacted; returns how many segments were deleted.
+
+        The others are the cleaner's.
+        """
+        if self.cleaner is None:
+            free = [one for one in self.all_logs() if not one.config.compact]
+            return sum(self._for_each("retention", UnifiedLog.delete_old_segments, free))
+        with self.cleaner.manager.other_logs() as free:
+            return sum(self._for_each("retention", UnifiedLog.delete_old_segments, free))
 
     def flush_due_logs(self) -> None:
         """Flush the logs whose flush.ms is over."""
-        self._for_each("flush", lambda one: one.flusher.flush_if_due())
+        self._for_each("flush", lambda one: one.flusher.flush_if_due(), self.all_logs())
+
+    def remove_expired_producers(self) -> None:
+        """Forget the producers of every log that have been idle for too long."""
+        self._for_each("producer expiration", UnifiedLog.remove_expired_producers, self.all_logs())
 
     def checkpoint_recovery_points(self) -> None:
         """Write down how far each log is known to be on disk."""
@@ -255,24 +297,13 @@ class LogManager:
         """Write down up to where each log is known to be on all in-sync replicas."""
         self._checkpoint(lambda log_dir: log_dir.high_watermarks, lambda one: one.high_watermark)
 
-    def truncate_log(self, topic_partition: TopicPartition, offset: int) -> bool:
-        """Cut a log back to end at `offset`; True if that changed anything. Raises as `UnifiedLog.truncate_to` does,
-        and `UnknownTopicOrPartitionError`.
-        """
-        one = self._logs.get(topic_partition)
-        if one is None:
-            raise UnknownTopicOrPartitionError(f"There is no log of {topic_partition}")
-        if not one.truncate_to(offset):
-            return False
-        # A recovery that began behind the cut would take what was written there since for flushed.
-        self.checkpoint_recovery_points()
-        return True
-
     def shutdown(self) -> None:
         """Flush and close all logs, and leave the marker of a clean shutdown where all went well.
 
         Idempotent.
         """
+        if self.cleaner is not None:
+            self.cleaner.shutdown()
         if self._own_scheduler:
             # Not under the lock, which a task that is just running may wait for.
             self._scheduler.shutdown()
@@ -393,39 +424,21 @@ class LogManager:
         self._logs.clear()
         self._dirs.release()
 
-    def _schedule(self) -> None:
-        intervals = self._intervals
+    def _current_logs(self) -> list[UnifiedLog]:
+        return list(self._logs.values())
 
-        def expire_producers() -> None:
-            self._for_each("producer expiration", UnifiedLog.remove_expired_producers)
+    @contextmanager
+    def _not_cleaned(self, topic_partition: TopicPartition) -> Iterator[None]:
+        """Return a context in which the cleaner leaves the partition alone."""
+        if self.cleaner is None:
+            yield
+        else:
+            with self.cleaner.manager.paused(topic_partition):
+                yield
 
-        for name, body, period_ms in (
-            ("log-retention", self.delete_old_segments, intervals.retention_check_ms),
-            ("log-flusher", self.flush_due_logs, intervals.flush_check_ms),
-            (
-                "recovery-point-checkpoint",
-                self.checkpoint_recovery_points,
-                intervals.recovery_point_checkpoint_ms,
-            ),
-            (
-                "log-start-offset-checkpoint",
-                self.checkpoint_log_start_offsets,
-                intervals.log_start_offset_checkpoint_ms,
-            ),
-            (
-                "high-watermark-checkpoint",
-                self.checkpoint_high_watermarks,
-                intervals.high_watermark_checkpoint_ms,
-            ),
-            ("producer-expiration", expire_producers, intervals.producer_expiration_check_ms),
-        ):
-            self._tasks.append(self._scheduler.schedule(name, body, period_ms, period_ms))
-        if self._own_scheduler:
-            self._scheduler.startup()
-
-    def _for_each(self, what: str, action: Callable[[UnifiedLog], T]) -> list[T]:
+    def _for_each(self, what: str, action: Callable[[UnifiedLog], T], logs: Iterable[UnifiedLog]) -> list[T]:
         done = []
-        for one in self.all_logs():
+        for one in logs:
             if one.log_dir.offline_error is None:
                 try:
                     done.append(action(one))

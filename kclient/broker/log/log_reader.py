@@ -9,6 +9,7 @@ from kclient.broker.log.log_guard import LogGuard
 from kclient.broker.log.log_types import MAX_TIMESTAMP, LogOffsetMetadata
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.segment import LogSegment
+from kclient.broker.log.transaction_index import collect_aborted
 
 
 @attrs.frozen(eq=False)
@@ -128,17 +129,11 @@ def _aborted(
 ) -> list[tuple[int, int]]:
     """Return producer and first offset of the aborted transactions among batches that were read.
 
-    They begin at `start_offset`, and end in `segment` at `end_position`. A transaction is in the index of the segment
-    of its marker, which may come long after its records.
+    They begin at `start_offset`, and end in `segment` at `end_position`.
     """
     later = [one for one in segments if one.base_offset >= segment.base_offset]
     upper = segment.offset_index.upper_bound(end_position)
     if upper is None:
         upper = later[1].base_offset if len(later) > 1 else log_end
-    aborted: list[tuple[int, int]] = []
-    for one in later:
-        found, complete = one.txn_index.collect(start_offset, upper)
-        aborted += [(txn.producer_id, txn.first_offset) for txn in found]
-        if complete:
-            break
-    return aborted
+    aborted = collect_aborted((one.txn_index for one in later), start_offset, upper)
+    return [(txn.producer_id, txn.first_offset) for txn in aborted]

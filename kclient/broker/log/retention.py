@@ -76,6 +76,11 @@ class LogRetention:
 
         return [segment for segment in segments if end(segment) <= high_watermark]
 
+    def replace(self, cleaned: LogSegment, replaced: list[LogSegment]) -> None:
+        """Put the result of a compaction in the place of the segments it was made from."""
+        self._local.replace_segments(cleaned, replaced)
+        self._delete_files(replaced, kept_snapshot=cleaned.base_offset)
+
     def _delete(self, segments: list[LogSegment], why: str) -> int:
         if segments:
             if len(segments) == len(self._local.segments):
@@ -88,9 +93,13 @@ class LogRetention:
         self._local.detach(segments)
         self._delete_files(segments)
 
-    def _delete_files(self, segments: list[LogSegment]) -> None:
+    def _delete_files(self, segments: list[LogSegment], kept_snapshot: int | None = None) -> None:
         """Unlink files that are marked as deleted, and the snapshots that belong to them, after the delay."""
-        snapshots = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
+        snapshots = [
+            self._producers.mark_snapshot_deleted(segment.base_offset)
+            for segment in segments
+            if segment.base_offset != kept_snapshot
+        ]
         delete = close_for_deletion(segments, snapshots)
         if segments:
             name = f"delete-files-{self._local.topic_partition}"

@@ -11,14 +11,7 @@ from pathlib import Path
 
 from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.config import LogConfig
-from kclient.broker.log.files import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    offset_name,
-    remove_if_present,
-)
+from kclient.broker.log.files import remove_if_present, segment_paths
 from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.time_index import NO_TIMESTAMP, TimeIndex
@@ -47,24 +40,24 @@ class LogSegment:
     """
 
     def __init__(
-        self, directory: Path, base_offset: int, config: LogConfig, time: Time, files: OpenFiles
+        self,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        time: Time,
+        files: OpenFiles,
+        suffix: str = "",
     ) -> None:
-        """Find the segment's files, or make them. Raises OSError."""
+        """Find the segment's files, or make them; their names end with `suffix`. Raises OSError."""
         self.base_offset = base_offset
         self._time = time
         self._index_interval_bytes = config.index_interval_bytes
         self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
-        self.records = FileRecords.open(directory / offset_name(base_offset, LOG_SUFFIX), files=files)
-        self.offset_index = OffsetIndex(
-            directory / offset_name(base_offset, INDEX_SUFFIX), base_offset, config.segment_index_bytes, files
-        )
-        self.time_index = TimeIndex(
-            directory / offset_name(base_offset, TIME_INDEX_SUFFIX),
-            base_offset,
-            config.segment_index_bytes,
-            files,
-        )
-        self.txn_index = TransactionIndex(directory / offset_name(base_offset, TXN_INDEX_SUFFIX))
+        log, index, time_index, txn_index = segment_paths(directory, base_offset, suffix)
+        self.records = FileRecords.open(log, files=files)
+        self.offset_index = OffsetIndex(index, base_offset, config.segment_index_bytes, files)
+        self.time_index = TimeIndex(time_index, base_offset, config.segment_index_bytes, files)
+        self.txn_index = TransactionIndex(txn_index)
         self._created_ms = time.wall_ms()
         self._first_timestamp_ms: int | None = None
         self._max_timestamp: tuple[int, int] | None = None
@@ -106,6 +99,14 @@ class LogSegment:
         timestamp_ms = self.max_timestamp[0]
         return timestamp_ms if timestamp_ms >= 0 else int(self.path.stat().st_mtime * 1000)
 
+    @property
+    def first_timestamp_ms(self) -> int:
+        """The greatest timestamp of the first batch, -1 if there is none. Raises as `read`."""
+        if self._first_timestamp_ms is None and self.size:
+            first = next(iter(self.records.batch_headers(0)), None)
+            self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
+        return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
+
     def append(self, data: bytes | bytearray | memoryview, batches: Sequence[RecordBatch]) -> None:
         """Write whole batches at the end, and index them. Raises OSError, and then nothing is written."""
         self._check_indexes()
@@ -125,7 +126,7 @@ class LogSegment:
 
     def should_roll(self, config: LogConfig, size: int, max_timestamp_ms: int, last_offset: int) -> bool:
         """Return True if batches of `size` bytes have to go to a new segment."""
-        reached = self._age_ms(max_timestamp_ms) > config.segment_ms - self._roll_jitter_ms
+        reached = self._age_ms(max_timestamp_ms) > config.roll_ms - self._roll_jitter_ms
         return (
             self.size > config.segment_bytes - size
             or (self.size > 0 and reached)
@@ -357,22 +358,20 @@ class LogSegment:
         self.time_index.delete()
         self.txn_index.delete()
 
-    def _let_go(self) -> None:
+    def release_indexes(self) -> None:
+        """Let go of the memory of the indexes, which are written."""
         self.offset_index.release()
         self.time_index.release()
+
+    def _let_go(self) -> None:
+        self.release_indexes()
         self.records.close()
 
     def _age_ms(self, now_or_timestamp_ms: int) -> int:
         """Return the age of the segment: by record time if its records have any, else by the clock."""
-        if self._first_timestamp_ms is None and self.size:
-            first = next(iter(self.records.batch_headers(0)), None)
-            self._first_timestamp_ms = NO_TIMESTAMP if first is None else first.max_timestamp_ms
-        if (
-            self._first_timestamp_ms is not None
-            and self._first_timestamp_ms >= 0
-            and now_or_timestamp_ms >= 0
-        ):
-            return now_or_timestamp_ms - self._first_timestamp_ms
+        first_timestamp_ms = self.first_timestamp_ms
+        if first_timestamp_ms >= 0 and now_or_timestamp_ms >= 0:
+            return now_or_timestamp_ms - first_timestamp_ms
         return self._time.wall_ms() - self._created_ms
 
     def _index(self, position: int, last_offset: int, max_timestamp_ms: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -122,3 +123,20 @@ class TransactionIndex:
     def delete(self) -> None:
         """Remove the file if it is there. Raises OSError."""
         remove_if_present(self.path)
+
+
+def collect_aborted(
+    indexes: Iterable[TransactionIndex], fetch_offset: int, upper_bound: int
+) -> list[AbortedTxn]:
+    """The transactions aborted in [`fetch_offset`, `upper_bound`), from the indexes of the segments that follow each
+    other from there on: a transaction is in that of its marker, which may come long after its records.
+
+    Raises as `TransactionIndex.entries`.
+    """
+    aborted: list[AbortedTxn] = []
+    for index in indexes:
+        found, complete = index.collect(fetch_offset, upper_bound)
+        aborted += found
+        if complete:
+            break
+    return aborted

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from kclient.broker.log.checkpoints import write_topic_id
+from kclient.broker.log.compaction import LogCompaction
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
@@ -103,6 +104,8 @@ class UnifiedLog:
         self._retention = LogRetention(
             local, producer_state, epochs, scheduler, self._appender.roll, log_start_offset
         )
+        self.compaction = LogCompaction(local, self._guard, producer_state, self._retention, time)
+        """The part that gives the cleaner segments and takes what it makes of them."""
         self._high_watermark = LogOffsetMetadata(log_start_offset)
         self.advance_high_watermark(LogOffsetMetadata(high_watermark))
 

@@ -134,7 +134,6 @@ class Controller:
             delta = store.commit(list(records))
             self._replicas.lead_all(store.image)
             self.cache.on_metadata_update(delta, store.image)
-        self._warn_of_compaction([topic.name for topic in self.cache.topics()])
 
     def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicPlan:
         """Create a topic; with `validate_only` only say what it would be.
@@ -232,8 +231,6 @@ class Controller:
             if validate_only or not changes:
                 return
             published = self._commit(list(_config_records(name, changes)))
-        if not self._is_only_compacted(name, before):
-            self._warn_of_compaction([name])
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
         self._tell(*published)
 
@@ -333,7 +330,6 @@ class Controller:
                 self._commit([RemoveTopicRecord(topic_id=plan.id)])
             raise
         self._log.info("Created topic %s with %d partitions", plan.name, plan.partition_count)
-        self._warn_of_compaction([plan.name])
         return published
 
     def _partition_records(self, topic_id: Uuid, first: int, count: int) -> list[Message]:
@@ -356,18 +352,6 @@ class Controller:
     def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for listener in self._listeners:
             listener(delta, image)
-
-    def _warn_of_compaction(self, names: Iterable[str]) -> None:
-        compacted = [name for name in names if self._is_only_compacted(name, self.cache.topic_configs(name))]
-        if compacted:
-            self._log.warning(
-                "cleanup.policy=compact is accepted, but there is no compaction yet: all records are kept in %s",
-                ", ".join(compacted),
-            )
-
-    def _is_only_compacted(self, name: str, configs: Mapping[str, str]) -> bool:
-        config = self.log_config(configs)
-        return config.compact and not config.delete and name not in INTERNAL_TOPICS
 
 
 def _config_records(topic: str, changes: Mapping[str, str | None]) -> Iterable[Message]:

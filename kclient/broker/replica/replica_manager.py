@@ -88,9 +88,7 @@ class ReplicaManager:
 
     def update_config(self, tp: TopicPartition, config: LogConfig) -> None:
         """Use other settings for the log of `tp`."""
-        partition = self._partitions.get(tp)
-        if partition is not None:
-            partition.log.update_config(config)
+        self.log_manager.update_config(tp, config)
 
     def partition(self, tp: TopicPartition) -> Partition:
         """The partition. Raises UnknownTopicOrPartitionError, and KafkaStorageError if its directory is missing."""

@@ -50,6 +50,10 @@ def test_an_unknown_setting_is_named_with_the_nearest_one() -> None:
         ("compression.type", "zip"),
         ("compression.gzip.level", 0),
         ("group.min.session.timeout.ms", 2_000_000),
+        ("log.cleaner.dedupe.buffer.size", 1024 * 1024),
+        ("log.cleaner.threads", 0),
+        ("log.cleaner.io.max.bytes.per.second", 0),
+        ("log.cleaner.min.compaction.lag.ms", -1),
     ],
 )
 def test_a_bad_value_raises_with_the_settings_name(name: str, value: object) -> None:
@@ -95,7 +99,15 @@ def test_every_default_of_topics_reaches_them() -> None:
         message_max_bytes=1, compression_type="zstd", log_segment_bytes=100, log_index_interval_bytes=2,
         log_cleanup_policy="delete,compact", log_message_timestamp_type="LogAppendTime", min_insync_replicas=2,
         log_segment_delete_delay_ms=3, log_flush_interval_messages=4, log_flush_interval_ms=5,
+        log_cleaner_delete_retention_ms=6, log_cleaner_min_compaction_lag_ms=7,
+        log_cleaner_max_compaction_lag_ms=8, log_cleaner_min_cleanable_ratio=0.25,
     ).log_config()  # fmt: skip
+    assert (parsed.delete_retention_ms, parsed.min_compaction_lag_ms, parsed.max_compaction_lag_ms) == (
+        6,
+        7,
+        8,
+    )
+    assert parsed.min_cleanable_dirty_ratio == 0.25
     assert (parsed.max_message_bytes, parsed.compression_type, parsed.segment_bytes) == (1, "zstd", 100)
     assert (parsed.index_interval_bytes, parsed.cleanup_policy) == (2, ("delete", "compact"))
     assert (parsed.message_timestamp_type, parsed.min_insync_replicas) == ("LogAppendTime", 2)

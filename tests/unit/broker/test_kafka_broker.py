@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from harness.broker.process import BrokerProcess
 from harness.broker.wire import Wire, batch
 from harness.waiting import wait_until
 from kclient.broker import BrokerConfig, KafkaBroker
+from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -66,6 +68,33 @@ def test_a_client_is_sent_to_the_listener_that_it_came_to(tmp_path: Path, advert
                 assert (node.host, node.port) == where
     finally:
         broker.stop()
+
+
+def test_the_settings_of_the_cleaner_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[CleanerConfig] = []
+    real = LogCleaner.__init__
+
+    def note(self: LogCleaner, config: CleanerConfig, *others: Any) -> None:
+        seen.append(config)
+        real(self, config, *others)
+
+    monkeypatch.setattr(LogCleaner, "__init__", note)
+    settings = {
+        "log.cleaner.threads": 2, "log.cleaner.dedupe.buffer.size": 1 << 23, "log.cleaner.io.buffer.load.factor": 0.5,
+        "log.cleaner.io.max.bytes.per.second": 1e6, "log.cleaner.backoff.ms": 7,
+    }  # fmt: skip
+    broker = KafkaBroker(BrokerConfig.parse({"log.dirs": str(tmp_path), "listeners": [LOCAL], **settings}))
+    broker.start()
+    broker.stop()
+    assert seen == [
+        CleanerConfig(
+            threads=2,
+            dedupe_buffer_bytes=1 << 23,
+            dedupe_buffer_load_factor=0.5,
+            io_max_bytes_per_second=1e6,
+            backoff_ms=7,
+        )
+    ]
 
 
 def test_a_broker_whose_last_directory_fails_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

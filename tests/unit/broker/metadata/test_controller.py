@@ -295,14 +295,6 @@ class TestSettings:
         topics.controller.alter_configs("t", {"segment.ms": "7"}, validate_only=True)
         assert topics.cache.image == topics.logged == before
 
-    def test_what_is_only_compacted_is_warned_of_once(
-        self, topics: Topics, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        topics.create()
-        for configs in ({"cleanup.policy": "compact"}, {"cleanup.policy": "compact", "segment.ms": "7"}):
-            topics.controller.alter_configs("t", configs)
-        assert caplog.text.count("no compaction yet") == 1
-
 
 class TestStarting:
     def test_a_partition_whose_directory_is_missing_is_offline_and_the_others_are_led(
