@@ -38,10 +38,13 @@ class Disks:
 
     def __init__(self, root: Path) -> None:
         self.a, self.b, self._away = root / "a", root / "b", root / "away"
+        self.settings: dict[str, Any] = {}
 
     def broker(self, *names: Path, **settings: Any) -> EmbeddedKafka:
         dirs = [str(path) for path in names or (self.a, self.b)]
-        return EmbeddedKafka({"log.dirs": dirs, "offsets.topic.num.partitions": 2, **settings})
+        return EmbeddedKafka(
+            {"log.dirs": dirs, "offsets.topic.num.partitions": 2, **self.settings, **settings}
+        )
 
     def fill(self) -> list[int]:
         """Make topic o with a record in each of its partitions; those that are in b."""
@@ -127,7 +130,11 @@ def test_new_partitions_go_to_the_directories_that_are_there(disks: Disks) -> No
     assert disks.in_b("new") == []
 
 
-def test_a_topic_that_was_deleted_while_its_disk_was_away_stays_deleted(disks: Disks) -> None:
+@pytest.mark.parametrize("snapshot_bytes", [1, 1 << 20], ids=["in snapshots", "in the log"])
+def test_a_topic_that_was_deleted_while_its_disk_was_away_stays_deleted(
+    disks: Disks, snapshot_bytes: int
+) -> None:
+    disks.settings = {"metadata.log.max.record.bytes.between.snapshots": snapshot_bytes}
     with disks.broker() as kafka, Wire(kafka.bootstrap_servers) as wire:
         create(wire, "again", 4)
         create(wire, "gone", 4)

@@ -10,6 +10,7 @@ from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.node import missing, tool
 from harness.requirements import skip_if
 from harness.topics import new_topic
+from harness.waiting import wait_until
 from kclient import KafkaAdminClient
 from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from kclient.broker.embedded import EmbeddedKafka
@@ -50,6 +51,29 @@ def test_a_log_that_kafka_wrote_is_read_to_its_end(kafka: RealKafka, tmp_path: P
     assert image.features.levels["metadata.version"] >= 25
     (broker,) = image.cluster.brokers.values()
     assert (broker.id, broker.fenced) == (1, False)
+
+
+def test_a_snapshot_that_kafka_wrote_is_read_with_what_came_after_it(tmp_path: Path) -> None:
+    skip_if(missing())
+    with RealKafka(settings={"metadata.log.max.record.bytes.between.snapshots": "2000"}) as kafka:
+        source = kafka.log_dir / "__cluster_metadata-0"
+        made = [new_topic(kafka.bootstrap_servers, 2)]
+
+        def has_snapshot() -> bool:
+            made.append(new_topic(kafka.bootstrap_servers, 2))
+            return any(int(path.name[:20]) > 0 for path in source.glob("*.checkpoint"))
+
+        wait_until(has_snapshot, what="a snapshot")
+        made.append(new_topic(kafka.bootstrap_servers, 2))
+        kafka.stop()
+        directory = shutil.copytree(source, tmp_path / "log")
+    image = MetadataStore(directory, SYSTEM_TIME, snapshot_bytes=NEVER).image
+    assert set(made) <= set(image.topics.by_name)
+    for path in directory.glob("*.checkpoint"):
+        path.unlink()
+    assert MetadataStore(directory, SYSTEM_TIME, snapshot_bytes=NEVER).image == image, (
+        "the log alone says the same"
+    )
 
 
 def test_kafkas_tool_reads_segments_and_snapshots_of_ours(tmp_path: Path) -> None:
