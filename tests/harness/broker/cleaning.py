@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.broker.logs import LogHarness, read_all
+from harness.broker.logs import LogHarness
 from kclient.broker.log.cleaner.cleaner import Cleaner
 from kclient.broker.log.cleaner.cleaner_stats import CleanerStats
 from kclient.broker.log.cleaner.log_to_clean import look_at
@@ -101,15 +101,3 @@ def last_values(log: UnifiedLog) -> dict[bytes, bytes]:
         assert record.key is not None
         table[record.key] = record.value
     return {key: value for key, value in table.items() if value is not None}
-
-
-__all__ = [
-    "batches_of",
-    "clean",
-    "committed",
-    "end_transaction",
-    "last_values",
-    "pairs_of",
-    "put",
-    "read_all",
-]

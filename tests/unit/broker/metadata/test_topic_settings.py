@@ -68,15 +68,20 @@ def test_an_override_with_the_value_of_the_default_is_an_override_all_the_same()
 
 
 def test_a_setting_that_only_topics_have_has_no_synonym_of_the_broker() -> None:
-    assert (
-        sources(of_topic(PLAIN, "delete.retention.ms")),
-        of_topic(PLAIN, "delete.retention.ms").config_source,
-    ) == (
-        [],
-        DEFAULT,
-    )
-    found = of_topic(PLAIN, "delete.retention.ms", delete_retention_ms="7")
-    assert sources(found) == [("delete.retention.ms", "7", TOPIC)]
+    name = "unclean.leader.election.enable"
+    assert (sources(of_topic(PLAIN, name)), of_topic(PLAIN, name).config_source) == ([], DEFAULT)
+    found = of_topic(PLAIN, name, unclean_leader_election_enable="true")
+    assert sources(found) == [(name, "true", TOPIC)]
+
+
+def test_the_defaults_of_compaction_are_the_brokers() -> None:
+    config = BrokerConfig(log_dirs=["/a"], log_cleaner_min_cleanable_ratio=0.25)
+    found = of_topic(config, "min.cleanable.dirty.ratio")
+    assert (found.value, found.config_source) == ("0.25", STATIC)
+    assert sources(found) == [
+        ("log.cleaner.min.cleanable.ratio", "0.25", STATIC),
+        ("log.cleaner.min.cleanable.ratio", "0.5", DEFAULT),
+    ]
 
 
 @pytest.mark.parametrize(

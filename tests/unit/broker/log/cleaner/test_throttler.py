@@ -1,4 +1,4 @@
-"""What the cleaner reads and writes stays within its limit on average."""
+"""The bytes that the cleaner reads and writes stay within the limit on average."""
 
 from __future__ import annotations
 
