@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.broker.logs import LogHarness
+from harness.broker.logs import LogHarness, append_alone
 from kclient.broker.log.cleaner.cleaner import Cleaner
 from kclient.broker.log.cleaner.cleaner_stats import CleanerStats
 from kclient.broker.log.cleaner.log_to_clean import look_at
@@ -43,14 +43,14 @@ def put(
     """Append pairs of key and value as one batch; returns its first offset."""
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]
     batch = harness.batch(values, keys=keys, **options)  # type: ignore[arg-type]
-    return log.append_as_leader(batch, 0, origin=AppendOrigin.REPLICATION).first_offset
+    return append_alone(log, batch, origin=AppendOrigin.REPLICATION).first_offset
 
 
 def end_transaction(harness: LogHarness, log: UnifiedLog, pid: int, *, commit: bool, epoch: int = 0) -> int:
     """Append a marker; returns its offset."""
     kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
     marker = EndTransactionMarker(kind, 0).batch(0, harness.time.wall_ms(), 0, pid, epoch)
-    return log.append_as_leader(marker, 0, origin=AppendOrigin.COORDINATOR).first_offset
+    return append_alone(log, marker, origin=AppendOrigin.COORDINATOR).first_offset
 
 
 def batches_of(log: UnifiedLog) -> list[RecordBatch]:
