@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kclient.broker.apis.call import ApiCall, error_in
@@ -40,12 +41,18 @@ def altered(
                 raise InvalidRequestError("The settings of this broker can only be changed by a restart")
             if kind != ResourceType.TOPIC:
                 raise InvalidRequestError(f"Resources of type {kind} have no settings here")
-            controller = call.broker.controller
-            controller.cache.existing_topic(name)
-            configs = change(controller.cache.topic_configs(name), resource.configs)
-            controller.alter_configs(name, configs, validate_only=request.validate_only)
+            wanted = partial(_changed, change, resource.configs)
+            call.broker.controller.alter_configs(name, wanted, validate_only=request.validate_only)
         results.append(result)
     return results
+
+
+def _changed(
+    change: Callable[[Mapping[str, str], Sequence[Any]], dict[str, str]],
+    wanted: Sequence[Any],
+    configs: Mapping[str, str],
+) -> dict[str, str]:
+    return change(configs, wanted)
 
 
 def coded(

@@ -214,16 +214,24 @@ class Controller:
         self._log.info("Topic %s has %d partitions now", name, count)
         self._tell(*published)
 
-    def alter_configs(self, name: str, configs: Mapping[str, str], *, validate_only: bool = False) -> None:
-        """Make `configs` all the settings of topic `name` that differ from the defaults.
+    def alter_configs(
+        self,
+        name: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Give topic `name` the settings that `change` makes of those it has: all that differ from the defaults.
 
-        Raises UnknownTopicOrPartitionError, InvalidConfigurationError and KafkaStorageError.
+        Nobody else changes them meanwhile. Raises UnknownTopicOrPartitionError, InvalidConfigurationError,
+        KafkaStorageError, and what `change` raises.
         """
         with self._lock:
             image = self._store.image
             existing_topic(image, name)
-            self.log_config(configs)
             before = image.configs.of(ResourceType.TOPIC, name)
+            configs = change(before)
+            self.log_config(configs)
             changes = {
                 **{key: None for key in before if key not in configs},
                 **{key: value for key, value in configs.items() if before.get(key) != value},

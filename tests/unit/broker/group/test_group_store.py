@@ -180,7 +180,7 @@ def damaged(stored: Stored, how: str) -> None:
     """Let the partition of group "g" not take what is written."""
     tp = stored.groups.partition_for("g")
     if how == "small":
-        stored.controller.alter_configs(OFFSETS_TOPIC, {"max.message.bytes": "100"})
+        stored.controller.alter_configs(OFFSETS_TOPIC, lambda _: {"max.message.bytes": "100"})
         return
     stored.replicas.delete_partition(tp)
     if how == "offline":

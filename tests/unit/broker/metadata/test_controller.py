@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -281,18 +282,36 @@ class TestGrowing:
 class TestSettings:
     def test_new_settings_take_the_place_of_all_old_ones_at_once(self, topics: Topics) -> None:
         topics.create(configs={"retention.ms": "5"})
-        topics.controller.alter_configs("t", {"segment.ms": "7"})
+        topics.controller.alter_configs("t", lambda _: {"segment.ms": "7"})
         config = topics.replicas.partition(T0).log.config
         assert (config.segment_ms, config.retention_ms) == (7, topics.controller.log_config({}).retention_ms)
         assert topics.logged.configs.of(ResourceType.TOPIC, "t") == {"segment.ms": "7"}
+
+    def test_of_two_changes_at_once_neither_is_lost(self, topics: Topics) -> None:
+        topics.create()
+
+        def second() -> None:
+            topics.controller.alter_configs("t", lambda configs: {**configs, "retention.ms": "5"})
+
+        thread = threading.Thread(target=second)
+
+        def first(configs: Mapping[str, str]) -> Mapping[str, str]:
+            thread.start()
+            return {**configs, "segment.ms": "7"}
+
+        topics.controller.alter_configs("t", first)
+        thread.join()
+        assert topics.logged.configs.of(ResourceType.TOPIC, "t") == {"segment.ms": "7", "retention.ms": "5"}
 
     @pytest.mark.parametrize("validate_only", [True, False])
     def test_settings_that_cannot_be_change_nothing(self, topics: Topics, validate_only: bool) -> None:
         topics.create()
         before = topics.logged
         with pytest.raises(InvalidConfigurationError):
-            topics.controller.alter_configs("t", {"segment.ms": "soon"}, validate_only=validate_only)
-        topics.controller.alter_configs("t", {"segment.ms": "7"}, validate_only=True)
+            topics.controller.alter_configs(
+                "t", lambda _: {"segment.ms": "soon"}, validate_only=validate_only
+            )
+        topics.controller.alter_configs("t", lambda _: {"segment.ms": "7"}, validate_only=True)
         assert topics.cache.image == topics.logged == before
 
 
