@@ -120,7 +120,12 @@ def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str
 def given_settings(options: argparse.Namespace) -> dict[str, object]:
     """The settings of the file, over which those of -X win; a name with underscores is that with dots."""
     of_file = load_properties(options.command_config) if options.command_config else {}
-    return {name.replace("_", "."): value for name, value in [*of_file.items(), *options.settings]}
+    return {_dotted(name): value for name, value in [*of_file.items(), *options.settings]}
+
+
+def _dotted(name: str) -> str:
+    """Return a setting's name with dots; one that has any keeps its underscores, which are a listener's."""
+    return name if "." in name else name.replace("_", ".")
 
 
 def key_value(text: str) -> tuple[str, str]:

@@ -79,6 +79,7 @@ def split_overrides(
             common[name] = value
             continue
         listener, _, rest = name.removeprefix(PREFIX).partition(".")
+        listener = listener.lower()
         if rest.endswith(_JAAS):
             secret = value if isinstance(value, Password) else Password(str(value))
             jaas.setdefault(listener, {})[rest.removesuffix(_JAAS)] = secret

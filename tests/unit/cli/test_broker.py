@@ -104,6 +104,14 @@ def test_settings_win_over_the_options_for_address_and_directory(
     assert not (tmp_path / "of-option").exists()
 
 
+def test_settings_of_one_listener_keep_its_name(serve: Callable[..., int], tmp_path: Path) -> None:
+    jaas = 'listener.name.sasl_plaintext.plain.sasl.jaas.config=PlainLoginModule required user_a="b";'
+    words = ["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl_enabled_mechanisms=PLAIN", jaas]
+    given = [word for setting in words for word in ("-X", setting)]
+    stop = signal.raise_signal
+    assert serve(lambda _: stop(signal.SIGTERM), "--data-dir", str(tmp_path / "d"), *given) == 0
+
+
 @pytest.mark.parametrize("port", ["70000", "65536"])
 def test_a_port_that_there_cannot_be_is_refused_and_signals_are_as_before(tmp_path: Path, port: str) -> None:
     with pytest.raises(ConfigError, match="listeners"):
