@@ -114,6 +114,7 @@ class Selector:
             channel.prepare()
         except (KafkaError, OSError, EOFError) as error:
             self._failed[channel_id] = _reason(channel, error)
+        self._note_buffered(channel)
         self._watch.update(channel)
         return channel
 
@@ -334,6 +335,7 @@ class Selector:
         try:
             if not channel.ready and channel.prepare():
                 self.connected.append(channel.id)
+                self._note_buffered(channel)
             if channel.ready:
                 if mask & EVENT_READ and not channel.muted:
                     self._read(channel)
@@ -344,6 +346,14 @@ class Selector:
             self._disconnect(channel, error, ChannelState.AUTHENTICATION_FAILED)
         except (OSError, EOFError, KafkaError) as error:
             self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
+
+    def _note_buffered(self, channel: KafkaChannel) -> None:
+        """Read from a channel that has just become ready, if a first frame came with the end of its handshake.
+
+        The socket will tell nothing of what was taken from it.
+        """
+        if channel.ready and channel.transport.has_buffered_bytes:
+            self._buffered[channel.id] = channel
 
     def _read(self, channel: KafkaChannel) -> None:
         if channel.expecting:

@@ -23,8 +23,6 @@ from kclient.admin import (
     NewTopic,
     ResourcePattern,
     ResourceType,
-    ScramMechanism,
-    UserScramCredentialDeletion,
 )
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -37,10 +35,6 @@ CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
     "CREATE_ACLS": lambda admin: admin.create_acls([ACL]),
     "DESCRIBE_ACLS": lambda admin: admin.describe_acls(AclBindingFilter()),
     "DELETE_ACLS": lambda admin: admin.delete_acls([ACL.to_filter()]),
-    "DESCRIBE_USER_SCRAM_CREDENTIALS": lambda admin: admin.describe_user_scram_credentials(),
-    "ALTER_USER_SCRAM_CREDENTIALS": lambda admin: admin.alter_user_scram_credentials(
-        [UserScramCredentialDeletion("a", ScramMechanism.SCRAM_SHA_256)]
-    ),
     "CREATE_DELEGATION_TOKEN": lambda admin: admin.create_delegation_token(),
     "RENEW_DELEGATION_TOKEN": lambda admin: admin.renew_delegation_token(b"h"),
     "EXPIRE_DELEGATION_TOKEN": lambda admin: admin.expire_delegation_token(b"h"),

@@ -14,7 +14,7 @@ from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
 from kclient.broker.security.listener_security import ListenerSecurity
-from kclient.broker.security.principal import ANONYMOUS, KafkaPrincipal
+from kclient.broker.security.principal import KafkaPrincipal
 from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator
 from kclient.errors import AuthenticationError, InvalidReceiveError, KafkaError
 from kclient.network.selector import Selector
@@ -224,7 +224,7 @@ class Processor:
             self._hosts[connection_id] = host
             self._held[connection_id] = memory
             if channel.ready:
-                self._principals[connection_id] = ANONYMOUS
+                self._principals[connection_id] = self._builder.principal(channel)
 
     def _room_for(self, connection_id: str) -> None:
         """There is memory for the connection's request now. For any thread."""
