@@ -57,7 +57,12 @@ VALID_TRANSITIONS: dict[TelemetryState, frozenset[TelemetryState]] = {
         }
     ),
     TelemetryState.PUSH_IN_PROGRESS: frozenset(
-        {TelemetryState.PUSH_NEEDED, TelemetryState.SUBSCRIPTION_NEEDED, TelemetryState.TERMINATED}
+        {
+            TelemetryState.PUSH_NEEDED,
+            TelemetryState.SUBSCRIPTION_NEEDED,
+            TelemetryState.TERMINATING_PUSH_IN_PROGRESS,
+            TelemetryState.TERMINATED,
+        }
     ),
     TelemetryState.TERMINATING_PUSH_IN_PROGRESS: frozenset({TelemetryState.TERMINATED}),
     TelemetryState.TERMINATED: frozenset(),
@@ -127,7 +132,8 @@ class TelemetrySender:
 
     def terminate(self, client: TelemetryChannel, now_ms: int) -> bool:
         """Send the last metrics, if any are wanted; returns whether an answer is to be waited for."""
-        if self.state is TelemetryState.PUSH_NEEDED:
+        # Also behind a push that is not answered yet: the broker takes the last one whenever it comes.
+        if self.state in {TelemetryState.PUSH_NEEDED, TelemetryState.PUSH_IN_PROGRESS}:
             node = client.least_loaded_node(now_ms)
             if node is not None and client.is_ready(node, now_ms):
                 self._transition_to(TelemetryState.TERMINATING_PUSH_IN_PROGRESS)
@@ -157,7 +163,8 @@ class TelemetrySender:
             compression_type=int(codec),
             metrics=metrics,
         )
-        client.send_internal(node, request, self._push_answered, now_ms)
+        answered = self._last_push_answered if terminating else self._push_answered
+        client.send_internal(node, request, answered, now_ms)
         return True
 
     def _subscription_answered(self, response: ClientResponse) -> None:
@@ -183,10 +190,12 @@ class TelemetrySender:
         self._transition_to(TelemetryState.PUSH_NEEDED)
         self.next_ms = now_ms + int(subscription.push_interval_ms * random.uniform(_EARLIEST, _LATEST))
 
-    def _push_answered(self, response: ClientResponse) -> None:
+    def _last_push_answered(self, response: ClientResponse) -> None:
+        del response  # there is nobody left who could do something about it
         if self.state is TelemetryState.TERMINATING_PUSH_IN_PROGRESS:
             self._transition_to(TelemetryState.TERMINATED)
-            return
+
+    def _push_answered(self, response: ClientResponse) -> None:
         if self.state is not TelemetryState.PUSH_IN_PROGRESS:
             return
         subscription = self._subscription

@@ -56,8 +56,8 @@ class MetadataDelta:
                 self.scram_delta().replay(record)
             case r.RemoveUserScramCredentialRecord():
                 self.scram_delta().replay_removal(record)
-            case r.NoOpRecord():
-                pass
+            case r.NoOpRecord() | r.ClearElrRecord():
+                pass  # of eligible leader replicas (KIP-966) an image has none
             case _:
                 self._replay_registration(record)
 

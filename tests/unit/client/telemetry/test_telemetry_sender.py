@@ -70,6 +70,16 @@ class Channel:
         request = ClientRequest(1, self.sent[-1].API_KEY, lambda _: None, 1, 30_000, True, None, None, None)
         self._on_complete(ClientResponse(request, 0, now_ms, message=message, disconnected=message is None))
 
+    def take_answer(self) -> Callable[[int, Any], None]:
+        """Return a function that answers what was sent last, whatever is sent in between."""
+        on_complete = self._on_complete
+
+        def answer(now_ms: int, message: Any) -> None:
+            self._on_complete = on_complete
+            self.answer(now_ms, message)
+
+        return answer
+
 
 class Parts:
     def __init__(self) -> None:
@@ -256,9 +266,14 @@ def test_a_client_that_nobody_wants_metrics_of_ends_without_a_word(parts: Parts,
     assert len(parts.channel.sent) == asked
 
 
-def test_a_push_in_progress_at_the_end_is_the_last(parts: Parts) -> None:
+def test_behind_a_push_in_progress_at_the_end_comes_the_last_one(parts: Parts) -> None:
     parts.subscribe()
     parts.push(1500)
-    assert not parts.sender.terminate(parts.channel, 1510)
-    parts.channel.answer(1520, PushTelemetryResponse())
+    not_answered = parts.channel.take_answer()
+    assert parts.sender.terminate(parts.channel, 1510)
+    assert [push.terminating for push in parts.channel.sent[-2:]] == [False, True]
+    last = parts.channel.take_answer()
+    not_answered(1520, PushTelemetryResponse())
+    assert parts.sender.state is TelemetryState.TERMINATING_PUSH_IN_PROGRESS
+    last(1521, PushTelemetryResponse())
     assert parts.sender.state is TelemetryState.TERMINATED
