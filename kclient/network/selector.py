@@ -188,9 +188,9 @@ class Selector:
             self._woken = True
             self._poller.wake()
 
-    def channel(self, channel_id: str) -> KafkaChannel:
-        """The channel of this id. Raises KeyError if there is none."""
-        return self._channels[channel_id]
+    def channel(self, channel_id: str) -> KafkaChannel | None:
+        """The channel of this id, None if it is closed."""
+        return self._channels.get(channel_id)
 
     def channels(self) -> list[KafkaChannel]:
         """Every channel."""

@@ -325,6 +325,24 @@ def test_a_client_that_does_not_renew_its_session_is_cut_off() -> None:
         assert time.monotonic() - began >= 0.4
 
 
+def test_the_end_of_one_session_takes_no_request_of_another_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with EmbeddedKafka(security="SASL_PLAINTEXT", users=USERS, connections_max_reauth_ms=400) as kafka:
+        clients = [Raw(kafka) for _ in range(12)]
+        for client in clients:
+            client.log_in("bob", USERS["bob"])
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 0.5)
+        # All of them at once, so that the broker reads several of them in one round.
+        for client in clients:
+            client.send(b"".join(request_buffers(ApiVersionsRequest(), 0, 1, "raw"))[4:])
+        for client in clients:
+            with pytest.raises(EOFError):
+                client.receive()
+    assert "unexpected error" not in caplog.text
+
+
 def test_who_renews_its_session_stays_who_it_was() -> None:
     with EmbeddedKafka(security="SASL_PLAINTEXT", users=USERS, connections_max_reauth_ms=60_000) as kafka:
         client = Raw(kafka)

@@ -146,7 +146,8 @@ class Processor:
         self._selector.poll(self._until_refusal_ms(timeout_ms))
         for connection_id in self._selector.connected:
             self._is_known(connection_id)
-        for connection_id, receive in self._selector.completed_receives.items():
+        # A copy: one whose session is over is taken out.
+        for connection_id, receive in list(self._selector.completed_receives.items()):
             self._selector.mute(connection_id)
             self._held[connection_id].request_is_whole()
             if self._may_ask(connection_id, receive.payload):
@@ -161,14 +162,16 @@ class Processor:
     def _is_known(self, connection_id: str) -> None:
         """The client has said who it is, perhaps once more: its requests may come."""
         channel = self._selector.channel(connection_id)
+        if channel is None:
+            return
         self._principals[connection_id] = self._builder.principal(channel)
         if channel.muted:  # since the request with which it began that again
             self._next_request(connection_id)
 
     def _may_ask(self, connection_id: str, frame: memoryview) -> bool:
         """True if a request is to be handled; else it was one to prove again who the client is, or comes too late."""
-        authenticator = self._selector.channel(connection_id).authenticator
-        if not isinstance(authenticator, SaslServerAuthenticator):
+        authenticator = self._authenticator(connection_id)
+        if authenticator is None:
             return True
         if frame[:2] == _SASL_HANDSHAKE:
             authenticator.begin_again(frame)
@@ -193,15 +196,18 @@ class Processor:
         """Tell those who were refused a while ago, and end their connections."""
         while self._refused and self._refused[0][0] <= self._time.monotonic_ms():
             _, connection_id = self._refused.popleft()
-            if connection_id in self._hosts:
-                authenticator = self._selector.channel(connection_id).authenticator
-                assert isinstance(authenticator, SaslServerAuthenticator)
-                self._warn(
-                    "refused",
-                    f"Refused a client from {self._hosts[connection_id]}: {authenticator.refusal}",
-                )
+            authenticator = self._authenticator(connection_id)
+            if authenticator is not None:
+                host = self._hosts[connection_id]
+                self._warn("refused", f"Refused a client from {host}: {authenticator.refusal}")
                 authenticator.send_refusal()
                 self._end(connection_id)
+
+    def _authenticator(self, connection_id: str) -> SaslServerAuthenticator | None:
+        """Return what found out by SASL who the client is; None without SASL, or if the connection is gone."""
+        channel = self._selector.channel(connection_id)
+        authenticator = None if channel is None else channel.authenticator
+        return authenticator if isinstance(authenticator, SaslServerAuthenticator) else None
 
     def _end(self, connection_id: str) -> None:
         self._selector.close_channel(connection_id)
