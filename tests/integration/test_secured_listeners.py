@@ -387,6 +387,20 @@ def test_tokens_that_are_none_are_refused_and_the_broker_goes_on(
     assert asked(passwords.client_settings()) == set()
 
 
+def test_nobody_keeps_the_broker_busy_with_questions_for_versions(passwords: EmbeddedKafka) -> None:
+    client = Raw(passwords)
+
+    def ends() -> bool:
+        try:
+            client.ask(ApiVersionsRequest(), 0)
+        except EOFError:
+            return True
+        return False
+
+    assert [ends() for _ in range(10)] == [False] * 10
+    assert ends()
+
+
 def test_a_frame_that_is_too_long_before_the_client_is_known_ends_the_connection(
     passwords: EmbeddedKafka,
 ) -> None:

@@ -28,6 +28,7 @@ from kclient.utils.time import Time
 
 _MOST_BYTES = 512 * 1024  # sasl.server.max.receive.size of Kafka
 _DISCARDED_BYTES = 64 * 1024
+_MOST_VERSION_REQUESTS = 10  # all else of an exchange ends by itself
 
 SASL_HANDSHAKE_VERSIONS = (0, 1)
 SASL_AUTHENTICATE_VERSIONS = (0, 2)
@@ -68,6 +69,7 @@ class SaslServerAuthenticator:
     _name: str = attrs.field(default="", init=False)  # of the mechanism
     _mechanism: ServerMechanism | None = attrs.field(default=None, init=False)
     _framed: bool = attrs.field(default=True, init=False)  # tokens come in SaslAuthenticate requests
+    _version_requests: int = attrs.field(default=0, init=False)
     _proven: bool = attrs.field(default=False, init=False)
     _last_words: Sequence[Buffer] = attrs.field(default=(), init=False)
     _pending: memoryview | None = attrs.field(default=None, init=False)  # the frame that begins it again
@@ -163,6 +165,9 @@ class SaslServerAuthenticator:
                 raise
         api, version = header.api_key, header.api_version
         if api is ApiKeys.API_VERSIONS and self._mechanism is None:
+            self._version_requests += 1
+            if self._version_requests > _MOST_VERSION_REQUESTS:
+                raise IllegalSaslStateError("ApiVersions was asked over and over, and nothing else")
             self._send = NetworkSend(self._settings.answer_versions(header))
         elif api is ApiKeys.SASL_HANDSHAKE and self._mechanism is None:
             _check_version(api, version, SASL_HANDSHAKE_VERSIONS)
