@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+import attrs
+
 from kclient.broker.apis.api_versions import answer_versions
 from kclient.broker.apis.dispatcher import ApiDispatcher
 from kclient.broker.broker_context import BrokerContext
@@ -30,7 +32,7 @@ from kclient.broker.metadata.metadata_directory import (
 from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
-from kclient.broker.network.listener import Endpoint
+from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
@@ -183,7 +185,7 @@ class KafkaBroker:
 
         store.start()
         controller = Controller(store, MetadataCache(), replicas, config, context)
-        controller.start(recovered.placed(logs), self._advertised)
+        controller.start(recovered.placed(logs), _advertised_listeners(config, self._advertised))
 
         groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
         cleanup.callback(groups.shutdown)
@@ -288,6 +290,15 @@ def _cleaner(config: BrokerConfig) -> CleanerConfig | None:
         io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         backoff_ms=config.log_cleaner_backoff_ms,
     )
+
+
+def _advertised_listeners(config: BrokerConfig, advertised: Sequence[Endpoint]) -> list[Listener]:
+    """Return the listeners with the addresses that clients are told."""
+    listeners = config.listeners_with_security()
+    return [
+        attrs.evolve(listener, endpoint=endpoint)
+        for listener, endpoint in zip(listeners, advertised, strict=True)
+    ]
 
 
 def _advertised(config: BrokerConfig, bound: Sequence[Endpoint]) -> tuple[Endpoint, ...]:

@@ -26,7 +26,7 @@ from kclient.broker.metadata.topic_names import (
     colliding_topic,
     validate_topic_name,
 )
-from kclient.broker.network.listener import Endpoint
+from kclient.broker.network.listener import Listener
 from kclient.broker.replica.metadata_publisher import ReplicaMetadataPublisher
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.common.uuid import Uuid
@@ -119,7 +119,7 @@ class Controller:
         """Call `listener(delta, image)` after each change of topics or settings, with no lock held."""
         self._listeners.append(listener)
 
-    def start(self, topics: Iterable[RecoveredTopic], endpoints: Iterable[Endpoint]) -> None:
+    def start(self, topics: Iterable[RecoveredTopic], listeners: Iterable[Listener]) -> None:
         """Register the broker, and lead every partition there is in a new epoch: the first thing after a start.
 
         `topics` are those of the metadata and of adopted logs, with the directories of their partitions. Raises
@@ -129,7 +129,7 @@ class Controller:
             store = self._store
             self._broker_epoch = store.end_offset
             records = starting_records(
-                store.image, self._config.node_id, self._broker_epoch, endpoints, topics, self._logs
+                store.image, self._config.node_id, self._broker_epoch, listeners, topics, self._logs
             )
             delta = store.commit(list(records))
             self._replicas.lead_all(store.image)

@@ -14,7 +14,7 @@ from kclient.broker.metadata.image.partition import NO_LEADER, PartitionImage
 from kclient.broker.metadata.metadata_store import FORMAT_FEATURE, FORMAT_LEVEL
 from kclient.broker.metadata.record_serde import METADATA_VERSION
 from kclient.broker.metadata.recovered_topic import RecoveredTopic
-from kclient.broker.network.listener import Endpoint
+from kclient.broker.network.listener import SECURITY_PROTOCOLS, Listener
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
@@ -51,13 +51,14 @@ def starting_records(
     image: MetadataImage,
     node_id: int,
     broker_epoch: int,
-    endpoints: Iterable[Endpoint],
+    listeners: Iterable[Listener],
     topics: Iterable[RecoveredTopic],
     logs: LogManager,
 ) -> Iterator[Message]:
     """The records of a start, as one change: the broker with its directories, and its partitions in new epochs.
 
-    `topics` are all there are, with the directory of each partition.
+    `listeners` have the addresses that clients are told. `topics` are all there are, with the directory of each
+    partition.
     """
     live = logs.directory_places()
     if FORMAT_FEATURE not in image.features.levels:
@@ -73,12 +74,7 @@ def starting_records(
         broker_id=node_id,
         incarnation_id=Uuid.random(),
         broker_epoch=broker_epoch,
-        end_points=[
-            BrokerEndpoint(
-                name=f"PLAINTEXT-{number}" if number else "PLAINTEXT", host=each.host, port=each.port
-            )
-            for number, each in enumerate(endpoints)
-        ],
+        end_points=_endpoints(listeners),
         features=[
             BrokerFeature(
                 name=METADATA_VERSION_FEATURE,
@@ -93,6 +89,22 @@ def starting_records(
     yield from _directories_record(image, node_id, live)
     for topic in topics:
         yield from _topic_records(image, node_id, topic, live, logs)
+
+
+def _endpoints(listeners: Iterable[Listener]) -> list[BrokerEndpoint]:
+    """Return the listeners as the metadata has them, where each has a name of its own."""
+    endpoints: list[BrokerEndpoint] = []
+    for number, listener in enumerate(listeners):
+        taken = any(listener.name == each.name for each in endpoints)
+        endpoints.append(
+            BrokerEndpoint(
+                name=f"{listener.name}-{number}" if taken else listener.name,
+                host=listener.endpoint.host,
+                port=listener.endpoint.port,
+                security_protocol=SECURITY_PROTOCOLS.index(listener.security_protocol),
+            )
+        )
+    return endpoints
 
 
 def _directories_record(image: MetadataImage, node_id: int, live: Mapping[Uuid, str]) -> Iterator[Message]:

@@ -25,8 +25,15 @@ FEWEST_ITERATIONS, MOST_ITERATIONS = 4096, 16_384
 """Kafka's limits for credentials."""
 
 _NAME = r"(?:[^=,\x00]|=2C|=3D)+"
-_FIRST = re.compile(rf"(?P<gs2>[ny],(?:a=(?P<authorization>{_NAME}))?,)(?P<bare>n=(?P<user>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,.*)?)")  # fmt: skip  # noqa: E501
-_FINAL = re.compile(r"(?P<unproven>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[^p].*)?),p=(?P<proof>[A-Za-z0-9+/=]+)")  # fmt: skip  # noqa: E501
+_NONCE = r"[\x21-\x2b\x2d-\x7e]+"
+_BASE64 = r"[A-Za-z0-9+/=]+"
+_FIRST = re.compile(
+    rf"(?P<gs2>[ny],(?:a=(?P<authorization>{_NAME}))?,)"
+    rf"(?P<bare>n=(?P<user>{_NAME}),r=(?P<nonce>{_NONCE})(?:,.*)?)"
+)
+_FINAL = re.compile(
+    rf"(?P<unproven>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_NONCE})(?:,[^p].*)?),p=(?P<proof>{_BASE64})"
+)
 
 
 @attrs.frozen

@@ -30,7 +30,7 @@ from kclient.broker.metadata.image.partition import NO_LEADER
 from kclient.broker.metadata.recovered_topic import RecoveredTopic
 from kclient.broker.metadata.registration import remembered_directories, starting_records
 from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
-from kclient.broker.network.listener import Endpoint
+from kclient.broker.network.listener import Endpoint, Listener
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
@@ -365,11 +365,16 @@ class TestStarting:
         assert topics.replicas.partition(TopicPartition("a", 0)).log.config.retention_ms == -1
 
     def test_the_broker_registers_with_its_directories_and_where_they_are(self, topics: Topics) -> None:
-        topics.controller.start([], [Endpoint("h", 9092), Endpoint("h", 9093)])
+        listeners = [
+            Listener(protocol, Endpoint("h", 9092 + number), protocol)
+            for number, protocol in enumerate(("PLAINTEXT", "SASL_SSL", "PLAINTEXT"))
+        ]
+        topics.controller.start([], listeners)
         broker = topics.logged.cluster.brokers[NODE]
-        assert [(each.name, each.port) for each in broker.endpoints] == [
-            ("PLAINTEXT", 9092),
-            ("PLAINTEXT-1", 9093),
+        assert [(each.name, each.port, each.security_protocol) for each in broker.endpoints] == [
+            ("PLAINTEXT", 9092, 0),
+            ("SASL_SSL", 9093, 3),
+            ("PLAINTEXT-2", 9094, 0),
         ]
         assert not broker.fenced
         places = topics.logs.directory_places()
