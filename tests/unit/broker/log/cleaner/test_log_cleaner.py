@@ -268,8 +268,10 @@ def test_without_a_cleaner_retention_passes_them_by_too(harness: LogHarness, tmp
 def test_stopping_ends_a_round_in_the_middle(managed: Managed, slow: Slow) -> None:
     managed.dirty()
     managed.await_round(slow)
+    threads = [each._thread for each in managed.cleaner._threads]
+    assert [thread.is_alive() for thread in threads] == [True]
     managed.manager.shutdown()
-    assert not [one for one in threading.enumerate() if one.name.startswith("log-cleaner")]
+    assert [thread.is_alive() for thread in threads] == [False]
     assert not list((managed.root / "a-0").glob("*.cleaned"))
 
 
