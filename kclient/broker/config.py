@@ -15,11 +15,21 @@ from kclient.broker.security.listener_config import (
     ListenerConfig,
     ListenerOverrides,
     listener_config,
-    split_overrides,
+    listener_overrides,
+    split_off,
 )
 from kclient.config.config_def import HIGH, LOW, MEDIUM, REQUIRED
-from kclient.config.declare import ConfigSource, boolean, double, integer, list_, long, short, string
-from kclient.config.properties import load_properties
+from kclient.config.declare import (
+    ConfigSource,
+    boolean,
+    config_mapping,
+    double,
+    integer,
+    list_,
+    long,
+    short,
+    string,
+)
 from kclient.config.validators import at_least, between, one_of
 from kclient.config.values import Password
 from kclient.errors import ConfigError, InvalidConfigurationError
@@ -251,10 +261,11 @@ class BrokerConfig(ListenerConfig):
         **parameters: object,
     ) -> Self:
         """As for all configurations, and `listener.name.LISTENER.SETTING` besides."""
-        source = load_properties(config) if isinstance(config, str | Path) else config or {}
-        common, overrides = split_overrides(source)
-        more, later = split_overrides(settings or {})
-        overrides.update(later)
+        common, for_listeners = split_off(config_mapping(config, cls.client))
+        more, later = split_off(settings or {})
+        for name in for_listeners.keys() & later.keys():
+            raise ConfigError(f"{name} is given twice; remove one of the two.", name=name)
+        overrides = listener_overrides({**for_listeners, **later})
         parsed = super().parse(common, more, **parameters)
         names = {listener.name.lower() for listener in parsed.listeners_with_security()}
         for name in overrides:

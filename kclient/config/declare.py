@@ -119,18 +119,12 @@ class Config:
         setting that is missing or not implemented yet.
         """
         definition = definition_of(cls)
-        if isinstance(config, str | Path):
-            config = _read_file(config, cls.client)
-        elif config is not None and not isinstance(config, Mapping):
-            raise ConfigError(
-                "The configuration must be a mapping or the path of a .properties file, "
-                f"not an object of type {type(config).__name__}."
-            )
+        given_first = config_mapping(config, cls.client)
         named = {name: value for name, value in parameters.items() if value is not None}
         given: dict[str, object] = {}
         about_providers: dict[str, object] = {}
         looks_up = _PROVIDERS in definition  # which a broker does not
-        for source in (config or {}, {**(settings or {}), **named}):
+        for source in (given_first, {**(settings or {}), **named}):
             for key, value in source.items():
                 dotted = str(key).replace("_", ".")
                 if looks_up and dotted.startswith(providers.PREFIX):
@@ -211,6 +205,18 @@ def _known_name(definition: ConfigDef, key: object) -> str:
             f"{key!r} is a setting of the {' and the '.join(owners)}, not of the {definition.client}.",
             name=error.name,
         ) from None
+
+
+def config_mapping(config: ConfigSource, client: str) -> Mapping[str, object]:
+    """Return the settings of a client's first argument, a mapping or a `.properties` file. Raises ConfigError."""
+    if isinstance(config, str | Path):
+        return _read_file(config, client)
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(
+            "The configuration must be a mapping or the path of a .properties file, "
+            f"not an object of type {type(config).__name__}."
+        )
+    return config or {}
 
 
 def _read_file(path: str | Path, client: str) -> Mapping[str, object]:

@@ -12,8 +12,7 @@ from kclient.errors import (
     UnsupportedSaslMechanismError,
     UnsupportedVersionError,
 )
-from kclient.network.receive import NetworkReceive
-from kclient.network.send import NetworkSend
+from kclient.network.frame_exchange import FrameExchange
 from kclient.network.transport import Transport
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import parse_response, request_buffers
@@ -45,23 +44,26 @@ class SaslClientAuthenticator:
     offered: list[str] = attrs.field(factory=list, init=False)
     """The mechanisms that the broker has, once it has said so."""
     _mechanism: SaslMechanism | None = attrs.field(default=None, init=False)
-    _send: NetworkSend | None = attrs.field(default=None, init=False)
-    _receive: NetworkReceive | None = attrs.field(default=None, init=False)
+    _frames: FrameExchange = attrs.field(init=False)
     _asked: tuple[ApiKeys, int] | None = attrs.field(default=None, init=False)
     _correlation_id: int = attrs.field(default=0, init=False)
     _version: int = attrs.field(default=0, init=False)  # of SaslAuthenticate
 
+    @_frames.default
+    def _new_exchange(self) -> FrameExchange:
+        return FrameExchange(self._transport, "The broker", _MOST_BYTES)
+
     @property
     def wants_write(self) -> bool:
         """True while a frame of the exchange is only partly written."""
-        return self._send is not None
+        return self._frames.wants_write
 
     def authenticate(self) -> None:
         """Go on as far as possible without blocking; raises AuthenticationError, OSError or EOFError."""
         if self._asked is None:
             self._ask(ApiVersionsRequest(), 0)
         while not self.complete:
-            if not self._written():
+            if not self._frames.written():
                 return
             frame = self._read()
             if frame is None:
@@ -74,36 +76,22 @@ class SaslClientAuthenticator:
 
     def close(self) -> None:
         """Forget secrets."""
-        self._send = self._receive = None
-
-    def _written(self) -> bool:
-        if self._send is not None:
-            self._send.write_to(self._transport)
-            if self._send.remaining:
-                return False
-            self._send = None
-        return not self._transport.wants_write or self._transport.flush()
+        self._frames.close()
 
     def _read(self) -> memoryview | None:
-        if self._receive is None:
-            self._receive = NetworkReceive("The broker", _MOST_BYTES)
         try:
-            self._receive.read_from(self._transport)
+            return self._frames.read()
         except EOFError:
             raise ConnectionResetError(
                 f"it was closed by the peer during SASL authentication with {self._credentials.mechanism}; are the "
                 "credentials of sasl.jaas.config right, and security.protocol that of this listener?"
             ) from None
-        if not self._receive.completed:
-            return None
-        receive, self._receive = self._receive, None
-        return receive.payload
 
     def _ask(self, message: Message, version: int) -> None:
         api = message.API_KEY
         assert api is not None
         self._asked = api, version
-        self._send = NetworkSend(request_buffers(message, version, self._correlation_id, self._client_id))
+        self._frames.send(request_buffers(message, version, self._correlation_id, self._client_id))
 
     def _handle(self, frame: memoryview) -> None:
         assert self._asked is not None

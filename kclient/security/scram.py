@@ -15,9 +15,11 @@ import attrs
 
 from kclient.errors import SaslAuthenticationError
 
-_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The digest of each mechanism."""
+FEWEST_ITERATIONS = 4096
+"""Kafka's limit for credentials."""
 _NO_CHANNEL_BINDING = "n,,"
-_FEWEST_ITERATIONS = 4096
 # Kafka's own limit is 16,384. The work is done on the I/O thread, so nobody may ask for any amount of it.
 _MOST_ITERATIONS = 65_536
 _SERVER_FIRST = re.compile(
@@ -25,7 +27,8 @@ _SERVER_FIRST = re.compile(
 )
 
 
-def _new_nonce() -> str:
+def new_nonce() -> str:
+    """Return what makes one exchange differ from all others."""
     return secrets.token_urlsafe(24)
 
 
@@ -40,7 +43,7 @@ class ScramMechanism:
     _username: str
     _password: str
     _delegation_token: bool = attrs.field(default=False, kw_only=True)
-    _make_nonce: Callable[[], str] = attrs.field(default=_new_nonce, kw_only=True)
+    _make_nonce: Callable[[], str] = attrs.field(default=new_nonce, kw_only=True)
     complete: bool = attrs.field(default=False, init=False)
     _first_bare: str = attrs.field(default="", init=False)
     _nonce: str = attrs.field(default="", init=False)
@@ -71,15 +74,15 @@ class ScramMechanism:
         if not match["nonce"].startswith(self._nonce) or match["nonce"] == self._nonce:
             raise self._refused("its nonce does not begin with ours, and go on")
         iterations = int(match["iterations"])
-        if not _FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+        if not FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
             raise self._refused(
-                f"it asks for {iterations} iterations; {_FEWEST_ITERATIONS} to {_MOST_ITERATIONS} are allowed"
+                f"it asks for {iterations} iterations; {FEWEST_ITERATIONS} to {_MOST_ITERATIONS} are allowed"
             )
         try:
             salt = base64.b64decode(match["salt"], validate=True)
         except binascii.Error:
             raise self._refused("its salt is not in base64") from None
-        digest = _HASHES[self._mechanism]
+        digest = HASHES[self._mechanism]
         salted = hashlib.pbkdf2_hmac(digest, self._password.encode(), salt, iterations)
         binding = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={binding},r={match['nonce']}"

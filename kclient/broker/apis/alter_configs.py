@@ -24,7 +24,7 @@ def alter_configs(call: ApiCall, request: AlterConfigsRequest) -> AlterConfigsRe
     return AlterConfigsResponse(responses=altered(call, request, AlterConfigsResourceResponse, _replaced))
 
 
-def _replaced(_overrides: Mapping[str, str], given: Sequence[AlterableConfig]) -> dict[str, str]:
+def _replaced(given: Sequence[AlterableConfig], _overrides: Mapping[str, str]) -> dict[str, str]:
     if len({config.name for config in given}) != len(given):
         raise InvalidRequestError("A setting is in the request more than once")
     configs: dict[str, str] = {}

@@ -9,12 +9,7 @@ from collections.abc import Sequence
 
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.image.metadata_image import MetadataImage
-from kclient.broker.security.scram import (
-    FEWEST_ITERATIONS,
-    MECHANISM_NUMBERS,
-    MOST_ITERATIONS,
-    ScramCredential,
-)
+from kclient.broker.security.scram import MECHANISM_NUMBERS, MOST_ITERATIONS, ScramCredential
 from kclient.errors import (
     DuplicateResourceError,
     Errors,
@@ -35,6 +30,7 @@ from kclient.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
 )
 from kclient.protocol.schema import Message
+from kclient.security.scram import FEWEST_ITERATIONS
 
 _MECHANISMS = {number: name for name, number in MECHANISM_NUMBERS.items()}
 _Change = ScramCredentialDeletion | ScramCredentialUpsertion

@@ -35,7 +35,7 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource."""
 
-    def changed(overrides: Mapping[str, str], changes: Sequence[AlterableConfig]) -> dict[str, str]:
+    def changed(changes: Sequence[AlterableConfig], overrides: Mapping[str, str]) -> dict[str, str]:
         effective = call.broker.controller.log_config(overrides).to_topic_configs()
         return _changed(overrides, effective, changes)
 

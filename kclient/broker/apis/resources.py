@@ -23,9 +23,9 @@ def altered(
     call: ApiCall,
     request: Any,
     result_class: type[Any],
-    change: Callable[[Mapping[str, str], Sequence[Any]], dict[str, str]],
+    change: Callable[[Sequence[Any], Mapping[str, str]], dict[str, str]],
 ) -> list[Any]:
-    """Give each topic of a request the settings that `change` makes of those it has and of what is asked for.
+    """Give each topic of a request the settings that `change` makes of what is asked for and of those it has.
 
     One that comes twice is refused wherever it comes.
     """
@@ -41,18 +41,10 @@ def altered(
                 raise InvalidRequestError("The settings of this broker can only be changed by a restart")
             if kind != ResourceType.TOPIC:
                 raise InvalidRequestError(f"Resources of type {kind} have no settings here")
-            wanted = partial(_changed, change, resource.configs)
+            wanted = partial(change, resource.configs)
             call.broker.controller.alter_configs(name, wanted, validate_only=request.validate_only)
         results.append(result)
     return results
-
-
-def _changed(
-    change: Callable[[Mapping[str, str], Sequence[Any]], dict[str, str]],
-    wanted: Sequence[Any],
-    configs: Mapping[str, str],
-) -> dict[str, str]:
-    return change(configs, wanted)
 
 
 def coded(

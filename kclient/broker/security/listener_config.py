@@ -63,21 +63,23 @@ class ListenerOverrides:
     """The options of SASL mechanisms, by their names in lower case."""
 
 
-def split_overrides(
-    given: Mapping[str, object],
-) -> tuple[dict[str, object], dict[str, ListenerOverrides]]:
-    """Return the settings that are for all listeners, and for each listener those that are for it, by its name in
-    lower case.
+def split_off(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the settings that are for all listeners, and those that are for one."""
+    common: dict[str, object] = {}
+    for_listeners: dict[str, object] = {}
+    for name, value in given.items():
+        (for_listeners if name.startswith(PREFIX) else common)[name] = value
+    return common, for_listeners
+
+
+def listener_overrides(given: Mapping[str, object]) -> dict[str, ListenerOverrides]:
+    """Return the settings of each listener, by its name in lower case.
 
     Raises ConfigError for a setting that a listener cannot have.
     """
-    common: dict[str, object] = {}
     settings: dict[str, dict[str, object]] = {}
     jaas: dict[str, dict[str, Password]] = {}
     for name, value in given.items():
-        if not name.startswith(PREFIX):
-            common[name] = value
-            continue
         listener, _, rest = name.removeprefix(PREFIX).partition(".")
         listener = listener.lower()
         if rest.endswith(_JAAS):
@@ -87,7 +89,7 @@ def split_overrides(
             settings.setdefault(listener, {})[rest] = value
         else:
             raise ConfigError(f"{name}: {rest!r} cannot be set for a listener alone", name=name)
-    return common, {
+    return {
         listener: ListenerOverrides(settings.get(listener, {}), jaas.get(listener, {}))
         for listener in {*settings, *jaas}
     }

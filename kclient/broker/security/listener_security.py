@@ -14,12 +14,13 @@ from kclient.broker.security.mechanisms import PlainServer, ServerMechanism
 from kclient.broker.security.oauth_bearer import UnsecuredOAuthBearerServer
 from kclient.broker.security.principal import PrincipalMapping
 from kclient.broker.security.sasl_authenticator import SaslServerSettings
-from kclient.broker.security.scram import HASHES, ScramCredential, ScramServer
+from kclient.broker.security.scram import ScramCredential, ScramServer
 from kclient.config.values import Password
 from kclient.errors import ConfigError
 from kclient.network.transport import Buffer
 from kclient.protocol.header import RequestHeader
 from kclient.security.jaas import parse_jaas
+from kclient.security.scram import HASHES
 from kclient.security.tls import TlsContexts, server_context
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time

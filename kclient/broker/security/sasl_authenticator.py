@@ -10,7 +10,7 @@ from kclient.broker.security.mechanisms import ServerMechanism
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.errors import AuthenticationError, Errors, IllegalSaslStateError, SaslAuthenticationError
 from kclient.errors import UnsupportedSaslMechanismError as UnknownMechanismError
-from kclient.network.receive import NetworkReceive
+from kclient.network.frame_exchange import FrameExchange
 from kclient.network.send import NetworkSend
 from kclient.network.transport import Buffer, Transport
 from kclient.protocol.api_keys import ApiKeys
@@ -73,13 +73,16 @@ class SaslServerAuthenticator:
     _proven: bool = attrs.field(default=False, init=False)
     _last_words: Sequence[Buffer] = attrs.field(default=(), init=False)
     _pending: memoryview | None = attrs.field(default=None, init=False)  # the frame that begins it again
-    _send: NetworkSend | None = attrs.field(default=None, init=False)
-    _receive: NetworkReceive | None = attrs.field(default=None, init=False)
+    _frames: FrameExchange = attrs.field(init=False)
+
+    @_frames.default
+    def _new_exchange(self) -> FrameExchange:
+        return FrameExchange(self._transport, "The client", _MOST_BYTES)
 
     @property
     def wants_write(self) -> bool:
         """True while a frame of the exchange is only partly written."""
-        return self._send is not None
+        return self._frames.wants_write
 
     @property
     def has_expired(self) -> bool:
@@ -92,7 +95,7 @@ class SaslServerAuthenticator:
         Raises OSError, EOFError, and KafkaError for what is no part of the exchange: the connection ends then.
         """
         while True:
-            if not self._written():
+            if not self._frames.written():
                 return
             if self._proven:
                 self.complete = True
@@ -130,27 +133,14 @@ class SaslServerAuthenticator:
 
     def close(self) -> None:
         """Forget the exchange."""
-        self._send = self._receive = self._mechanism = self._pending = None
-
-    def _written(self) -> bool:
-        if self._send is not None:
-            self._send.write_to(self._transport)
-            if self._send.remaining:
-                return False
-            self._send = None
-        return not self._transport.wants_write or self._transport.flush()
+        self._frames.close()
+        self._mechanism = self._pending = None
 
     def _read(self) -> memoryview | None:
         if self._pending is not None:
             frame, self._pending = self._pending, None
             return frame
-        if self._receive is None:
-            self._receive = NetworkReceive("The client", _MOST_BYTES)
-        self._receive.read_from(self._transport)
-        if not self._receive.completed:
-            return None
-        receive, self._receive = self._receive, None
-        return receive.payload
+        return self._frames.read()
 
     def _discard(self) -> None:
         """Take what a client still says that was refused: unread, it would end the connection before the answer."""
@@ -168,7 +158,7 @@ class SaslServerAuthenticator:
             self._version_requests += 1
             if self._version_requests > _MOST_VERSION_REQUESTS:
                 raise IllegalSaslStateError("ApiVersions was asked over and over, and nothing else")
-            self._send = NetworkSend(self._settings.answer_versions(header))
+            self._frames.send(self._settings.answer_versions(header))
         elif api is ApiKeys.SASL_HANDSHAKE and self._mechanism is None:
             _check_version(api, version, SASL_HANDSHAKE_VERSIONS)
             self._on_handshake(header, decode(SaslHandshakeRequest, version, frame, position))
@@ -194,7 +184,7 @@ class SaslServerAuthenticator:
         self._name, self._mechanism = name, known[name]()
         # Before version 1 tokens follow as they are, in frames without a header.
         self._framed = header.api_version > 0
-        self._send = NetworkSend(_frame(answer, header))
+        self._frames.send(_frame(answer, header))
 
     def _on_token(self, token: bytes, header: RequestHeader | None = None) -> None:
         assert self._mechanism is not None
@@ -211,12 +201,12 @@ class SaslServerAuthenticator:
         if self._mechanism.principal is not None:
             self._on_proof(self._mechanism)
         if header is None:
-            self._send = NetworkSend([len(challenge).to_bytes(4, "big"), challenge])
+            self._frames.send([len(challenge).to_bytes(4, "big"), challenge])
         else:
             answer = SaslAuthenticateResponse(auth_bytes=challenge)
             if self._proven:
                 answer.session_lifetime_ms = self.session_lifetime_ms
-            self._send = NetworkSend(_frame(answer, header))
+            self._frames.send(_frame(answer, header))
 
     def _check_same(self, principal: KafkaPrincipal) -> None:
         if self.principal is not None and principal != self.principal:

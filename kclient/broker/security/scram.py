@@ -16,13 +16,12 @@ import attrs
 from kclient.broker.security.mechanisms import refused
 from kclient.broker.security.principal import USER, KafkaPrincipal
 from kclient.errors import SaslAuthenticationError
+from kclient.security.scram import FEWEST_ITERATIONS, HASHES, new_nonce
 
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The digest of each mechanism."""
 MECHANISM_NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The number of each mechanism in the protocol (KIP-554)."""
-FEWEST_ITERATIONS, MOST_ITERATIONS = 4096, 16_384
-"""Kafka's limits for credentials."""
+MOST_ITERATIONS = 16_384
+"""Kafka's upper limit for credentials."""
 
 _NAME = r"(?:[^=,\x00]|=2C|=3D)+"
 _NONCE = r"[\x21-\x2b\x2d-\x7e]+"
@@ -66,17 +65,13 @@ class ScramCredential:
         return cls(salt, hashlib.new(digest, client_key).digest(), server_key, iterations)
 
 
-def _new_nonce() -> str:
-    return secrets.token_urlsafe(24)
-
-
 @attrs.define(repr=False)
 class ScramServer:
     """One exchange. `credential_of` a user is None if there is no such user."""
 
     _mechanism: str
     _credential_of: Callable[[str], ScramCredential | None]
-    _make_nonce: Callable[[], str] = attrs.field(default=_new_nonce, kw_only=True)
+    _make_nonce: Callable[[], str] = attrs.field(default=new_nonce, kw_only=True)
     principal: KafkaPrincipal | None = attrs.field(default=None, init=False)
     expires_ms: int | None = attrs.field(default=None, init=False)
     _user: str = attrs.field(default="", init=False)

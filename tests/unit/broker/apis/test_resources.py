@@ -33,10 +33,10 @@ from kclient.protocol.messages.offset_delete import (
 
 UNKNOWN_TOPIC, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION = 3, 40, 42, 44
 
-Change = Callable[[Mapping[str, str], Sequence[AlterableConfig]], dict[str, str]]
+Change = Callable[[Sequence[AlterableConfig], Mapping[str, str]], dict[str, str]]
 
 
-def taken_over(_: Mapping[str, str], asked: Sequence[AlterableConfig]) -> dict[str, str]:
+def taken_over(asked: Sequence[AlterableConfig], _: Mapping[str, str]) -> dict[str, str]:
     return {config.name: config.value or "" for config in asked}
 
 
@@ -76,7 +76,7 @@ def test_a_change_is_made_of_what_the_topic_has_and_of_what_is_asked_for(handler
     handlers.topics.create(configs={"flush.ms": "9"})
     seen: list[tuple[dict[str, str], list[str]]] = []
 
-    def change(overrides: Mapping[str, str], asked: Sequence[AlterableConfig]) -> dict[str, str]:
+    def change(asked: Sequence[AlterableConfig], overrides: Mapping[str, str]) -> dict[str, str]:
         seen.append((dict(overrides), [config.name for config in asked]))
         return {**overrides, "retention.ms": "7"}
 

@@ -44,3 +44,21 @@ def test_a_listeners_own_settings_come_before_those_of_all() -> None:
 def test_what_no_listener_can_have_is_refused(name: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         BrokerConfig.parse({**BASE, name: value})
+
+
+def test_what_is_given_in_two_places_for_one_listener_holds_together_and_nothing_twice() -> None:
+    name = "listener.name.sasl_ssl.ssl.client.auth"
+    jaas = "listener.name.sasl_ssl.plain.sasl.jaas.config"
+    config = BrokerConfig.parse({**BASE, name: "required"}, {jaas: "words"})
+    _, second = config.listeners_with_security()
+    assert (config.listener_config(second).ssl_client_auth, set(config.jaas(second))) == (
+        "required",
+        {"plain"},
+    )
+    with pytest.raises(ConfigError, match="given twice"):
+        BrokerConfig.parse({**BASE, name: "required"}, {name: "none"})
+
+
+def test_what_is_no_configuration_is_refused_as_by_clients() -> None:
+    with pytest.raises(ConfigError, match="must be a mapping or the path"):
+        BrokerConfig.parse(5)  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.security.principal import KafkaPrincipal
-from kclient.broker.security.scram import HASHES, ScramCredential, ScramServer
+from kclient.broker.security.scram import ScramCredential, ScramServer
 from kclient.errors import SaslAuthenticationError
-from kclient.security.scram import ScramMechanism
+from kclient.security.scram import HASHES, ScramMechanism
 
 
 def exchange(mechanism: str, user: str, password: str, credential: ScramCredential | None) -> ScramServer:
