@@ -71,7 +71,7 @@ class KafkaBroker:
         self._advertised: Sequence[Endpoint] = ()
         self._cluster_id = ""
         self._failure: KafkaStorageError | None = None
-        self._store: MetadataStore | None = None
+        self._metadata = MetadataCache()
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
@@ -160,7 +160,6 @@ class KafkaBroker:
         store = MetadataStore(
             metadata_log, time, snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots
         )
-        self._store = store
         cleanup.callback(store.close)
         recovered = recover_topics(
             store,
@@ -184,7 +183,7 @@ class KafkaBroker:
         cleanup.callback(replicas.shutdown)
 
         store.start()
-        controller = Controller(store, MetadataCache(), replicas, config, context)
+        controller = Controller(store, self._metadata, replicas, config, context)
         controller.start(recovered.placed(logs), _advertised_listeners(config, self._advertised))
 
         groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
@@ -240,9 +239,7 @@ class KafkaBroker:
 
     def _scram_credential(self, mechanism: str, user: str) -> ScramCredential | None:
         """The credential of a user, None if there is none."""
-        if self._store is None:
-            return None
-        return self._store.image.scram.credentials.get((MECHANISM_NUMBERS[mechanism], user))
+        return self._metadata.image.scram.credentials.get((MECHANISM_NUMBERS[mechanism], user))
 
     def _log_manager(
         self, scheduler: Scheduler, shares: DescriptorShares, own_home: LogDirectory | None

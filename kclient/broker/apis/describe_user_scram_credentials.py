@@ -22,7 +22,7 @@ def describe_user_scram_credentials(
 ) -> DescribeUserScramCredentialsResponse:
     """Describe the users that are named, or all."""
     found: dict[str, list[CredentialInfo]] = {}
-    for (mechanism, user), credential in sorted(call.broker.controller.image.scram.credentials.items()):
+    for (mechanism, user), credential in sorted(call.broker.controller.cache.image.scram.credentials.items()):
         info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
         found.setdefault(user, []).append(info)
     # No users at all are all of them, as Java's clients ask.

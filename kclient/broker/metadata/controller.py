@@ -242,11 +242,6 @@ class Controller:
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
         self._tell(*published)
 
-    @property
-    def image(self) -> MetadataImage:
-        """All metadata, as they are now."""
-        return self._store.image
-
     def change(self, plan: Callable[[MetadataImage], Sequence[Message]]) -> None:
         """Commit the records that `plan` makes of the metadata as they are; none changes nothing.
 

@@ -56,8 +56,10 @@ class MetadataDelta:
                 self.scram_delta().replay(record)
             case r.RemoveUserScramCredentialRecord():
                 self.scram_delta().replay_removal(record)
-            case r.NoOpRecord() | r.ClearElrRecord():
-                pass  # of eligible leader replicas (KIP-966) an image has none
+            case r.ClearElrRecord():
+                self.topics_delta().replay_clear_elr(record)
+            case r.NoOpRecord():
+                pass
             case _:
                 self._replay_registration(record)
 

@@ -14,6 +14,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.metadata_records import (
+    ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
@@ -128,6 +129,12 @@ class TopicDelta:
             before = self.image.partitions[number]
         self.changes[number] = before.changed(record)
 
+    def replay_clear_elr(self) -> None:
+        """Forget the eligible leader replicas of all partitions (KIP-966)."""
+        for number, partition in {**dict(enumerate(self.image.partitions)), **self.changes}.items():
+            if partition.eligible_leader_replicas or partition.last_known_elr:
+                self.changes[number] = attrs.evolve(partition, eligible_leader_replicas=(), last_known_elr=())
+
     def apply(self) -> TopicImage:
         """The topic after the change."""
         if not self.changes:
@@ -183,6 +190,19 @@ class TopicsDelta:
                 raise KafkaStorageError(f"There is a record of a topic with id {topic_id}, which is unknown")
             delta = self.changed[topic_id] = TopicDelta(image)
         return delta
+
+    def replay_clear_elr(self, record: ClearElrRecord) -> None:
+        """Forget the eligible leader replicas of a topic, or of all if none is named."""
+        there = {**self.image.by_id, **{topic_id: delta.image for topic_id, delta in self.changed.items()}}
+        named = [
+            topic_id
+            for topic_id, topic in there.items()
+            if topic_id not in self.deleted and record.topic_name in {"", topic.name}
+        ]
+        if record.topic_name and not named:
+            raise KafkaStorageError(f"There is a record of topic {record.topic_name}, which is unknown")
+        for topic_id in named:
+            self.topic(topic_id).replay_clear_elr()
 
     def replay_removal(self, record: RemoveTopicRecord) -> str:
         """Take a topic away; returns its name."""

@@ -64,7 +64,7 @@ def test_passwords_are_set_told_and_taken_away(handlers: Handlers) -> None:
 
 def test_the_broker_keeps_what_recognises_the_password(handlers: Handlers) -> None:
     alter(handlers, password("a"))
-    kept = handlers.broker.controller.image.scram.credentials[SHA_256, "a"]
+    kept = handlers.broker.controller.cache.image.scram.credentials[SHA_256, "a"]
     assert kept == ScramCredential.of_password("SCRAM-SHA-256", "secret", salt=b"salt")
 
 

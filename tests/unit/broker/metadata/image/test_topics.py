@@ -13,6 +13,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.metadata_records import (
+    ClearElrRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -159,3 +160,27 @@ def test_a_snapshot_remembers_deleted_topics_and_no_registration_before_it_takes
     assert set(image.topics.deleted) == {T}
     assert replayed(image.records()) == image
     assert replayed(image.topics.without_deleted(T).records()).topics.deleted == {}
+
+
+@pytest.mark.parametrize(("name", "cleared"), [("t", {T}), ("", {T, U})])
+def test_eligible_leader_replicas_are_forgotten_of_a_topic_or_of_all(name: str, cleared: set[Uuid]) -> None:
+    eligible = [
+        PartitionChangeRecord(
+            partition_id=1, topic_id=topic_id, eligible_leader_replicas=[1], last_known_elr=[2]
+        )
+        for topic_id in (T, U)
+    ]
+    before = replayed([*topic(), *topic("u", U), *eligible])
+    after = replayed([ClearElrRecord(topic_name=name)], before)
+    for topic_id in (T, U):
+        was, now = before.topics.by_id[topic_id].partitions, after.topics.by_id[topic_id].partitions
+        assert (was[1].eligible_leader_replicas, was[1].last_known_elr) == ((1,), (2,))
+        if topic_id in cleared:
+            assert now == (was[0], attrs.evolve(was[1], eligible_leader_replicas=(), last_known_elr=()))
+        else:
+            assert now == was
+
+
+def test_eligible_leader_replicas_of_a_topic_that_is_unknown_are_an_error() -> None:
+    with pytest.raises(KafkaStorageError, match="a record of topic gone, which is unknown"):
+        replayed([*topic(), ClearElrRecord(topic_name="gone")])
