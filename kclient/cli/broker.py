@@ -51,7 +51,12 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     settings.setdefault("listeners", f"PLAINTEXT://{options.host}:{options.port}")
     settings.setdefault("log.dirs", str(directory))
     broker = KafkaBroker(BrokerConfig.parse(settings))
-    broker.start()
+
+    def tell_where() -> None:
+        host, port = broker.address
+        print(f"listening on {host}:{port}", flush=True)
+
+    broker.start(tell_where)
 
     def end_with_it() -> None:
         broker.await_shutdown()
@@ -61,8 +66,6 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     watch = KafkaThread("watch", end_with_it)
     watch.start()
     try:
-        host, port = broker.address
-        print(f"listening on {host}:{port}", flush=True)
         signal.sigwait(_STOP_SIGNALS)
     finally:
         broker.stop()

@@ -51,17 +51,20 @@ name."""
 
 @attrs.frozen
 class ServedApi:
-    """An API, the versions its handler understands, and the handler.
-
-    It is called as `handler(call, request)` with an `ApiCall` and the decoded message. It returns the
-    response, or None if it answers later (or already has) through `call`. What it raises closes the
-    connection.
-    """
+    """An API and the versions that its handler understands."""
 
     key: ApiKeys
     min_version: int
     max_version: int
-    handler: Callable[..., Any]
+
+    @property
+    def handler(self) -> Callable[..., Any]:
+        """The function to call as `handler(call, request)`, with an `ApiCall` and the decoded message.
+
+        It returns the response, or None if it answers later (or already has) through `call`. What it raises
+        closes the connection. Its module is imported at the first use.
+        """
+        return _handler(self.key)
 
     @property
     def advertised_min_version(self) -> int:
@@ -75,10 +78,18 @@ class ServedApi:
 
 @cache
 def served_apis() -> Mapping[int, ServedApi]:
-    """Every API that is served, by its number. Imports the handlers at the first call."""
-    served = {}
-    for key, (lowest, highest) in _VERSIONS.items():
-        name = key.name.lower()
-        module = importlib.import_module(f"kclient.broker.apis.{name}")
-        served[int(key)] = ServedApi(key, lowest, highest, getattr(module, name))
-    return served
+    """Every API that is served, by its number."""
+    return {int(key): ServedApi(key, *versions) for key, versions in _VERSIONS.items()}
+
+
+def load_handlers() -> None:
+    """Import the handlers of all APIs, so that no request waits for its own."""
+    for key in _VERSIONS:
+        _handler(key)
+
+
+@cache
+def _handler(key: ApiKeys) -> Callable[..., Any]:
+    name = key.name.lower()
+    handler: Callable[..., Any] = getattr(importlib.import_module(f"kclient.broker.apis.{name}"), name)
+    return handler
