@@ -221,6 +221,10 @@ class BrokerConfig(ListenerConfig):
         "is set. Without this the broker does not start on such a directory, and leaves it as it is.",
     )
 
+    max_request_partition_size_limit: int = integer(
+        2000, MEDIUM, "Most partitions of one response to DescribeTopicPartitions.", at_least(1)
+    )
+
     # Fetching
     fetch_max_bytes: int = integer(55 << 20, MEDIUM, "Most bytes of a fetch response.", at_least(1024))
     max_incremental_fetch_session_cache_slots: int = integer(
