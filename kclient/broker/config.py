@@ -132,6 +132,13 @@ class BrokerConfig(ListenerConfig):
     )
     log_retention_hours: int = integer(168, HIGH, "The same in hours, if neither of the two is set.")
     log_retention_bytes: int = long(-1, HIGH, "Size of a partition above which old segments go; -1 for any.")
+    num_recovery_threads_per_data_dir: int = integer(
+        2,
+        HIGH,
+        "Threads that open the logs of each of log.dirs after an unclean shutdown. They wait for the disk at the same "
+        "time, but check what they have read one after another.",
+        at_least(1),
+    )
     log_retention_check_interval_ms: int = long(
         5 * _MINUTE_MS, MEDIUM, "Time between looks for old segments.", at_least(1)
     )
