@@ -312,6 +312,9 @@ class LogManager:
         if self._own_scheduler:
             # Not under the lock, which a task that is just running may wait for.
             self._scheduler.shutdown()
+        # What is in a log must not be refused because the log was closed sooner than it was forced to disk.
+        for log_dir in self.log_dirs:
+            log_dir.commits.finish()
         with self._lock:
             if not self._loaded:
                 self._abandon()
