@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from kclient.broker.log.config import LogConfig
+from kclient.broker.network.connection_quotas import parse_overrides
 from kclient.broker.network.listener import Endpoint, Listener, parse_listener, parse_protocol_map
 from kclient.broker.security.listener_config import (
     PREFIX,
@@ -101,6 +102,9 @@ class BrokerConfig(ListenerConfig):
     )
     max_connections: int = integer(_INT_MAX, MEDIUM, "Most connections at a time.", at_least(0))
     max_connections_per_ip: int = integer(_INT_MAX, MEDIUM, "Most connections from one address.", at_least(0))
+    max_connections_per_ip_overrides: list[str] = list_(
+        [], MEDIUM, "Other numbers for some addresses or hosts, as HOST:COUNT."
+    )
     connections_max_idle_ms: int = long(
         10 * _MINUTE_MS, MEDIUM, "Idle time after which a connection is closed."
     )
@@ -299,6 +303,7 @@ class BrokerConfig(ListenerConfig):
                 "advertised.listeners must be empty or have one entry for each of listeners",
                 name="advertised.listeners",
             )
+        parse_overrides(values["max.connections.per.ip.overrides"])
         if values["group.min.session.timeout.ms"] > values["group.max.session.timeout.ms"]:
             raise ConfigError(
                 "group.min.session.timeout.ms is greater than group.max.session.timeout.ms",

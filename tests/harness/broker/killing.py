@@ -160,7 +160,7 @@ def kill_again_and_again(
             while done < rounds and time.monotonic() < until:
                 broker.kill()
                 broker.set("kclient.ack.policy", chance.choice(("none", "batch", "always")))
-                operations = int(2 ** chance.uniform(2, 13))
+                operations = int(2 ** chance.uniform(2, 11)) * chance.choice((1, -1, -1))
                 if broker.start_mortal(operations, chance.randrange(1 << 30)):
                     deaths += broker.dies_within(chance.uniform(0.1, 1.5))
                     broker.kill()

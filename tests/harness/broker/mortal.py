@@ -1,6 +1,7 @@
 """The embedded broker as a process that kills itself before an operation on files, in the middle of it if it writes.
 
-`python -m harness.broker.mortal OPERATIONS SEED ...` is `kclient ...` that ends so before its OPERATIONS-th.
+`python -m harness.broker.mortal OPERATIONS SEED ...` is `kclient ...` that ends so before its OPERATIONS-th, counted
+from its start, or if it is negative from when it serves.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.broker.process import BrokerProcess
+from kclient.broker import KafkaBroker
 
 _CHANGING = ("replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate", "fdatasync", "fsync")
 
@@ -31,7 +34,10 @@ class MortalBroker(BrokerProcess):
         self._immortal = self.program
 
     def start_mortal(self, operations: int, seed: int) -> bool:
-        """Start a broker that dies before its `operations`-th change of a file; False if it died before it served."""
+        """Start a broker that dies before its `operations`-th change of a file; False if it died before it served.
+
+        Negative: what it does before it serves is not counted.
+        """
         self.program = [sys.executable, "-m", "harness.broker.mortal", str(operations), str(seed)]
         try:
             self.start()
@@ -61,13 +67,23 @@ def die_before(operations: int, seed: int) -> None:
     """Let this process die before its `operations`-th change of a file; a write is then done in part."""
     chance = random.Random(seed)
     count = itertools.count(1)
+    counting = threading.Event()
+    if operations > 0:
+        counting.set()
+    start = KafkaBroker.start
+
+    def start_and_count(broker: KafkaBroker) -> None:
+        start(broker)
+        counting.set()
+
+    KafkaBroker.start = start_and_count  # type: ignore[method-assign]
 
     def patch(name: str, in_part: Callable[..., None] | None = None) -> None:
         real = getattr(os, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             counts = name != "open" or args[1] & (os.O_CREAT | os.O_TRUNC)
-            if counts and next(count) == operations:
+            if counts and counting.is_set() and next(count) == abs(operations):
                 if in_part is not None:
                     in_part(real, *args)
                 os.kill(os.getpid(), signal.SIGKILL)
