@@ -87,8 +87,20 @@ class RecordingDisk:
         """Return what was noted by then."""
         return [event[1] for event in self._events[:before] if event[0] == "note"]
 
+    def moments(self) -> list[int]:
+        """The numbers of things done after which files are not as before, and of all."""
+        changes = [at for at, event in enumerate(self._events) if event[0] not in {"force", "note"}]
+        return [*changes, len(self._events)]
+
+    def after_kill(self, at: int, target: Path) -> None:
+        """Write into `target` what is there if the process is killed after the first `at` things: all of it."""
+        self._write(at, target, lambda thing: thing.forced() or thing.durable)
+
     def after_crash(self, at: int, target: Path, chance: random.Random) -> None:
         """Write into `target` what may be on the disk if the power fails after the first `at` things."""
+        self._write(at, target, lambda thing: thing.after_crash(chance))
+
+    def _write(self, at: int, target: Path, left_of: Callable[[Any], Any]) -> None:
         files: dict[int, _File] = {}
         directories = {self._top: _Directory()}
         for kind, *rest in self._events[:at]:
@@ -106,10 +118,10 @@ class RecordingDisk:
 
         def put(node: int, path: Path) -> None:
             if node in files:
-                path.write_bytes(files[node].after_crash(chance))
+                path.write_bytes(left_of(files[node]))
                 return
             path.mkdir(exist_ok=True)
-            for name, child in directories[node].after_crash(chance).items():
+            for name, child in left_of(directories[node]).items():
                 put(child, path / name)
 
         put(self._top, target)

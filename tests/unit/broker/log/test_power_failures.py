@@ -144,7 +144,9 @@ def _records(batches: bytes | memoryview) -> list[Record]:
     return [record for one in iter_batches(batches) for record in one.records()]
 
 
-def check(root: Path, promised: list[tuple[TopicPartition, Uuid, int, list[bytes]]]) -> None:
+def check(
+    root: Path, promised: list[tuple[TopicPartition, Uuid, int, list[bytes]]], *, gaps: bool = True
+) -> None:
     """Start on what is left, compare, and go on writing."""
     time = MockTime()
     manager = LogManager([root], CONFIG, time, Scheduler("power", time))
@@ -171,6 +173,7 @@ def check(root: Path, promised: list[tuple[TopicPartition, Uuid, int, list[bytes
             # What was not promised may be lost before what was written later, if a segment ends between them.
             offsets = [record.offset for batch in batches_of(log) for record in batch.records()]
             assert offsets == sorted(set(offsets))
+            assert gaps or offsets == list(range(log.segment_base_offsets[0], log.log_end_offset))
             assert append_alone(log, harness.batch([b"after"])).first_offset > max(offsets, default=-1)
     finally:
         harness.close()
@@ -205,3 +208,24 @@ def test_what_was_promised_outlives_a_power_failure(policy: AckPolicy, steps: li
                 disk.after_crash(at, left, chance)
                 with not_forced():
                     check(left / "d", disk.noted(at))
+
+
+def test_a_kill_between_any_two_operations_on_files_loses_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "disk"
+    root.mkdir()
+    disk = RecordingDisk(root)
+    with disk.recording():
+        writer = Writer(root / "d", disk, AckPolicy.BATCH)
+        for step in (
+            *["append a", "append b"] * 2, "roll a", *["append a"] * 7, "checkpoint", "retention", "append a",
+            "flush a", "roll a", "delete b", "append b", "restart", "append a", "retention", "checkpoint", "kill",
+        ):  # fmt: skip
+            writer.do(step)
+        writer.close()
+    moments = disk.moments()
+    assert len(moments) > 100
+    for at in moments:
+        left = tmp_path / f"left-{at}"
+        disk.after_kill(at, left)
+        with not_forced():
+            check(left / "d", disk.noted(at), gaps=False)
