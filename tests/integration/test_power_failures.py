@@ -114,6 +114,7 @@ def check(directory: Path, promised: list[tuple[str, Any]]) -> None:
                 assert committed(wire) >= said["committed"][-1]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(2))
 def test_what_was_promised_outlives_a_power_failure(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
