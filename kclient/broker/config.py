@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from kclient.broker.log.config import LogConfig
+from kclient.broker.network.connection_quotas import parse_overrides
 from kclient.broker.network.listener import Endpoint, Listener, parse_listener, parse_protocol_map
 from kclient.broker.security.listener_config import (
     PREFIX,
@@ -101,6 +102,9 @@ class BrokerConfig(ListenerConfig):
     )
     max_connections: int = integer(_INT_MAX, MEDIUM, "Most connections at a time.", at_least(0))
     max_connections_per_ip: int = integer(_INT_MAX, MEDIUM, "Most connections from one address.", at_least(0))
+    max_connections_per_ip_overrides: list[str] = list_(
+        [], MEDIUM, "Other numbers for some addresses or hosts, as HOST:COUNT."
+    )
     connections_max_idle_ms: int = long(
         10 * _MINUTE_MS, MEDIUM, "Idle time after which a connection is closed."
     )
@@ -132,6 +136,13 @@ class BrokerConfig(ListenerConfig):
     )
     log_retention_hours: int = integer(168, HIGH, "The same in hours, if neither of the two is set.")
     log_retention_bytes: int = long(-1, HIGH, "Size of a partition above which old segments go; -1 for any.")
+    num_recovery_threads_per_data_dir: int = integer(
+        2,
+        HIGH,
+        "Threads that open the logs of each of log.dirs after an unclean shutdown. They wait for the disk at the same "
+        "time, but check what they have read one after another.",
+        at_least(1),
+    )
     log_retention_check_interval_ms: int = long(
         5 * _MINUTE_MS, MEDIUM, "Time between looks for old segments.", at_least(1)
     )
@@ -296,6 +307,7 @@ class BrokerConfig(ListenerConfig):
                 "advertised.listeners must be empty or have one entry for each of listeners",
                 name="advertised.listeners",
             )
+        parse_overrides(values["max.connections.per.ip.overrides"])
         if values["group.min.session.timeout.ms"] > values["group.max.session.timeout.ms"]:
             raise ConfigError(
                 "group.min.session.timeout.ms is greater than group.max.session.timeout.ms",

@@ -264,6 +264,7 @@ class KafkaBroker:
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
             cleaner=_cleaner(config),
+            recovery_threads=config.num_recovery_threads_per_data_dir,
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from kclient.broker.log.files import PARTITION_METADATA, atomic_write
+from kclient.broker.log.files import PARTITION_METADATA, atomic_write, fsync_dir
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 
@@ -139,11 +139,13 @@ class CleanShutdownMarker:
     path: Path
 
     def take(self) -> bool:
-        """Remove the marker, valid for one start only; return True if the last shutdown was clean."""
+        """Remove the marker, valid for one start only; return True if the last shutdown was clean. Raises OSError."""
         try:
             self.path.unlink()
         except FileNotFoundError:
             return False
+        # A power failure must not bring it back: what is written from now on would not be checked.
+        fsync_dir(self.path.parent)
         return True
 
     def write(self) -> None:

@@ -41,6 +41,7 @@ class DirectoryCommit:
         self._queue: SimpleQueue[GroupCommit | None] = SimpleQueue()
         self._threads: list[KafkaThread] = []
         self._unfinished = 0
+        self._finished = threading.Condition(self._lock)
 
     def add(self, commit: GroupCommit) -> None:
         """Have `commit.run` called."""
@@ -50,6 +51,11 @@ class DirectoryCommit:
                 self._threads.append(KafkaThread(f"commit-{self._name}-{len(self._threads)}", self._run))
                 self._threads[-1].start()
         self._queue.put(commit)
+
+    def finish(self) -> None:
+        """Wait until all that was asked for is done; nobody asks for more."""
+        with self._finished:
+            self._finished.wait_for(lambda: self._unfinished == 0)
 
     def stop(self) -> None:
         """Do what was asked for, then end the threads. Idempotent."""
@@ -63,8 +69,9 @@ class DirectoryCommit:
     def _run(self) -> None:
         while (commit := self._queue.get()) is not None:
             commit.run()
-            with self._lock:
+            with self._finished:
                 self._unfinished -= 1
+                self._finished.notify_all()
 
 
 class GroupCommit:

@@ -87,6 +87,14 @@ def fsync_dir(path: Path) -> None:
         os.fsync(fd)
 
 
+def make_dirs(path: Path) -> None:
+    """Make a directory, and those above it that are missing, and make them durable. Raises OSError."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        fsync_dir(made.parent)
+
+
 def fsync_if_present(path: Path) -> None:
     """Force a file that may be missing to disk."""
     try:

@@ -261,13 +261,14 @@ class _LogLoader:
                 "%s: recovered segment %d up to offset %d, %d bytes cut off",
                 self._topic_partition, segment.base_offset, self.local.log_end_offset, cut,
             )  # fmt: skip
+            # Of each, or the next recovery would read all of them again to know their producers.
+            self.producers.take_snapshot()
             if cut and index + 1 < len(unflushed):
                 self._drop(unflushed[index + 1 :])
                 break
         for segment in unflushed:
             if segment.base_offset in segments and segment is not segments.active:
                 segment.become_inactive()
-        self.producers.take_snapshot()
 
     def _visit(self, segment: LogSegment, batch: RecordBatch) -> None:
         replay_batch(self.producers, batch, segment)

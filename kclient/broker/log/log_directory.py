@@ -31,6 +31,7 @@ from kclient.broker.log.files import (
     FUTURE_DIR_SUFFIX,
     STRAY_DIR_SUFFIX,
     fsync_dir,
+    make_dirs,
     parse_partition_dir,
 )
 from kclient.common.topic_partition import TopicPartition
@@ -134,7 +135,7 @@ class LogDirectory:
         """
         if self._lock_fd is not None:
             return
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_dirs(self.path)
         real = self.path.resolve()
         # A record lock, as Java's FileLock is, so that a Java broker is kept out as well, and so that a
         # forked child that outlives this process does not go on holding it. It does not keep out this process

@@ -42,9 +42,13 @@ class LogFlusher:
         self._scheduled = False
 
     def sync_append(self) -> None:
-        """Force the batches of the active segment to disk. Called with the lock held; raises OSError."""
-        self._local.segments.active.records.flush()
+        """Force the batches written so far to disk. Called with the lock held; raises OSError."""
+        # Mostly the active segment alone; after a crash also what was found in others, or was repeated by its producer
+        # and is acknowledged now.
+        for segment in self._local.segments.from_offset(self._synced_offset):
+            segment.records.flush()
         self._local.sync_directory()
+        self._synced_offset = self._local.log_end_offset
 
     def flush(self) -> None:
         """Force everything written so far to disk, and move the recovery point."""

@@ -10,14 +10,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+import attrs
+
 from kclient.broker.log.checkpoints import OffsetCheckpoint
 from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
-from kclient.broker.log.files import DELETE_DIR_SUFFIX, delete_dir_name, partition_dir_name
+from kclient.broker.log.files import delete_dir_name, partition_dir_name
 from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
 from kclient.broker.log.log_directories import LogDirectories
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
+from kclient.broker.log.log_loading import LogLoading
 from kclient.broker.log.log_tasks import LogIntervals, schedule_tasks
 from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kclient.broker.log.unified_log import UnifiedLog
@@ -42,7 +45,8 @@ class LogManager:
     offline with all its logs; the others go on. `node_id` and `cluster_id` are written into new directories
     and compared with those of old ones; None takes the cluster of the directories, or a new one. The segments of all
     logs are among `files`. `on_all_offline` is called when the last directory has gone offline, with whatever locks
-    are held. Without a `cleaner` logs are not compacted.
+    are held. Without a `cleaner` logs are not compacted. After an unclean shutdown `recovery_threads` open the logs of
+    each directory.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class LogManager:
         intervals: LogIntervals | None = None,
         files: OpenFiles | None = None,
         cleaner: CleanerConfig | None = None,
+        recovery_threads: int = 1,
         on_all_offline: Callable[[], None] | None = None,
     ) -> None:
         self._dirs = LogDirectories(log_dirs, cluster_id, node_id)
@@ -70,6 +75,7 @@ class LogManager:
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._intervals = intervals if intervals is not None else LogIntervals()
         self._files = files if files is not None else OpenFiles(_OPEN_FILES)
+        self._recovery_threads = recovery_threads
         self._on_all_offline = on_all_offline
         # Held while logs are made, deleted and listed; never while one is appended to or read.
         self._lock = threading.RLock()
@@ -133,8 +139,7 @@ class LogManager:
                 self._dirs.make(remembered)
                 for doomed in deleted:
                     self._doom(doomed)
-                for log_dir in self.live_log_dirs:
-                    self._load_dir(log_dir, [one for one in found if one.log_dir is log_dir], configs)
+                self._load_all(found, configs)
                 if not self.live_log_dirs:
                     raise KafkaStorageError(
                         f"No log directory can be used: {self._dirs.all[0].offline_error}"
@@ -307,6 +312,9 @@ class LogManager:
         if self._own_scheduler:
             # Not under the lock, which a task that is just running may wait for.
             self._scheduler.shutdown()
+        # What is in a log must not be refused because the log was closed sooner than it was forced to disk.
+        for log_dir in self.log_dirs:
+            log_dir.commits.finish()
         with self._lock:
             if not self._loaded:
                 self._abandon()
@@ -351,52 +359,32 @@ class LogManager:
         except OSError as error:
             found.log_dir.fail(f"removing {found.path.name}", error)
 
-    def _load_dir(
-        self, log_dir: LogDirectory, partitions: list[FoundPartition], configs: Callable[[str], LogConfig]
-    ) -> None:
+    def _load_all(self, found: Sequence[FoundPartition], configs: Callable[[str], LogConfig]) -> None:
+        """Open logs in the directories that are in use. Raises as `LogLoading.run` does."""
+        loading = LogLoading(
+            lambda one, options: load_log(
+                one.path, one.topic_partition, one.log_dir, self._scheduler, self._time, options
+            ),
+            self._recovery_threads,
+        )
         try:
-            for leftover in log_dir.path.glob(f"*{DELETE_DIR_SUFFIX}"):
-                remove_log_files(leftover)
-            clean = log_dir.clean_shutdown.take()
-            recovery_points = log_dir.read_checkpoint(log_dir.recovery_points)
-            start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets)
-            high_watermarks = log_dir.read_checkpoint(log_dir.high_watermarks)
-            topic_configs: dict[str, LogConfig] = {}
-            for found in partitions:
-                topic_partition = found.topic_partition
-                if topic_partition in self._logs:
-                    raise IllegalStateError(
-                        f"{topic_partition} is in {self._logs[topic_partition].log_dir.path} and in {log_dir.path}: "
-                        "remove the one that is out of date"
-                    )
-                topic = topic_partition.topic
-                if topic not in topic_configs:
-                    topic_configs[topic] = configs(topic)
-                options = LoadOptions(
-                    topic_configs[topic],
-                    clean=clean,
-                    log_start_offset=start_offsets.get(topic_partition, 0),
-                    recovery_point=recovery_points.get(topic_partition, 0),
-                    high_watermark=high_watermarks.get(topic_partition, 0),
-                    topic_id=found.topic_id,
-                    ack_policy=self._ack_policy,
-                    producer_id_expiration_ms=self._producer_id_expiration_ms,
-                    files=self._files,
-                )
-                self._logs[topic_partition] = load_log(
-                    found.path, topic_partition, log_dir, self._scheduler, self._time, options
-                )
-        except OSError as error:
-            log_dir.fail_to_open("loading its logs", error)
-            return
-        except KafkaStorageError:
-            if log_dir.offline_error is None:
-                raise
-            return
-        count = sum(one.log_dir is log_dir for one in self._logs.values())
-        if count:
-            kind = "a clean" if clean else "an unclean"
-            log.info("Opened %d logs in %s after %s shutdown", count, log_dir.path, kind)
+            loading.run(
+                {log_dir: [one for one in found if one.log_dir is log_dir] for log_dir in self.live_log_dirs},
+                {
+                    topic: self._load_options(configs(topic))
+                    for topic in {one.topic_partition.topic for one in found}
+                },
+            )
+        finally:
+            self._logs.update(loading.logs)
+
+    def _load_options(self, config: LogConfig) -> LoadOptions:
+        return LoadOptions(
+            config,
+            ack_policy=self._ack_policy,
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            files=self._files,
+        )
 
     def _create_log(
         self, topic_partition: TopicPartition, log_dir: LogDirectory, config: LogConfig
@@ -404,13 +392,7 @@ class LogManager:
         directory = log_dir.path / partition_dir_name(topic_partition)
         try:
             directory.mkdir(exist_ok=True)
-            options = LoadOptions(
-                config,
-                clean=True,
-                ack_policy=self._ack_policy,
-                producer_id_expiration_ms=self._producer_id_expiration_ms,
-                files=self._files,
-            )
+            options = attrs.evolve(self._load_options(config), clean=True)
             made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
         except OSError as error:
             raise log_dir.fail(f"making the log of {topic_partition}", error) from error

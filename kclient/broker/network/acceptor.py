@@ -105,7 +105,8 @@ class Acceptor:
                     self._stop.wait(_PAUSE_S)
                     return
                 continue  # the peer gave up between its arrival and now
-            self._deal_out(sock, address[0])
+            # On an address of IPv6 that takes IPv4 as well, such a client is still known by its own address.
+            self._deal_out(sock, address[0].removeprefix("::ffff:"))
 
     def _deal_out(self, sock: socket.socket, host: str) -> None:
         forbidding = self._quotas.acquire(host)

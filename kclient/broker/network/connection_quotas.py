@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
+from kclient.errors import ConfigError
+
 _INT_MAX = (1 << 31) - 1
+_OVERRIDES = "max.connections.per.ip.overrides"
 
 
 @attrs.define(eq=False)
@@ -16,6 +22,7 @@ class ConnectionQuotas:
     _max_connections: int
     _max_per_address: int
     _descriptors: int = _INT_MAX
+    _overrides: Mapping[str, int] = MappingProxyType({})
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _by_address: dict[str, int] = attrs.field(factory=dict, init=False)
     _total: int = attrs.field(default=0, init=False)
@@ -33,7 +40,10 @@ class ConnectionQuotas:
             if self._total >= self._max_connections:
                 return "max.connections"
             count = self._by_address.get(address, 0)
-            if count >= self._max_per_address:
+            if address in self._overrides:
+                if count >= self._overrides[address]:
+                    return _OVERRIDES
+            elif count >= self._max_per_address:
                 return "max.connections.per.ip"
             self._by_address[address] = count + 1
             self._total += 1
@@ -50,3 +60,26 @@ class ConnectionQuotas:
                 del self._by_address[address]
             else:
                 self._by_address[address] = count - 1
+
+
+def parse_overrides(entries: Sequence[str]) -> dict[str, int]:
+    """Parse `HOST:COUNT` entries, in which an IPv6 address has no brackets. Raises ConfigError."""
+    overrides = {}
+    for entry in entries:
+        host, _, count = entry.rpartition(":")
+        if not host or not count.isdecimal() or int(count) > _INT_MAX:
+            raise ConfigError(f"{_OVERRIDES}: {entry!r} is not of the form HOST:COUNT", name=_OVERRIDES)
+        overrides[host.strip("[]")] = int(count)
+    return overrides
+
+
+def by_address(overrides: Mapping[str, int]) -> dict[str, int]:
+    """The same by the addresses of the hosts. Raises ConfigError for a name that cannot be resolved."""
+    found: dict[str, int] = {}
+    for host, count in overrides.items():
+        try:
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise ConfigError(f"{_OVERRIDES}: {host} cannot be resolved: {error}", name=_OVERRIDES) from error
+        found.update((str(address[0]), count) for *_, address in addresses)
+    return found

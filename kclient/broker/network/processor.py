@@ -244,6 +244,8 @@ class Processor:
             if connection_id not in self._hosts:
                 continue  # it went away while its request was handled
             if response.action is ResponseAction.SEND:
+                # Not when the answer was written: others would wait for a client that does not read it.
+                self._held[connection_id].release()
                 try:
                     self._selector.send(connection_id, send_of(response.buffers))
                 except (

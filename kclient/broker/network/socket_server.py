@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kclient.broker.network.acceptor import Acceptor
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionQuotas, by_address, parse_overrides
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
@@ -25,7 +25,8 @@ class SocketServer:
     """Binds at construction, so that the port is known; serves after `start`. Thread-safe.
 
     `descriptors` is the most connections for which the process has some; `security` has one entry for each listener.
-    Raises ConfigError naming `listeners` if an address cannot be bound, or the setting of its security that is wrong.
+    Raises ConfigError naming `listeners` if an address cannot be bound, or the setting that is wrong of its security or
+    of the limits of connections.
     """
 
     def __init__(
@@ -39,7 +40,12 @@ class SocketServer:
     ) -> None:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
-        self.quotas = ConnectionQuotas(config.max_connections, config.max_connections_per_ip, descriptors)
+        self.quotas = ConnectionQuotas(
+            config.max_connections,
+            config.max_connections_per_ip,
+            descriptors,
+            by_address(parse_overrides(config.max_connections_per_ip_overrides)),
+        )
         for each in security:
             each.check()
         listeners = [each.listener for each in security]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from harness.network.ports import free_port
+from harness.programs import environment
 
 _READY = b"listening on "
 
@@ -32,6 +33,10 @@ class BrokerProcess:
             "offsets.topic.num.partitions": "5",
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
+        self.program = [sys.executable, "-m", "kclient"]
+        """The program that is started, without its arguments."""
+        self.exit_code: int | None = None
+        """The code with which the last process ended, None before that."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -50,13 +55,13 @@ class BrokerProcess:
         assert self._process is None, "the broker runs already"
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [
-            *(sys.executable, "-m", "kclient", "broker"),
+            *(*self.program, "broker"),
             *("--port", str(self.port), "--data-dir", str(self.data_dir)),
         ]
         for key, value in self._settings.items():
             command += ["-X", f"{key}={value}"]
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment())
         stdout = self._process.stdout
         assert stdout is not None
         if not _first_line(stdout, timeout_s).startswith(_READY):
@@ -86,7 +91,7 @@ class BrokerProcess:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait(10)
+            self.exit_code = process.wait(10)
             _close(process)
 
     def pause(self) -> None:

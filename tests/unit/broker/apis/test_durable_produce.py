@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +40,8 @@ class Disk:
         self.files: list[str] = []
         self.threads: set[str] = set()
         self.broken: str | None = None
+        self.only_commits = False
+        """True if only what answers wait for is kept waiting."""
         monkeypatch.setattr(os, "fdatasync", self._fdatasync)
 
     def _fdatasync(self, fd: int) -> None:
@@ -45,7 +49,8 @@ class Disk:
         with self._lock:
             self.files.append(file)
             self.threads.add(threading.current_thread().name)
-        assert self.go.wait(30)
+        if not self.only_commits or threading.current_thread().name.startswith("commit-"):
+            assert self.go.wait(30)
         if self.broken is not None and self.broken in file:
             raise OSError(errno.EIO, "Input/output error")
         self._real(fd)
@@ -114,3 +119,27 @@ def test_what_could_not_be_forced_to_disk_is_not_acknowledged(wire: Wire, topic:
     partitions = answer.responses[0].partition_responses
     assert partitions[7].error_code == STORAGE_ERROR
     assert partitions[7].base_offset == -1
+
+
+def test_a_broker_that_stops_acknowledges_what_is_waiting_for_the_disk(
+    wire: Wire, kafka: EmbeddedKafka, topic: str, disk: Disk
+) -> None:
+    disk.only_commits = True
+    wire.send(request(topic), 9)
+    wait_until(lambda: disk.files)
+    stopping = threading.Thread(target=kafka.stop)
+    stopping.start()
+    try:
+        # In their order: it waits for them, or has closed the logs.
+        wait_until(lambda: is_in(stopping, "finish") or is_in(stopping, "release"), what="the stop")
+        disk.go.set()
+        assert errors(wire.receive()) == {0}
+    finally:
+        disk.go.set()
+        stopping.join(30)
+
+
+def is_in(thread: threading.Thread, function: str) -> bool:
+    """True if `thread` has called a function of that name, which has not returned."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return any(found.f_code.co_name == function for found, _ in traceback.walk_stack(frame))

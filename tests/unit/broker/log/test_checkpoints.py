@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 from harness.broker.logs import TP
+from harness.broker.power import RecordingDisk
 from kclient.broker.log.checkpoints import (
     CleanShutdownMarker,
     EpochCheckpoint,
@@ -19,6 +21,7 @@ from kclient.broker.log.checkpoints import (
 from kclient.broker.log.epoch_cache import LeaderEpochCache
 from kclient.broker.log.files import (
     delete_dir_name,
+    make_dirs,
     offset_name,
     parse_offset_name,
     parse_partition_dir,
@@ -81,6 +84,19 @@ def test_the_clean_shutdown_marker_is_taken_once(tmp_path: Path) -> None:
     assert not marker.take()
     marker.write()
     assert (marker.take(), marker.take()) == (True, False)
+
+
+def test_no_power_failure_brings_a_taken_marker_or_takes_a_new_directory(tmp_path: Path) -> None:
+    disk = RecordingDisk(tmp_path)
+    with disk.recording():
+        make_dirs(tmp_path / "above" / "d")
+        marker = CleanShutdownMarker(tmp_path / "above" / "d" / ".kafka_cleanshutdown")
+        marker.write()
+        assert marker.take()
+    for seed in range(30):
+        left = tmp_path / f"left-{seed}"
+        disk.after_crash(len(disk), left, random.Random(seed))
+        assert list((left / "above" / "d").iterdir()) == []
 
 
 def test_meta_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:

@@ -427,3 +427,30 @@ def test_a_damaged_end_of_the_active_segment_is_cut_even_after_a_clean_shutdown(
     with segment_file(harness, 0).open("ab") as file:
         file.write(b"\xff" * 100)
     assert values(harness.open(clean=True)) == written
+
+
+def test_a_second_crash_costs_no_more_reading_than_the_last_segments(
+    harness: LogHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = LogConfig(segment_bytes=100_000)
+    log = harness.open(config)
+    for number in range(100):
+        log.append_as_leader(harness.batch([bytes(9000)], pid=1, seq=number), 0)
+    size = log.size
+    harness.crash(log)
+    log = harness.open(config)  # all of it is read
+    log.flusher.flush()
+    recovery_point = log.segment_base_offsets[-1]
+    harness.crash(log)
+    read = []
+    real = os.pread
+
+    def count(fd: int, length: int, position: int) -> bytes:
+        data = real(fd, length, position)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", count)
+    log = harness.open(config, recovery_point=recovery_point)
+    assert log.producer_states()[0].last_offset == 99
+    assert sum(read) < size / 5

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +123,27 @@ def test_many_rolls_before_the_background_flush_cost_one(harness: LogHarness) ->
     log.roll()
     harness.run_due()
     assert log.flusher.recovery_point == 6
+
+
+@pytest.mark.parametrize("policy", [AckPolicy.BATCH, AckPolicy.ALWAYS])
+def test_what_a_crash_left_in_the_cache_is_forced_before_what_follows_it_is_acknowledged(
+    harness: LogHarness, monkeypatch: pytest.MonkeyPatch, policy: AckPolicy
+) -> None:
+    config = LogConfig(segment_bytes=300)
+    log = harness.open(config)
+    for _ in range(3):
+        log.append_as_leader(harness.batch([b"x" * 50]), 0)
+    harness.crash(log)
+    log = harness.open(config, ack_policy=policy)
+    unforced = set(harness.directory.glob("*.log"))
+    real = os.fdatasync
+
+    def note(fd: int) -> None:
+        unforced.discard(Path(os.readlink(f"/proc/self/fd/{fd}")))
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", note)
+    # To a segment of its own. Without what is before it a power failure would take it along.
+    log.append_as_leader(harness.batch([b"x" * 200]), 0)
+    assert len(log.segment_base_offsets) > 2
+    assert not unforced

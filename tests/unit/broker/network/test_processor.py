@@ -87,13 +87,12 @@ def test_a_request_says_where_it_came_from_and_each_connection_has_its_own_name(
     assert [request.connection_id for request in requests] == ["7-0", "7-1"]
 
 
-def test_the_memory_of_a_request_is_held_until_its_answer_is_written(running: Processing) -> None:
+def test_the_memory_of_a_request_is_held_until_it_is_answered(running: Processing) -> None:
     sock = running.connect()
     sock.sendall(frame(b"x" * 1000))
     request = running.take()
     assert running.memory.held >= 1000
-    answered(request, b"y")
-    assert read_frame(sock) == b"y"
+    answered(request, bytes(32 << 20))  # more than can be written before somebody reads it
     wait_until(lambda: running.memory.held == 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from harness.broker.servers import ServerHarness, echo, ended, frame, read_frame
 from harness.mock_time import MockTime
 from harness.waiting import wait_until
-from kclient.broker.network.request_channel import Request
+from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.request_memory import NEWCOMER_BYTES, ConnectionMemory, RequestMemory
 from kclient.broker.network.socket_server import SocketServer
 
@@ -159,6 +159,23 @@ def test_a_request_larger_than_the_limit_arrives_whole(harness: ServerHarness) -
             sock.sendall(frame(body))
             assert read_frame(sock) == body
     wait_until(lambda: server.request_memory.held == 0)
+
+
+def test_clients_that_never_read_their_answers_keep_no_memory_from_others(harness: ServerHarness) -> None:
+    def answer(request: Request) -> Response:
+        if request.frame[:1] != b"d":
+            return echo(request)
+        return Response(request.connection_id, ResponseAction.SEND, [frame(bytes(32 * MIB))])
+
+    server = harness.serve(answer, queued_max_request_bytes=MIB, socket_request_max_bytes=100 * MIB)
+    for _ in range(3):
+        deaf = harness.connect(server)
+        deaf.sendall(frame(b"d" * MIB))
+        assert deaf.recv(1, socket.MSG_PEEK) == frame(bytes(32 * MIB))[:1]
+    good = harness.connect(server)
+    for size in (10, MIB, 10):
+        good.sendall(frame(b"p" * size))
+        assert read_frame(good) == b"p" * size
 
 
 def test_what_waits_for_memory_is_read_when_others_were_answered(harness: ServerHarness) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import struct
+import threading
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -97,6 +100,16 @@ def test_connections_above_the_limit_are_refused_until_one_is_closed(
     assert read_frame(third) == b"in"
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_an_address_with_a_number_of_its_own_is_known_on_any_listener(harness: ServerHarness) -> None:
+    settings = {"max_connections_per_ip": 0, "max_connections_per_ip_overrides": "127.0.0.1:1"}
+    server = harness.serve(listeners="PLAINTEXT://[::]:0", **settings)
+    first = harness.connect(server)
+    first.sendall(frame(b"in"))
+    assert read_frame(first) == b"in"
+    assert ended(harness.connect(server))
+
+
 def test_an_idle_connection_is_closed(harness: ServerHarness) -> None:
     server = harness.serve(connections_max_idle_ms=50)
     assert ended(harness.connect(server))
@@ -139,6 +152,67 @@ def test_a_client_that_never_reads_holds_one_answer_and_nobody_else(harness: Ser
         good.sendall(frame(b"ping"))
         assert read_frame(good) == b"ping"
     assert answers == 1, "requests were handled whose answers nobody takes"
+
+
+def test_a_client_that_never_reads_is_closed_when_it_was_idle_for_too_long(harness: ServerHarness) -> None:
+    server = harness.serve(
+        lambda request: Response(request.connection_id, ResponseAction.SEND, [frame(bytes(32 << 20))]),
+        connections_max_idle_ms=200,
+    )
+    deaf = harness.connect(server)
+    deaf.sendall(frame(b"big"))
+    wait_until(lambda: server.quotas.total == 1)
+    wait_until(lambda: server.quotas.total == 0, what="the end of its connection")
+
+
+def test_requests_above_the_bound_of_the_queue_wait_in_their_connections(harness: ServerHarness) -> None:
+    go = threading.Event()
+    taken: list[Request] = []
+
+    def answer(request: Request) -> Response:
+        taken.append(request)
+        assert go.wait(30)
+        return echo(request)
+
+    server = harness.serve(answer, queued_max_requests=2, num_network_threads=3)
+    socks = [harness.connect(server) for _ in range(12)]
+    for sock in socks:
+        sock.sendall(frame(b"x"))
+    wait_until(lambda: taken)
+    wait_until(lambda: server.request_channel._places._value == 0, what="a full queue")
+    assert len(taken) == 1
+    go.set()
+    for sock in socks:
+        assert read_frame(sock) == b"x"
+
+
+def test_two_thousand_connections_that_say_nothing_or_little_keep_nobody_waiting(
+    harness: ServerHarness, many_descriptors: None
+) -> None:
+    server = harness.serve(descriptors=10_000, socket_listen_backlog_size=2000)
+    before = psutil.Process().memory_info().rss
+    for number in range(2000):
+        sock = harness.connect(server)
+        sock.sendall(frame(b"x" * 500)[: number % 500])
+    wait_until(lambda: server.quotas.total == 2000, 30)
+    good = harness.connect(server)
+    for _ in range(5):
+        good.sendall(frame(b"ping"))
+        assert read_frame(good) == b"ping"
+    grown = psutil.Process().memory_info().rss - before
+    assert grown < 80 << 20, f"{grown >> 20} MiB for 2000 connections"
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Enough for both ends of some thousand connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 6000
+    if hard not in {resource.RLIM_INFINITY} and hard < wanted:
+        pytest.skip(f"no more than {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_while_the_requests_at_hand_take_too_much_memory_no_more_than_one_is_read(
