@@ -131,9 +131,17 @@ class FetchSessionCache:
         self._time = time
         self._lock = threading.Lock()
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
+        self.evictions = 0
+        """Sessions that had to make room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all sessions."""
+        with self._lock:
+            return sum(len(session.partitions) for session in self._sessions.values())
 
     def context(
         self,
@@ -188,6 +196,7 @@ class FetchSessionCache:
         if now_ms - oldest.last_used_ms < self._eviction_ms:
             return False
         del self._sessions[oldest.id]
+        self.evictions += 1
         return True
 
     def _remove(self, session_id: int) -> None:
