@@ -274,12 +274,14 @@ class KafkaBroker:
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
             cleaner=_cleaner(config),
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,
                 recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
                 log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
                 high_watermark_checkpoint_ms=config.replica_high_watermark_checkpoint_interval_ms,
+                producer_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
             ),
         )
 

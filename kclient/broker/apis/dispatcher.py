@@ -80,7 +80,7 @@ class ApiDispatcher:
     def _refuse(self, request: Request, why: str) -> None:
         with self._warnings_lock:
             self._warnings.warn(
-                "request",
+                f"request from {request.client_host}",
                 f"Closing a connection from {request.client_host}: a request cannot be understood: {why}",
                 self._broker.time.monotonic_ms(),
             )

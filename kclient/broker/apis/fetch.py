@@ -62,17 +62,20 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
 
 
 def _fetches(request: FetchRequest) -> list[PartitionFetch]:
-    return [
-        PartitionFetch(
-            TopicPartition(topic.topic, data.partition),
-            data.fetch_offset,
-            data.partition_max_bytes,
-            data.current_leader_epoch,
-            data.last_fetched_epoch,
-        )
-        for topic in request.topics
-        for data in topic.partitions
-    ]
+    # One that comes twice is read once, as it was asked for last: as by Kafka, or a small request could ask for the
+    # same batch a million times.
+    fetches: dict[TopicPartition, PartitionFetch] = {}
+    for topic in request.topics:
+        for data in topic.partitions:
+            tp = TopicPartition(topic.topic, data.partition)
+            fetches[tp] = PartitionFetch(
+                tp,
+                data.fetch_offset,
+                data.partition_max_bytes,
+                data.current_leader_epoch,
+                data.last_fetched_epoch,
+            )
+    return list(fetches.values())
 
 
 def _response(answer: FetchAnswer) -> FetchResponse:

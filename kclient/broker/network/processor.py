@@ -201,7 +201,9 @@ class Processor:
             return False
         if authenticator.has_expired:
             host = self._hosts[connection_id]
-            self._warn("expired", f"Closed a connection from {host}: it did not authenticate again in time")
+            self._warn(
+                f"expired {host}", f"Closed a connection from {host}: it did not authenticate again in time"
+            )
             self._end(connection_id)
             return False
         return True
@@ -222,7 +224,7 @@ class Processor:
             authenticator = self._authenticator(connection_id)
             if authenticator is not None:
                 host = self._hosts[connection_id]
-                self._warn("refused", f"Refused a client from {host}: {authenticator.refusal}")
+                self._warn(f"refused {host}", f"Refused a client from {host}: {authenticator.refusal}")
                 authenticator.send_refusal()
                 self._end(connection_id)
 
@@ -315,7 +317,9 @@ class Processor:
                 else:
                     what = f"no more than {arrived} bytes of a request came"
                 host = self._hosts[channel.id]
-                self._warn("stalled", f"Closed a connection from {host}: {what} for {_STALLED_MS // 1000} s")
+                self._warn(
+                    f"stalled {host}", f"Closed a connection from {host}: {what} for {_STALLED_MS // 1000} s"
+                )
                 self._end(channel.id)
                 continue
             self._growth[channel.id] = arrived, since_ms
@@ -352,10 +356,10 @@ class Processor:
         self._held.pop(connection_id).release()
         self._quotas.release(host)
         if isinstance(error, InvalidReceiveError):
-            self._warn("receive", f"Closed a connection from {host}: {error}")
+            self._warn(f"receive {host}", f"Closed a connection from {host}: {error}")
         elif isinstance(error, AuthenticationError):
             self.connections.failed_authentications += 1
-            self._warn("authentication", f"A client from {host} could not be authenticated: {error}")
+            self._warn(f"authentication {host}", f"A client from {host} could not be authenticated: {error}")
 
     def _drain(self) -> None:
         timer = self._time.timer(_DRAIN_MS)

@@ -190,3 +190,9 @@ def test_a_partition_that_is_forgotten_is_read_no_more(filled: Handlers) -> None
     assert [topic.topic for topic in again.responses] == ["u"]
     wrong = send(filled, session_id=opened.session_id, session_epoch=1).message
     assert (wrong.error_code, wrong.responses) == (BAD_SESSION_EPOCH, [])
+
+
+def test_a_partition_that_comes_twice_is_read_once_as_it_was_asked_for_last(filled: Handlers) -> None:
+    twice = [("t", partition(0, 9)), ("u", partition(0)), ("t", partition(0, 0))]
+    parts = ask(filled, *twice)
+    assert [values(part) for part in parts] == [[b"t"], [b"u"]]
