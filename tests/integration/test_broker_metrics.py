@@ -16,12 +16,14 @@ from kclient.metrics import MetricName
 from kclient.observability.otel_metrics import KafkaInstruments
 from kclient.observability.prometheus import KafkaCollector
 from kclient.protocol.api_keys import ApiKeys
+from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.registry import request_class
 from kclient.protocol.schema import Message
 
 REQUESTS, TOPICS = "network.RequestMetrics", "server.BrokerTopicMetrics"
+PURGATORY = "server.DelayedOperationPurgatory"
 PARTS = ("RequestQueueTimeMs", "LocalTimeMs", "RemoteTimeMs", "ThrottleTimeMs", "ResponseQueueTimeMs",
          "ResponseSendTimeMs", "RequestBytes", "ResponseBytes")  # fmt: skip
 
@@ -134,6 +136,23 @@ def test_a_request_that_cannot_be_read_is_an_error_of_its_api(kafka: EmbeddedKaf
     wire.sock.sendall(bytes.fromhex("0000000d000c0004000000070001780063"))  # a heartbeat that ends too early
     assert wire.closed_by_peer()
     wait_until(lambda: errors_seen(kafka, "Heartbeat") == {"INVALID_REQUEST": 1})
+
+
+def test_a_request_whose_client_is_gone_when_it_is_answered_is_counted(
+    kafka: EmbeddedKafka, wire: Wire
+) -> None:
+    requests.create(wire, "t")
+    part = FetchPartition(partition=0, partition_max_bytes=1000)
+    topic = FetchTopic(topic="t", partitions=[part])
+    with Wire(kafka.bootstrap_servers) as gone:
+        gone.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, session_epoch=-1, topics=[topic]), 12)
+        wait_until(lambda: value(kafka, PURGATORY, "NumDelayedOperations", delayedOperation="Fetch") == 1)
+    requests.produce(wire, "t", batch(b"v"))
+    wait_until(lambda: requests_seen(kafka, "Fetch", 12) == 1)
+    assert errors_seen(kafka, "Fetch") == {"NONE": 2}
+    waited_ms = value(kafka, REQUESTS, "RemoteTimeMs-Max", request="Fetch")
+    assert waited_ms is not None
+    assert waited_ms > 0
 
 
 def test_versions_that_are_not_served_add_nothing(kafka: EmbeddedKafka) -> None:

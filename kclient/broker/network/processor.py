@@ -268,11 +268,12 @@ class Processor:
         while self._responses:
             response = self._responses.popleft()
             connection_id = response.connection_id
-            if connection_id not in self._hosts:
-                continue  # it went away while its request was handled
             record = self._asked.get(connection_id)
             if record is not None:
                 record.answered_ns, record.dequeued_ns = response.answered_ns, now_ns
+            if connection_id not in self._hosts:
+                self._done(connection_id, now_ns, 0)
+                continue  # it went away while its request was handled
             if response.action is ResponseAction.SEND:
                 try:
                     self._selector.send(connection_id, send_of(response.buffers))
@@ -351,7 +352,9 @@ class Processor:
         if host is None:
             return
         self._principals.pop(connection_id, None)
-        self._asked.pop(connection_id, None)
+        asked = self._asked.get(connection_id)
+        if asked is not None and asked.dequeued_ns:  # else the answer is still to come
+            self._done(connection_id, self._polled_ns, 0)
         self.connections.closed += 1
         self._held.pop(connection_id).release()
         self._quotas.release(host)
