@@ -236,6 +236,17 @@ class BrokerConfig(ListenerConfig):
         2000, MEDIUM, "Most partitions of one response to DescribeTopicPartitions.", at_least(1)
     )
 
+    # Producers
+    producer_id_expiration_ms: int = integer(
+        24 * 60 * _MINUTE_MS,
+        LOW,
+        "Time after which a partition forgets a producer that has written nothing.",
+        at_least(1),
+    )
+    producer_id_expiration_check_interval_ms: int = integer(
+        10 * _MINUTE_MS, LOW, "Interval at which forgotten producers are looked for.", at_least(1)
+    )
+
     # Fetching
     fetch_max_bytes: int = integer(55 << 20, MEDIUM, "Most bytes of a fetch response.", at_least(1024))
     max_incremental_fetch_session_cache_slots: int = integer(

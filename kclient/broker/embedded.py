@@ -26,6 +26,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.embedded_security import EmbeddedSecurity
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.errors import ConfigError, IllegalStateError
+from kclient.metrics import Measurement, MetricValues
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.fork import ForkGuard
 
@@ -142,6 +143,15 @@ class EmbeddedKafka:
                 self._remove()
                 self._remove = None
                 self._data_dir = None
+
+    def metrics(self) -> MetricValues:
+        """Return the metrics of the broker, under the names of Kafka's JMX; nothing while it does not run."""
+        return MetricValues.of(self.measurements())
+
+    def measurements(self) -> list[Measurement]:
+        """Return every metric with its value now, as the exporters of `kclient.observability` want them."""
+        broker = self._broker
+        return [] if broker is None else broker.measurements()
 
     def __enter__(self) -> Self:
         return self.start()

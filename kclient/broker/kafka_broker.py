@@ -33,6 +33,7 @@ from kclient.broker.metadata.metadata_directory import (
 from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
+from kclient.broker.metrics.broker_metrics import BrokerMetrics
 from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
@@ -43,6 +44,7 @@ from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from kclient.broker.timer import Scheduler
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
+from kclient.metrics import Measurement, MetricValues
 from kclient.record.open_files import OpenFiles
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
@@ -73,6 +75,7 @@ class KafkaBroker:
         self._cluster_id = ""
         self._failure: KafkaStorageError | None = None
         self._metadata = MetadataCache()
+        self._metrics: BrokerMetrics | None = None
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
@@ -141,6 +144,18 @@ class KafkaBroker:
     def await_shutdown(self, timeout_ms: int | None = None) -> bool:
         """Wait until the broker was stopped; False if `timeout_ms` passed first."""
         return self._stopped.wait(None if timeout_ms is None else timeout_ms / 1000)
+
+    def metrics(self) -> MetricValues:
+        """Return the metrics of the broker, under the names of Kafka's JMX; nothing unless it runs. Thread-safe."""
+        return MetricValues.of(self.measurements())
+
+    def measurements(self) -> list[Measurement]:
+        """Return every metric with its value now, as the exporters of `kclient.observability` want them."""
+        metrics = self._metrics
+        return [] if metrics is None else metrics.measurements()
+
+    def _forget_metrics(self) -> None:
+        self._metrics = None
 
     def _start(self, cleanup: ExitStack) -> None:
         """Start bottom up. What is started is put on `cleanup`, so that it is stopped top down."""
@@ -216,11 +231,14 @@ class KafkaBroker:
             producer_ids=ProducerIds(controller.allocate_producer_ids),
         )
         handlers = RequestHandlerPool(
-            server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads
+            server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads, time
         )
         cleanup.callback(handlers.shutdown)
         # Before the handlers are ended nothing new may come; the processors go on writing their last answers.
         cleanup.callback(server.stop_accepting)
+        self._metrics = BrokerMetrics(server, handlers, broker, logs)
+        self._metrics.start(scheduler)
+        cleanup.callback(self._forget_metrics)
         scheduler.startup()
         handlers.start()
         server.start()
@@ -265,12 +283,14 @@ class KafkaBroker:
             ack_policy=AckPolicy(config.kclient_ack_policy),
             cleaner=_cleaner(config),
             recovery_threads=config.num_recovery_threads_per_data_dir,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,
                 recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
                 log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
                 high_watermark_checkpoint_ms=config.replica_high_watermark_checkpoint_interval_ms,
+                producer_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
             ),
         )
 

@@ -1,4 +1,4 @@
-"""Measured: what is asked of a client whose metrics go elsewhere."""
+"""Measured: what is asked of a client or a broker whose metrics go elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kclient.metrics import Measurement
 
 
 class Measured(Protocol):
-    """A client with metrics: KafkaProducer, KafkaConsumer, KafkaAdminClient."""
+    """A source of metrics: KafkaProducer, KafkaConsumer, KafkaAdminClient, and the broker."""
 
     def measurements(self) -> list[Measurement]:
         """Return every metric with its value now."""

@@ -71,6 +71,9 @@ class LogContext:
 Logger = _PrefixAdapter
 
 
+_MOST_CAUSES = 1000  # that are remembered: a cause may have the address of a peer in it
+
+
 class RepeatedWarning:
     """Warns once for a cause that repeats, then again with a count, once in an interval at most. Used by one thread.
 
@@ -89,6 +92,8 @@ class RepeatedWarning:
         """Log `message` if `cause` is new or was last told an interval ago; count it otherwise."""
         known = self._counts.get(cause)
         if known is None:
+            if len(self._counts) >= _MOST_CAUSES:
+                del self._counts[next(iter(self._counts))]  # the one that came first
             self._counts[cause] = (0, now_ms)
             self._logger.warning("%s", message)
             return

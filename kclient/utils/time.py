@@ -21,6 +21,10 @@ class Time(abc.ABC):
     def monotonic_ms(self) -> int:
         """Milliseconds of a clock that never goes back; only differences mean anything."""
 
+    def monotonic_ns(self) -> int:
+        """The same in nanoseconds, for what is measured rather than waited for."""
+        return self.monotonic_ms() * NS_PER_MS
+
     @abc.abstractmethod
     def wall_ms(self) -> int:
         """Milliseconds since the epoch, as written into records."""
@@ -49,6 +53,8 @@ class Time(abc.ABC):
 
 class SystemTime(Time):
     """The clocks of the operating system."""
+
+    monotonic_ns = staticmethod(_time.monotonic_ns)
 
     def monotonic_ms(self) -> int:
         return _time.monotonic_ns() // 1_000_000

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import attrs
 
 from kclient.broker.broker_context import BrokerContext
+from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.security.principal import KafkaPrincipal
@@ -51,14 +52,15 @@ class ApiCall:
 
     def respond(self, message: Any, version: int | None = None) -> None:
         """Send `message`, in the request's version unless another one is given."""
+        version = self.version if version is None else version
         try:
-            encoded = response_buffers(
-                message, self.key, self.version if version is None else version, self.correlation_id
-            )
+            encoded = response_buffers(message, self.key, version, self.correlation_id)
+            self.request.record.errors = error_counts(message, version)
+            self.request.record.throttle_ms = getattr(message, "throttle_time_ms", 0)
         except Exception:
             # Also called by whoever completes a waiting request, to whom this answer's trouble means nothing.
             log.exception("The response to %s cannot be encoded", self.key.name)
-            self.close()
+            self.close({int(Errors.UNKNOWN_SERVER_ERROR): 1})
             return
         self.request.reply(Response(self.request.connection_id, ResponseAction.SEND, encoded))
 
@@ -66,8 +68,9 @@ class ApiCall:
         """The client expects none; its next request may be read."""
         self.request.reply(Response(self.request.connection_id, ResponseAction.NOTHING))
 
-    def close(self) -> None:
-        """Close the connection."""
+    def close(self, errors: Mapping[int, int]) -> None:
+        """Close the connection, because of errors that are counted by their codes."""
+        self.request.record.errors = errors
         self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.metadata.controller import check_partition_limit
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,16 +23,22 @@ def create_partitions(call: ApiCall, request: CreatePartitionsRequest) -> Create
     """Grow each topic."""
     counts = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
+    added = sum(_added(call, topic) for topic in topics.values())
     return CreatePartitionsResponse(
         results=[
-            _grow(call, topic, request.validate_only, once=counts[name] == 1)
+            _grow(call, topic, request.validate_only, once=counts[name] == 1, added=added)
             for name, topic in topics.items()
         ]
     )
 
 
+def _added(call: ApiCall, topic: CreatePartitionsTopic) -> int:
+    known = call.broker.controller.cache.topic(topic.name)
+    return 0 if known is None else max(topic.count - known.partition_count, 0)
+
+
 def _grow(
-    call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool, *, once: bool
+    call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool, *, once: bool, added: int
 ) -> CreatePartitionsTopicResult:
     assignments = (
         None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
@@ -40,6 +47,7 @@ def _grow(
     with error_in(result):
         if not once:
             raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
+        check_partition_limit(added)
         call.broker.controller.create_partitions(
             topic.name, topic.count, assignments, validate_only=validate_only
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.metadata.controller import NewTopic
+from kclient.broker.metadata.controller import NewTopic, check_partition_limit
 from kclient.broker.metadata.topic_settings import described_settings
 from kclient.errors import (
     Errors,
@@ -30,17 +30,25 @@ from kclient.protocol.messages.create_topics import (
 def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create each topic."""
     counts = Counter(topic.name for topic in request.topics)
+    wanted = sum(_partition_count(call, topic) for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
+            check_partition_limit(wanted)
             results[topic.name] = _create(call, topic, request.validate_only)
         except KafkaError as error:
             results[topic.name] = CreatableTopicResult(
                 name=topic.name, error_code=Errors.code_for(error), error_message=str(error)
             )
     return CreateTopicsResponse(topics=list(results.values()))
+
+
+def _partition_count(call: ApiCall, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return call.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
 def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:

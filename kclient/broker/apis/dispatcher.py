@@ -11,7 +11,7 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.registry import served_apis
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
-from kclient.errors import KafkaError
+from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_prefix
 from kclient.protocol.header import parse_request_header
@@ -47,7 +47,7 @@ class ApiDispatcher:
             self._refuse(request, str(error))
         except Exception:
             log.exception("A request from %s could not be answered", request.client_host)
-            self._close(request)
+            self._close(request, Errors.UNKNOWN_SERVER_ERROR)
 
     def _handle(self, request: Request) -> None:
         frame = request.frame
@@ -61,11 +61,13 @@ class ApiDispatcher:
             return
         if not api.serves(version):
             if api.key is ApiKeys.API_VERSIONS:
+                request.record.api, request.record.version = number, 0
                 call = ApiCall(self._broker, request, api.key, 0, correlation_id, None)
                 call.respond(unsupported_version_response())
             else:
                 self._refuse(request, f"version {version} of {api.key.name} is not served")
             return
+        request.record.api, request.record.version = number, version
         header, position = parse_request_header(frame)
         # Bytes after the message are let pass, as Java's broker does: librdkafka sends three too many when it asks
         # for all topics in a flexible version of Metadata.
@@ -78,12 +80,13 @@ class ApiDispatcher:
     def _refuse(self, request: Request, why: str) -> None:
         with self._warnings_lock:
             self._warnings.warn(
-                "request",
+                f"request from {request.client_host}",
                 f"Closing a connection from {request.client_host}: a request cannot be understood: {why}",
                 self._broker.time.monotonic_ms(),
             )
-        self._close(request)
+        self._close(request, Errors.INVALID_REQUEST)
 
     @staticmethod
-    def _close(request: Request) -> None:
+    def _close(request: Request, error: Errors) -> None:
+        request.record.errors = {int(error): 1}
         request.reply(Response(request.connection_id, ResponseAction.CLOSE))

@@ -18,7 +18,7 @@ import attrs
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.broker.replica.fetch_sessions import FetchAnswer
-from kclient.broker.replica.fetching import FetchParams, PartitionFetch, PartitionFetched
+from kclient.broker.replica.fetching import FetchKey, FetchParams, PartitionFetch, PartitionFetched
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, FencedLeaderEpochError, KafkaError
@@ -77,18 +77,21 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
 
 
 def _fetches(request: FetchRequest) -> list[PartitionFetch]:
-    return [
-        PartitionFetch(
-            TopicPartition(topic.topic, data.partition),
-            data.fetch_offset,
-            data.partition_max_bytes,
-            data.current_leader_epoch,
-            data.last_fetched_epoch,
-            topic.topic_id,
-        )
-        for topic in request.topics
-        for data in topic.partitions
-    ]
+    # One that comes twice is read once, as it was asked for last: as by Kafka, or a small request could ask for the
+    # same batch a million times.
+    fetches: dict[FetchKey, PartitionFetch] = {}
+    for topic in request.topics:
+        for data in topic.partitions:
+            fetch = PartitionFetch(
+                TopicPartition(topic.topic, data.partition),
+                data.fetch_offset,
+                data.partition_max_bytes,
+                data.current_leader_epoch,
+                data.last_fetched_epoch,
+                topic.topic_id,
+            )
+            fetches[fetch.key] = fetch
+    return list(fetches.values())
 
 
 def _named(call: ApiCall, fetches: Sequence[PartitionFetch]) -> list[PartitionFetch]:

@@ -9,6 +9,7 @@ for that. Access: WRITE on the topics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from kclient.broker.apis.call import ApiCall
@@ -111,8 +112,9 @@ def _answer(
     call: ApiCall, request: ProduceRequest, outcomes: Mapping[TopicPartition, ProduceOutcome]
 ) -> None:
     if request.acks == 0:
-        if any(outcome.error is not None for outcome in outcomes.values()):
-            call.close()
+        errors = [outcome.error for outcome in outcomes.values() if outcome.error is not None]
+        if errors:
+            call.close(Counter(map(Errors.code_for, errors)))
         else:
             call.no_response()
         return

@@ -130,8 +130,7 @@ class GroupCoordinator:
             removed: dict[str, Member] = {}
             pending_left = False
             for member_id, instance_id in leaving:
-                if instance_id is None and member_id in group.pending_members:
-                    group.pending_members.discard(member_id)
+                if instance_id is None and group.forget_pending(member_id):
                     pending_left = True
                     codes.append(0)
                     continue
@@ -295,7 +294,7 @@ class GroupCoordinator:
             member = group.members[member_id]
             awaiting = sum(other.awaits_join for other in group.members.values())
             return len(group.members) <= limit or member.awaits_join or awaiting < limit
-        return len(group.members) + len(group.pending_members - {member_id}) < limit
+        return len(group.members) + len(group.pending_members.keys() - {member_id}) < limit
 
     def _join_unknown(self, group: Group, request: JoinRequest, callback: JoinCallback) -> None:
         if request.instance_id is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import attrs
 
 from kclient.broker.group.member import JoinRequest, Member, Protocols
+from kclient.broker.timer import TimerTask
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, FencedInstanceIdError, IllegalStateError, SchemaError, UnknownMemberIdError
 from kclient.protocol.codec import decode_prefix
@@ -70,10 +71,12 @@ class Group:
         self.generation_id = 0
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
-        self.pending_members: set[str] = set()
-        """Ids given to members that have not joined with them yet (KIP-394)."""
+        self.pending_members: dict[str, TimerTask] = {}
+        """Ids given to members that have not joined with them yet (KIP-394), and what ends each."""
         self.pending_sync: set[str] = set()
         """Members that have been told the generation and have not asked for their assignment."""
+        self.sync_expiry: TimerTask | None = None
+        """The end of the time in which members may ask for their assignment in this generation."""
         self.new_member_added = False
         """True if a member joined while a new group waited for more of them."""
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
@@ -137,7 +140,14 @@ class Group:
         self._count(member.protocols, 1)
         if member.instance_id is not None:
             self._static_members[member.instance_id] = member.member_id
-        self.pending_members.discard(member.member_id)
+        self.forget_pending(member.member_id)
+
+    def forget_pending(self, member_id: str) -> bool:
+        """Expect nobody with this id any more; False if nobody was."""
+        expiry = self.pending_members.pop(member_id, None)
+        if expiry is not None:
+            expiry.cancel()
+        return expiry is not None
 
     def remove(self, member: Member) -> None:
         """Let a member go, with whatever request of it is parked left to the caller."""

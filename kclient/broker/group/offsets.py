@@ -149,15 +149,15 @@ class GroupOffsets:
             if group.protocol_type not in {None, "consumer"} and not group.is_in(_S.EMPTY):
                 raise GroupNotEmptyError(f"Group {group_id} has members that are not consumers")
             codes: dict[TopicPartition, int] = {}
-            deleted = []
+            deleted: dict[TopicPartition, None] = {}  # a request may name one twice
             for tp in tps:
                 if not group.is_in(_S.EMPTY) and group.subscribes_to(tp.topic):
                     codes[tp] = int(Errors.GROUP_SUBSCRIBED_TO_TOPIC)
                     continue
                 codes[tp] = 0
                 if tp in group.offsets:
-                    deleted.append(tp)
-            self._remove(group, deleted)
+                    deleted[tp] = None
+            self._remove(group, list(deleted))
             return codes
 
     def on_metadata_update(self, delta: MetadataDelta, image: MetadataImage) -> None:

@@ -69,8 +69,9 @@ class Rebalancer:
 
     def expect_member(self, group: Group, member_id: str, session_timeout_ms: int) -> None:
         """An id was given out: wait for somebody to join with it."""
-        group.pending_members.add(member_id)
-        self.timer.add(Expiry(session_timeout_ms, partial(self._pending_member_expired, group, member_id)))
+        expiry = Expiry(session_timeout_ms, partial(self._pending_member_expired, group, member_id))
+        group.pending_members[member_id] = expiry
+        self.timer.add(expiry)
 
     def prepare(self, group: Group, reason: str) -> None:
         """Begin a rebalance unless one is under way already."""
@@ -208,8 +209,7 @@ class Rebalancer:
     def _pending_member_expired(self, group: Group, member_id: str) -> None:
         """An id was given out and nobody joined with it. Takes the lock."""
         with group.lock:
-            if member_id in group.pending_members:
-                group.pending_members.discard(member_id)
+            if group.forget_pending(member_id):
                 self.after_removal(group, "an expected member did not come")
 
     def _pending_sync_expired(self, group: Group, generation_id: int) -> None:
@@ -236,5 +236,8 @@ class Rebalancer:
             member.answer_join(group.generation_for(member.member_id))
             self.sessions.heard_of(group, member)
             group.pending_sync.add(member.member_id)
+        if group.sync_expiry is not None:
+            group.sync_expiry.cancel()  # a rebalance timeout may be weeks, in which there are many generations
         expire = partial(self._pending_sync_expired, group, group.generation_id)
-        self.timer.add(Expiry(group.rebalance_timeout_ms, expire))
+        group.sync_expiry = Expiry(group.rebalance_timeout_ms, expire)
+        self.timer.add(group.sync_expiry)

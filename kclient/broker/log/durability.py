@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import Enum
 from queue import SimpleQueue
 
+from kclient.broker.metrics.histogram import Histogram
 from kclient.utils.threads import KafkaThread
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,13 @@ class DirectoryCommit:
         self._threads: list[KafkaThread] = []
         self._unfinished = 0
         self._finished = threading.Condition(self._lock)
+        self.flush_times = Histogram()
+        """The times that it took to force a log to disk."""
+
+    def flushed(self, time_ns: int) -> None:
+        """A log was forced to disk in that time."""
+        with self._lock:
+            self.flush_times.record(time_ns // 1000)
 
     def add(self, commit: GroupCommit) -> None:
         """Have `commit.run` called."""

@@ -33,6 +33,7 @@ class LogFlusher:
         self.commits_later = ack_policy is AckPolicy.BATCH
         """True if what is appended has to be waited for, by `commit`, until it is as durable as the policy asks."""
         self.commit = GroupCommit(commits, self._sync_batches)
+        self._commits = commits
         self._local = local
         self._guard = guard
         self._scheduler = scheduler
@@ -59,10 +60,12 @@ class LogFlusher:
                 for segment in self._local.segments.from_offset(self.recovery_point):
                     segment.write_indexes()
             segments = self._local.pin_from(self.recovery_point)
+        began_ns = self._time.monotonic_ns()
         with self._guard.disk("flushing", segments):
             for segment in segments:
                 segment.flush()
             self._local.sync_directory()
+        self._commits.flushed(self._time.monotonic_ns() - began_ns)
         with self._guard.lock:
             # The log may have been truncated meanwhile.
             self.recovery_point = max(self.recovery_point, min(end_offset, self._local.log_end_offset))
@@ -110,10 +113,12 @@ class LogFlusher:
             self._guard.check_usable()
             end_offset = self._local.log_end_offset
             segments = self._local.pin_from(self._synced_offset)
+        began_ns = self._time.monotonic_ns()
         with self._guard.disk("syncing an append", segments):
             for segment in segments:
                 segment.records.flush()
             self._local.sync_directory()
+        self._commits.flushed(self._time.monotonic_ns() - began_ns)
         with self._guard.lock:
             self._synced_offset = max(self._synced_offset, min(end_offset, self._local.log_end_offset))
         return end_offset

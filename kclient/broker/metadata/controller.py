@@ -200,7 +200,7 @@ class Controller:
                 raise InvalidPartitionsError(
                     f"Topic {name} has {topic.partition_count} partitions; their number can only grow, not to {count}"
                 )
-            _check_partition_limit(added)
+            check_partition_limit(added)
             if assignments is not None:
                 if len(assignments) != added:
                     raise InvalidReplicaAssignmentError(
@@ -300,7 +300,7 @@ class Controller:
                 )
             for nodes in new.assignments.values():
                 self._check_replicas(nodes)
-            _check_partition_limit(len(new.assignments))
+            check_partition_limit(len(new.assignments))
             return len(new.assignments)
         if new.replication_factor not in {-1, 1}:
             raise InvalidReplicationFactorError(
@@ -310,7 +310,7 @@ class Controller:
             return self._config.num_partitions
         if new.partition_count < 1:
             raise InvalidPartitionsError(f"A topic has at least one partition, not {new.partition_count}")
-        _check_partition_limit(new.partition_count)
+        check_partition_limit(new.partition_count)
         return new.partition_count
 
     def _check_replicas(self, nodes: Sequence[int]) -> None:
@@ -362,7 +362,8 @@ def _config_records(topic: str, changes: Mapping[str, str | None]) -> Iterable[M
         yield ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic, name=name, value=value)
 
 
-def _check_partition_limit(count: int) -> None:
+def check_partition_limit(count: int) -> None:
+    """Raise PolicyViolationError if one request would make so many partitions, of all its topics together."""
     if count > MAX_PARTITIONS_PER_REQUEST:
         raise PolicyViolationError(
             f"One request can create at most {MAX_PARTITIONS_PER_REQUEST} partitions, not {count}"

@@ -10,6 +10,10 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kclient.broker.metrics.connection_metrics import ConnectionMetrics
+from kclient.broker.metrics.idle_time import IdleTime
+from kclient.broker.metrics.request_metrics import RequestMetrics
+from kclient.broker.metrics.request_record import RequestRecord
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
@@ -65,6 +69,10 @@ class Processor:
         log_context: LogContext,
     ) -> None:
         self.id = processor_id
+        self.listener_name = security.listener.name
+        self.metrics = RequestMetrics()
+        self.connections = ConnectionMetrics()
+        self.idle = IdleTime(1, time)
         self._listener = listener
         self._refusal_delay_ms = security.config.connection_failed_authentication_delay_ms
         self._requests = request_channel
@@ -85,11 +93,13 @@ class Processor:
         self._responses: deque[Response] = deque()
         self._with_room: deque[str] = deque()  # connections that waited for memory, and need not any more
         self._hosts: dict[str, str] = {}
+        self._asked: dict[str, RequestRecord] = {}  # of requests that are queued, handled or being answered
         self._principals: dict[str, KafkaPrincipal] = {}  # of those that have said who they are
         self._refused: deque[tuple[int, str]] = deque()  # when they are to hear of it
         self._held: dict[str, ConnectionMemory] = {}
         self._growth: dict[str, tuple[int, int]] = {}  # how much of a request was there, since when
         self._next_look_ms = 0
+        self._polled_ns = 0
         self._stop = threading.Event()
         self._ids = itertools.count()
         self._thread = KafkaThread(f"network-processor-{security.listener.name}-{processor_id}", self._run)
@@ -105,8 +115,14 @@ class Processor:
 
     def reply(self, response: Response) -> None:
         """A request was handled: write `response` to its connection."""
+        response.answered_ns = self._time.monotonic_ns()
         self._responses.append(response)
         self._selector.wakeup()
+
+    @property
+    def response_queue_size(self) -> int:
+        """Answers that are not being written yet: one for each connection at most."""
+        return len(self._responses)
 
     def begin_shutdown(self) -> None:
         """Stop reading; responses that handlers still give are written."""
@@ -143,7 +159,12 @@ class Processor:
         self._take_responses()
         while self._with_room:
             self._selector.unmute(self._with_room.popleft())
+        idle = self.idle.threads[0]
+        began_ns = idle.waiting_since_ns = self._time.monotonic_ns()
         self._selector.poll(self._until_refusal_ms(timeout_ms))
+        self._polled_ns = self._time.monotonic_ns()
+        idle.idle_ns += self._polled_ns - began_ns
+        idle.waiting_since_ns = 0
         for connection_id in self._selector.connected:
             self._is_known(connection_id)
         # A copy: one whose session is over is taken out.
@@ -152,7 +173,8 @@ class Processor:
             self._held[connection_id].request_is_whole()
             if self._may_ask(connection_id, receive.payload):
                 self._queue(connection_id, receive.payload)
-        for connection_id in self._selector.completed_sends:
+        for connection_id, send in self._selector.completed_sends.items():
+            self._done(connection_id, self._polled_ns, send.size)
             self._next_request(connection_id)
         for connection_id, error in self._selector.disconnected.items():
             self._forget(connection_id, error)
@@ -179,12 +201,15 @@ class Processor:
             return False
         if authenticator.has_expired:
             host = self._hosts[connection_id]
-            self._warn("expired", f"Closed a connection from {host}: it did not authenticate again in time")
+            self._warn(
+                f"expired {host}", f"Closed a connection from {host}: it did not authenticate again in time"
+            )
             self._end(connection_id)
             return False
         return True
 
     def _on_refused(self, connection_id: str) -> None:
+        self.connections.failed_authentications += 1
         self._refused.append((self._time.monotonic_ms() + self._refusal_delay_ms, connection_id))
 
     def _until_refusal_ms(self, timeout_ms: int) -> int:
@@ -199,7 +224,7 @@ class Processor:
             authenticator = self._authenticator(connection_id)
             if authenticator is not None:
                 host = self._hosts[connection_id]
-                self._warn("refused", f"Refused a client from {host}: {authenticator.refusal}")
+                self._warn(f"refused {host}", f"Refused a client from {host}: {authenticator.refusal}")
                 authenticator.send_refusal()
                 self._end(connection_id)
 
@@ -228,6 +253,7 @@ class Processor:
                 self._quotas.release(host)
                 continue
             self._hosts[connection_id] = host
+            self.connections.created += 1
             self._held[connection_id] = memory
             if channel.ready:
                 self._principals[connection_id] = self._builder.principal(channel)
@@ -238,10 +264,15 @@ class Processor:
         self._selector.wakeup()
 
     def _take_responses(self) -> None:
+        now_ns = self._time.monotonic_ns() if self._responses else 0
         while self._responses:
             response = self._responses.popleft()
             connection_id = response.connection_id
+            record = self._asked.get(connection_id)
+            if record is not None:
+                record.answered_ns, record.dequeued_ns = response.answered_ns, now_ns
             if connection_id not in self._hosts:
+                self._done(connection_id, now_ns, 0)
                 continue  # it went away while its request was handled
             if response.action is ResponseAction.SEND:
                 # Not when the answer was written: others would wait for a client that does not read it.
@@ -256,8 +287,10 @@ class Processor:
                     )
                     self._end(connection_id)
             elif response.action is ResponseAction.NOTHING:
+                self._done(connection_id, now_ns, 0)
                 self._next_request(connection_id)
             else:
+                self._done(connection_id, now_ns, 0)
                 self._end(connection_id)
 
     def _end_stalled(self) -> None:
@@ -287,14 +320,19 @@ class Processor:
                 else:
                     what = f"no more than {arrived} bytes of a request came"
                 host = self._hosts[channel.id]
-                self._warn("stalled", f"Closed a connection from {host}: {what} for {_STALLED_MS // 1000} s")
+                self._warn(
+                    f"stalled {host}", f"Closed a connection from {host}: {what} for {_STALLED_MS // 1000} s"
+                )
                 self._end(channel.id)
                 continue
             self._growth[channel.id] = arrived, since_ms
 
     def _queue(self, connection_id: str, frame: memoryview) -> None:
         host, principal = self._hosts[connection_id], self._principals[connection_id]
-        request = Request(connection_id, host, self._listener, principal, frame, self.reply)
+        request = Request(
+            connection_id, host, self._listener, principal, frame, self.reply, arrived_ns=self._polled_ns
+        )
+        self._asked[connection_id] = request.record
         # Blocking here is what bounds the queue: while handlers are behind, nobody's next request is read.
         # They never wait for this thread, so a place comes.
         while not self._requests.put(request, _QUEUE_WAIT_S):
@@ -305,17 +343,28 @@ class Processor:
         self._held[connection_id].release()
         self._selector.unmute(connection_id)
 
+    def _done(self, connection_id: str, now_ns: int, size: int) -> None:
+        """The answer to the connection's request, of `size` bytes, has left, or there is none."""
+        record = self._asked.pop(connection_id, None)
+        if record is not None:
+            self.metrics.record(record, now_ns, size)
+
     def _forget(self, connection_id: str, error: KafkaError | None) -> None:
         host = self._hosts.pop(connection_id, None)
         if host is None:
             return
         self._principals.pop(connection_id, None)
+        asked = self._asked.get(connection_id)
+        if asked is not None and asked.dequeued_ns:  # else the answer is still to come
+            self._done(connection_id, self._polled_ns, 0)
+        self.connections.closed += 1
         self._held.pop(connection_id).release()
         self._quotas.release(host)
         if isinstance(error, InvalidReceiveError):
-            self._warn("receive", f"Closed a connection from {host}: {error}")
+            self._warn(f"receive {host}", f"Closed a connection from {host}: {error}")
         elif isinstance(error, AuthenticationError):
-            self._warn("authentication", f"A client from {host} could not be authenticated: {error}")
+            self.connections.failed_authentications += 1
+            self._warn(f"authentication {host}", f"A client from {host} could not be authenticated: {error}")
 
     def _drain(self) -> None:
         timer = self._time.timer(_DRAIN_MS)

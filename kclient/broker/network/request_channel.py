@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 import attrs
 
+from kclient.broker.metrics.request_record import RequestRecord
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.network.send import FileRegion
 from kclient.network.transport import Buffer
@@ -30,6 +31,8 @@ class Response:
     connection_id: str
     action: ResponseAction
     buffers: Sequence[Buffer | FileRegion] = ()
+    answered_ns: int = 0
+    """The moment at which the processor was given it."""
 
 
 @attrs.define(eq=False)
@@ -44,6 +47,13 @@ class Request:
     """The client, as it has proven who it is."""
     frame: memoryview
     reply: Callable[[Response], None]
+    arrived_ns: int = 0
+    record: RequestRecord = attrs.field(init=False)
+    """The matter of metrics, which outlives the frame."""
+
+    @record.default
+    def _begin_record(self) -> RequestRecord:
+        return RequestRecord(self.arrived_ns, len(self.frame))
 
 
 class RequestChannel:
@@ -57,6 +67,9 @@ class RequestChannel:
     def __init__(self, capacity: int) -> None:
         self._queue: SimpleQueue[Request | None] = SimpleQueue()
         self._places = threading.Semaphore(capacity)
+
+    def __len__(self) -> int:
+        return self._queue.qsize()
 
     def put(self, request: Request, timeout_s: float) -> bool:
         """Queue `request`; False if there was no place for it within `timeout_s`."""

@@ -38,6 +38,11 @@ class RequestMemory:
         return self._held
 
     @property
+    def max_bytes(self) -> int:
+        """The bound, negative if there is none."""
+        return self._max_bytes
+
+    @property
     def exhausted(self) -> bool:
         """True while somebody waits."""
         return bool(self._waiting)

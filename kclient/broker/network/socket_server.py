@@ -76,6 +76,11 @@ class SocketServer:
             name = f"{each.listener.name}-{number}"
             self._acceptors.append(Acceptor(name, sock, config, mine, self.quotas, time, log_context))
 
+    @property
+    def processors(self) -> Sequence[Processor]:
+        """The network threads of all listeners."""
+        return self._processors
+
     def start(self) -> None:
         """Begin to accept and read."""
         for processor in self._processors:

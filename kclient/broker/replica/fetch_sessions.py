@@ -16,6 +16,8 @@ from kclient.utils.time import Time
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
+MAX_PARTITIONS = 1_000_000
+"""Partitions that all sessions together remember."""
 _MAX_INT = (1 << 31) - 1
 
 
@@ -59,6 +61,12 @@ class FetchSession:
     last_used_ms: int
     epoch: int = attrs.field(default=next_epoch(INITIAL_EPOCH), init=False)
     lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    counted: int = attrs.field(init=False)
+    """Partitions that the cache has counted; guarded by its lock."""
+
+    @counted.default
+    def _all(self) -> int:
+        return len(self.partitions)
 
     def update(self, fetches: Sequence[PartitionFetch], forgotten: Collection[FetchKey]) -> None:
         """Apply what an incremental request changes."""
@@ -124,21 +132,33 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    """All sessions, at most `slots`. Thread-safe.
+    """All sessions, at most `slots`, with `max_partitions` together. Thread-safe.
 
-    A new one takes the place of the one unused for longest, if that is at least `eviction_ms`; otherwise the
-    client goes without and sends full requests.
+    A new one takes the place of the one unused for longest, if that is at least `eviction_ms`; otherwise the client
+    goes without and sends full requests. So does one with more partitions than there is room for: clients name them,
+    and there need not be any such partitions, so that a session could grow for ever.
     """
 
-    def __init__(self, slots: int, eviction_ms: int, time: Time) -> None:
+    def __init__(
+        self, slots: int, eviction_ms: int, time: Time, *, max_partitions: int = MAX_PARTITIONS
+    ) -> None:
         self._slots = slots
+        self._max_partitions = max_partitions
+        self._partition_count = 0
         self._eviction_ms = eviction_ms
         self._time = time
         self._lock = threading.Lock()
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
+        self.evictions = 0
+        """Sessions that had to make room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all sessions."""
+        return self._partition_count
 
     def context(
         self,
@@ -165,13 +185,17 @@ class FetchSessionCache:
                 return self._refused(Errors.INVALID_FETCH_SESSION_EPOCH)
             if session.uses_topic_ids != uses_topic_ids:
                 return self._refused(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
+            before = len(session.partitions)
             session.update(fetches, forgotten)
             session.epoch = next_epoch(epoch)
             wanted = [cached.fetch for cached in session.partitions.values()]
-            if wanted:
-                return FetchContext(self, wanted, uses_topic_ids, session, session.epoch)
-        self._remove(session_id)  # nothing left to remember
-        return FetchContext(self, (), uses_topic_ids)
+            fits = self._resized(session, len(wanted) - before)
+        if wanted and fits:
+            return FetchContext(self, wanted, uses_topic_ids, session, session.epoch)
+        self._remove(session_id)
+        if fits:
+            return FetchContext(self, (), uses_topic_ids)  # nothing left to remember
+        return self._refused(Errors.FETCH_SESSION_ID_NOT_FOUND)
 
     def open(
         self,
@@ -191,14 +215,25 @@ class FetchSessionCache:
         with self._lock:
             if len(self._sessions) >= self._slots and not self._evict(now_ms):
                 return NO_SESSION
+            if self._partition_count + len(partitions) > self._max_partitions:
+                return NO_SESSION
             session_id = random.randint(1, _MAX_INT)
             while session_id in self._sessions:
                 session_id = random.randint(1, _MAX_INT)
             self._sessions[session_id] = FetchSession(session_id, partitions, uses_topic_ids, now_ms)
+            self._partition_count += len(partitions)
             return session_id
 
     def _refused(self, error: Errors) -> FetchContext:
         return FetchContext(self, (), uses_topic_ids=False, error_code=int(error))
+
+    def _resized(self, session: FetchSession, added: int) -> bool:
+        """A session has so many more partitions, or fewer; False if they are too many now."""
+        with self._lock:
+            if self._sessions.get(session.id) is session:
+                session.counted += added
+                self._partition_count += added
+            return self._partition_count <= self._max_partitions or added <= 0
 
     def _evict(self, now_ms: int) -> bool:
         if not self._sessions:
@@ -207,8 +242,12 @@ class FetchSessionCache:
         if now_ms - oldest.last_used_ms < self._eviction_ms:
             return False
         del self._sessions[oldest.id]
+        self._partition_count -= oldest.counted
+        self.evictions += 1
         return True
 
     def _remove(self, session_id: int) -> None:
         with self._lock:
-            self._sessions.pop(session_id, None)
+            session = self._sessions.pop(session_id, None)
+            if session is not None:
+                self._partition_count -= session.counted

@@ -6,6 +6,7 @@ import threading
 
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.log.unified_log import LogAppendInfo, UnifiedLog
+from kclient.broker.metrics.topic_counts import TopicCounts
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
@@ -27,7 +28,7 @@ class Partition:
     (KIP-320).
     """
 
-    __slots__ = ("_counter_lock", "appended_bytes", "leader_epoch", "log", "topic_id", "tp")
+    __slots__ = ("_counter_lock", "appended_bytes", "counts", "leader_epoch", "log", "topic_id", "tp")
 
     def __init__(self, log: UnifiedLog, topic_id: Uuid, leader_epoch: int) -> None:
         self.log = log
@@ -38,6 +39,7 @@ class Partition:
         self._counter_lock = threading.Lock()
         self.appended_bytes = 0
         """Bytes appended since the broker started; only differences mean anything."""
+        self.counts = TopicCounts()
 
     def append(
         self, records: Buffer, origin: AppendOrigin, required_acks: int, *, wait: bool = True
@@ -54,7 +56,27 @@ class Partition:
         self._advance_high_watermark()
         with self._counter_lock:
             self.appended_bytes += info.size_bytes
+            counts = self.counts
+            counts.produce_requests += 1
+            counts.messages_in += info.last_offset - info.first_offset + 1
+            counts.bytes_in += len(records)
         return info
+
+    def count_rejected(self, size: int, *, unexpectedly: bool) -> None:
+        """Count an append that failed, of `size` bytes if it was too large."""
+        with self._counter_lock:
+            self.counts.produce_requests += 1
+            self.counts.failed_produce_requests += unexpectedly
+            self.counts.bytes_rejected += size
+
+    def count_fetch(self, size: int, *, failed: bool) -> None:
+        """Count a fetch that was answered with `size` bytes."""
+        with self._counter_lock:
+            counts = self.counts
+            counts.fetch_requests += 1
+            counts.bytes_out += size
+            if failed:
+                counts.failed_fetch_requests += 1
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Raise FencedLeaderEpochError or UnknownLeaderEpochError if a client's idea of the epoch is not ours."""

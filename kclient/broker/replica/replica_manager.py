@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.log.record_slice import RecordSlice
+from kclient.broker.metrics.topic_counts import TopicCounts
 from kclient.broker.purgatory import DelayedOperationPurgatory
 from kclient.broker.replica.delayed_fetch import DelayedFetch
 from kclient.broker.replica.delayed_produce import DelayedProduce, ProduceOutcome
@@ -22,6 +24,8 @@ from kclient.errors import (
     KafkaError,
     KafkaStorageError,
     OffsetOutOfRangeError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
     UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -50,6 +54,7 @@ class ReplicaManager:
         self._lock = threading.Lock()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, str] = {}
+        self._departed = TopicCounts()  # of partitions that were deleted
         self._produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory(
             "produce", time
         )
@@ -82,7 +87,9 @@ class ReplicaManager:
     def delete_partition(self, tp: TopicPartition) -> None:
         """Lead `tp` no more and delete its log. Requests that wait for it are answered with an error."""
         with self._lock:
-            self._partitions.pop(tp, None)
+            partition = self._partitions.pop(tp, None)
+            if partition is not None:
+                self._departed.add(partition.counts)
             self._offline.pop(tp, None)
             if self.log_manager.get_log(tp) is not None:
                 self.log_manager.delete_log(tp)
@@ -105,6 +112,29 @@ class ReplicaManager:
     def partitions(self) -> list[Partition]:
         """All partitions."""
         return list(self._partitions.values())
+
+    def topic_counts(self) -> tuple[TopicCounts, dict[str, TopicCounts]]:
+        """Return what was written and read since the start: in all, and of each topic that is still there."""
+        topics: dict[str, TopicCounts] = {}
+        total = TopicCounts()
+        with self._lock:
+            total.add(self._departed)
+            partitions = list(self._partitions.values())
+        for partition in partitions:
+            total.add(partition.counts)
+            topics.setdefault(partition.tp.topic, TopicCounts()).add(partition.counts)
+        return total, topics
+
+    @property
+    def offline_count(self) -> int:
+        """Partitions that cannot be served, as their log directory is missing or has failed."""
+        failed = sum(partition.log.log_dir.offline_error is not None for partition in self.partitions())
+        return len(self._offline) + failed
+
+    @property
+    def purgatories(self) -> Mapping[str, DelayedOperationPurgatory[Any]]:
+        """Requests that wait, by their kind."""
+        return {"Produce": self._produce_purgatory, "Fetch": self._fetch_purgatory}
 
     def append(
         self,
@@ -193,6 +223,7 @@ class ReplicaManager:
             or size >= params.min_bytes
             or any(result.error is not None or result.diverging_epoch is not None for result in fetched)
         ):
+            _count(partitions, fetched)
             answer(fetched)
             return
         operation = DelayedFetch(
@@ -220,14 +251,20 @@ class ReplicaManager:
         *,
         wait: bool,
     ) -> ProduceOutcome:
+        partition: Partition | None = None
         try:
             partition = self.partition(tp)
             info = partition.append(records, origin, required_acks, wait=wait)
         except KafkaError as error:
+            if partition is not None:
+                too_large = isinstance(error, RecordTooLargeError | RecordBatchTooLargeError)
+                partition.count_rejected(len(records) if too_large else 0, unexpectedly=False)
             if isinstance(error, KafkaStorageError):
                 self._log.error("Appending to %s failed: %s", tp, error)
             return ProduceOutcome(error)
         except Exception:
+            if partition is not None:
+                partition.count_rejected(0, unexpectedly=True)
             self._log.exception("Appending to %s failed", tp)
             return ProduceOutcome(UnknownServerError())
         outcome = ProduceOutcome(
@@ -324,6 +361,15 @@ class ReplicaManager:
         result.last_stable_offset = partition.log.last_stable_offset
         result.log_start_offset = partition.log.log_start_offset
         return result
+
+
+def _count(
+    partitions: Mapping[TopicPartition, Partition | None], fetched: Sequence[PartitionFetched]
+) -> None:
+    for result in fetched:
+        partition = partitions[result.tp]
+        if partition is not None:
+            partition.count_fetch(len(result.records), failed=isinstance(result.error, UnknownServerError))
 
 
 def _is_first_batch_cut(records: Buffer | RecordSlice) -> bool:

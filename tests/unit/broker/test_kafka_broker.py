@@ -24,6 +24,7 @@ from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
+from kclient.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -193,3 +194,24 @@ def test_the_program_goes_on_after_it_was_suspended(tmp_path: Path) -> None:
         for _ in range(3):
             with Wire(broker.bootstrap_servers) as wire:
                 assert wire.ask(MetadataRequest(topics=[]), 9).brokers
+
+
+def test_producers_are_forgotten_after_producer_id_expiration_ms(tmp_path: Path) -> None:
+    config = {
+        "log.dirs": str(tmp_path), "listeners": LOCAL,
+        "producer.id.expiration.ms": 1, "producer.id.expiration.check.interval.ms": 10,
+    }  # fmt: skip
+    broker = KafkaBroker(BrokerConfig.parse(config))
+    broker.start()
+    try:
+        with Wire(broker.bootstrap_servers) as wire:
+            created(wire)
+            data = PartitionProduceData(
+                index=0, records=batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
+            )
+            topic = TopicProduceData(name="t", partition_data=[data])
+            wire.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 9)
+            asked = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])])
+            wait_until(lambda: wire.ask(asked, 0).topics[0].partitions[0].active_producers == [])
+    finally:
+        broker.stop()

@@ -107,3 +107,14 @@ def test_each_cause_is_counted_on_its_own_and_a_message_may_hold_percent_signs(
         "[p] b is at 7%",
         "[p] a is at 8% (3 more times in the last 1 s)",
     ]
+
+
+def test_of_causes_without_end_the_last_thousand_are_remembered(caplog: pytest.LogCaptureFixture) -> None:
+    warnings = RepeatedWarning(logging.getLogger("test"))
+    for number in range(1500):
+        warnings.warn(f"peer {number}", "again", 0)
+    caplog.clear()
+    warnings.warn("peer 500", "again", 0)
+    assert caplog.records == [], "it was told a moment ago"
+    warnings.warn("peer 499", "again", 0)
+    assert len(caplog.records) == 1, "it is forgotten"

@@ -17,6 +17,7 @@ from kclient.protocol.messages.create_partitions import (
 )
 
 UNKNOWN_TOPIC, INVALID_PARTITIONS, INVALID_ASSIGNMENT, INVALID_REQUEST = 3, 37, 39, 42
+POLICY_VIOLATION = 44
 
 
 def grow(
@@ -114,3 +115,10 @@ def test_a_number_that_no_topic_can_have_is_refused(topic: Handlers, wanted: int
 
 def test_a_request_for_no_topics_has_no_results(handlers: Handlers) -> None:
     assert grow(handlers) == []
+
+
+def test_the_topics_of_one_request_get_ten_thousand_partitions_together_at_most(topic: Handlers) -> None:
+    topic.topics.create("u", 1)
+    results = grow(topic, ("t", 6002), ("u", 4002), ("none", 10_000))
+    assert [result.error_code for result in results] == [POLICY_VIOLATION] * 3
+    assert (count(topic, "t"), count(topic, "u")) == (2, 1)

@@ -17,6 +17,7 @@ from kclient.protocol.messages.create_topics import (
 )
 
 INVALID_TOPIC, TOPIC_EXISTS, INVALID_ASSIGNMENT, INVALID_REQUEST = 17, 36, 39, 42
+POLICY_VIOLATION = 44
 DYNAMIC, DEFAULT = 1, 5
 
 
@@ -116,3 +117,17 @@ def test_older_versions_tell_less(
 
 def test_no_topics_are_no_error(handlers: Handlers) -> None:
     assert create(handlers) == []
+
+
+def test_the_topics_of_one_request_have_ten_thousand_partitions_together_at_most(handlers: Handlers) -> None:
+    results = create(handlers, topic("a", num_partitions=5000), topic("b", num_partitions=5000), topic("c"))
+    assert [result.error_code for result in results] == [POLICY_VIOLATION] * 3
+    assert names(handlers) == []
+
+
+def test_assigned_and_default_numbers_of_partitions_count_as_well(handlers: Handlers) -> None:
+    results = create(handlers, topic("a", num_partitions=9999), topic("b", **assigned(0, 1)), topic("c"))
+    assert [result.error_code for result in results] == [POLICY_VIOLATION] * 3
+    default = {"num_partitions": -1, "replication_factor": -1}
+    results = create(handlers, topic("a", num_partitions=10_000), topic("b", **default))
+    assert [result.error_code for result in results] == [POLICY_VIOLATION] * 2

@@ -88,6 +88,15 @@ def test_a_request_that_cannot_be_understood_closes_the_connection_and_says_why(
     assert why in record.getMessage()
 
 
+def test_every_peer_is_named_though_others_were_before(
+    dispatching: Dispatching, caplog: pytest.LogCaptureFixture
+) -> None:
+    for host in ("10.0.0.1", "10.0.0.2", "10.0.0.1"):
+        dispatching.dispatcher.handle(Request("0-0", host, 0, ANONYMOUS, memoryview(b""), lambda _: None))
+    assert [host in caplog.text for host in ("10.0.0.1", "10.0.0.2")] == [True, True]
+    assert len(caplog.records) == 2
+
+
 def test_many_that_cannot_be_understood_are_warned_of_once_a_minute(
     dispatching: Dispatching, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -204,3 +204,9 @@ def test_a_topic_that_the_broker_hears_of_later_is_read_in_the_same_session(
     assert [part.error_code for part in opened.responses[0].partitions] == [UNKNOWN_TOPIC_ID]
     later = send(filled, version=13, session_id=opened.session_id, session_epoch=1).message
     assert [(each.topic_id, values(each.partitions[0])) for each in later.responses] == [(topic.id, [b"t"])]
+
+
+def test_a_partition_that_comes_twice_is_read_once_as_it_was_asked_for_last(filled: Handlers) -> None:
+    twice = [("t", partition(0, 9)), ("u", partition(0)), ("t", partition(0, 0))]
+    parts = ask(filled, *twice)
+    assert [values(part) for part in parts] == [[b"t"], [b"u"]]

@@ -57,6 +57,11 @@ def test_only_offsets_that_are_named_are_deleted(committed: Handlers) -> None:
     assert left(committed) == [("t", 1), ("u", 0)]
 
 
+def test_a_partition_that_is_named_twice_is_deleted_once(committed: Handlers) -> None:
+    assert codes(ask(committed, {"t": [0, 0]})) == [("t", 0, 0), ("t", 0, 0)]
+    assert left(committed) == [("t", 1), ("u", 0), ("u", 1)]
+
+
 def test_partitions_that_are_not_there_fail_alone(committed: Handlers) -> None:
     assert codes(ask(committed, {"none": [0], "t": [2, 0, -1]})) == [
         ("none", 0, UNKNOWN_TOPIC), ("t", 2, UNKNOWN_TOPIC), ("t", 0, 0), ("t", -1, UNKNOWN_TOPIC),

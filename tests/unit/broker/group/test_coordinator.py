@@ -349,3 +349,28 @@ def test_only_groups_without_members_can_be_deleted(harness: GroupHarness) -> No
     with pytest.raises(GroupIdNotFoundError):
         harness.coordinator.delete("g")
     assert harness.join().result.generation_id == 1, "the id cannot be used again"
+
+
+class TestTimersDoNotPileUp:
+    def test_of_members_that_join_with_their_id_and_leave(self, harness: GroupHarness) -> None:
+        harness.stable(1)
+        before = len(harness.coordinator.rebalancer.timer)
+        for _ in range(50):
+            member_id = harness.join(known_id=True, session_ms=60_000).result.member_id
+            harness.coordinator.leave("g", [(member_id, None)])
+        for _ in range(50):
+            member_id = harness.join(known_id=True, session_ms=60_000).result.member_id
+            harness.join(member_id, known_id=True)
+            harness.coordinator.leave("g", [(member_id, None)])
+        assert len(harness.coordinator.rebalancer.timer) <= before + 2
+
+    def test_of_generations_whose_members_may_take_long(self, harness: GroupHarness) -> None:
+        long_ms = 2**31 - 1
+        joined = harness.join(rebalance_ms=long_ms).result
+        before = len(harness.coordinator.rebalancer.timer)
+        for number in range(50):
+            joined = harness.join(
+                joined.member_id, rebalance_ms=long_ms, protocols=[("range", b"%d" % number)]
+            ).result
+        assert joined.generation_id == 51
+        assert len(harness.coordinator.rebalancer.timer) <= before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,7 +27,13 @@ class FakePartition:
         return self.end
 
 
-def fetch_of(partition: FakePartition, missing: int, max_bytes: int = 1000, current: bool = True) -> Any:
+def fetch_of(
+    partition: FakePartition,
+    missing: int,
+    max_bytes: int = 1000,
+    current: bool = True,
+    on_enough: Callable[[], None] = lambda: None,
+) -> Any:
     params = FetchParams(FetchIsolation.HIGH_WATERMARK, 500, missing, 10_000)
     fetches: Any = [(partition, PartitionFetch(partition.tp, 10, max_bytes))]
     before: Any = {partition: partition.appended_bytes}
@@ -36,7 +44,7 @@ def fetch_of(partition: FakePartition, missing: int, max_bytes: int = 1000, curr
         before,
         missing_bytes=missing,
         is_current=lambda _: current,
-        on_enough=lambda: None,
+        on_enough=on_enough,
     )
 
 
@@ -145,3 +153,21 @@ def test_the_isolation_of_the_request_decides_what_can_be_read() -> None:
     partition.appended_bytes = 500
     assert not operation.try_complete()
     assert asked == [FetchIsolation.TXN_COMMITTED]
+
+
+def test_a_fetch_that_is_complete_holds_nothing_of_its_request() -> None:
+    answers: list[int] = []
+
+    class Request:
+        def answer(self) -> None:
+            answers.append(1)
+
+    request = Request()
+    seen = weakref.ref(request)
+    partition = FakePartition()
+    operation = fetch_of(partition, 100, on_enough=request.answer)
+    del request
+    assert operation.force_complete()
+    assert answers == [1]
+    assert seen() is None, "while the operation may still be on the watch list of another partition"
+    assert not operation.try_complete()

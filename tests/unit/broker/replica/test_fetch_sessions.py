@@ -144,3 +144,38 @@ def test_without_slots_there_are_no_sessions() -> None:
 
 def test_epochs_wrap_to_1_as_0_begins_a_session() -> None:
     assert [next_epoch(epoch) for epoch in (0, 1, 2**31 - 1)] == [1, 2, 1]
+
+
+class TestPartitionsOfAllSessions:
+    """Their number is bounded, whatever clients say that they read."""
+
+    @staticmethod
+    def many(first: int, count: int) -> list[TopicPartition]:
+        return [TopicPartition("made up", number) for number in range(first, first + count)]
+
+    def test_a_session_that_would_grow_beyond_the_bound_ends(self) -> None:
+        cache = FetchSessionCache(10, EVICTION_MS, MockTime(), max_partitions=100)
+        session_id = opened(cache, *self.many(0, 60))
+        assert cache.context(session_id, 1, fetches(*self.many(60, 40)), ()).error_code == 0
+        assert cache.partition_count == 100
+        refused = cache.context(session_id, 2, fetches(*self.many(100, 1)), ())
+        assert refused.error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
+        assert (len(cache), cache.partition_count) == (0, 0)
+
+    def test_a_session_that_does_not_fit_beside_others_is_not_opened(self) -> None:
+        cache = FetchSessionCache(10, EVICTION_MS, MockTime(), max_partitions=100)
+        first = opened(cache, *self.many(0, 60))
+        assert opened(cache, *self.many(0, 41)) == NO_SESSION
+        assert opened(cache, *self.many(0, 40)) != NO_SESSION
+        assert cache.context(first, 1, (), ()).error_code == 0, "those who are in stay"
+
+    def test_what_is_forgotten_or_goes_with_its_session_makes_room(self) -> None:
+        time = MockTime()
+        cache = FetchSessionCache(2, EVICTION_MS, time, max_partitions=100)
+        first = opened(cache, *self.many(0, 60))
+        cache.context(first, 1, (), self.many(0, 50))
+        assert cache.partition_count == 10
+        opened(cache, *self.many(0, 30))
+        time.advance(EVICTION_MS)
+        opened(cache, *self.many(0, 5))  # takes the place of the first
+        assert (len(cache), cache.partition_count, cache.evictions) == (2, 35, 1)
