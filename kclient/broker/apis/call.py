@@ -55,8 +55,9 @@ class ApiCall:
         version = self.version if version is None else version
         try:
             encoded = response_buffers(message, self.key, version, self.correlation_id)
-            self.request.record.errors = error_counts(message, version)
-            self.request.record.throttle_ms = getattr(message, "throttle_time_ms", 0)
+            record = self.request.record
+            record.errors = error_counts(message, version)
+            record.throttle_ms = getattr(message, "throttle_time_ms", 0)
         except Exception:
             # Also called by whoever completes a waiting request, to whom this answer's trouble means nothing.
             log.exception("The response to %s cannot be encoded", self.key.name)

@@ -329,10 +329,8 @@ class Processor:
 
     def _queue(self, connection_id: str, frame: memoryview) -> None:
         host, principal = self._hosts[connection_id], self._principals[connection_id]
-        request = Request(
-            connection_id, host, self._listener, principal, frame, self.reply, arrived_ns=self._polled_ns
-        )
-        self._asked[connection_id] = request.record
+        record = self._asked[connection_id] = RequestRecord(self._polled_ns, len(frame))
+        request = Request(connection_id, host, self._listener, principal, frame, self.reply, record)
         # Blocking here is what bounds the queue: while handlers are behind, nobody's next request is read.
         # They never wait for this thread, so a place comes.
         while not self._requests.put(request, _QUEUE_WAIT_S):

@@ -47,13 +47,8 @@ class Request:
     """The client, as it has proven who it is."""
     frame: memoryview
     reply: Callable[[Response], None]
-    arrived_ns: int = 0
-    record: RequestRecord = attrs.field(init=False)
+    record: RequestRecord = attrs.field(factory=lambda: RequestRecord(0, 0))
     """The matter of metrics, which outlives the frame."""
-
-    @record.default
-    def _begin_record(self) -> RequestRecord:
-        return RequestRecord(self.arrived_ns, len(self.frame))
 
 
 class RequestChannel:

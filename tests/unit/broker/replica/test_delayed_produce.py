@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from harness.mock_time import MockTime
@@ -113,3 +114,17 @@ def test_an_outcome_that_fails_later_has_no_offsets_any_more() -> None:
     outcome.fail(error)
     assert outcome.error is error
     assert (outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset) == (-1, -1, -1)
+
+
+def test_a_produce_that_is_answered_holds_nothing_of_its_request() -> None:
+    class Request:
+        def answer(self) -> None:
+            """Tell nobody."""
+
+    request = Request()
+    seen = weakref.ref(request)
+    outcomes: dict[Any, ProduceOutcome] = {FakePartition(): ProduceOutcome(last_offset=4)}
+    operation = DelayedProduce(1000, outcomes, request.answer)
+    del request
+    assert operation.force_complete()
+    assert seen() is None, "while the operation may still be on the watch list of another partition"
