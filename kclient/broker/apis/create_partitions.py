@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -40,6 +41,7 @@ def _grow(
     with error_in(result):
         if not once:
             raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
+        call.require(AclOperation.ALTER, ResourceType.TOPIC, topic.name)
         call.broker.controller.create_partitions(
             topic.name, topic.count, assignments, validate_only=validate_only
         )

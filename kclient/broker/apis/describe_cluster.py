@@ -1,9 +1,11 @@
-"""DescribeCluster (60), version 0: the brokers. Access: DESCRIBE on the cluster."""
+"""DescribeCluster (60), version 0: the brokers.
+
+Access: none needed; DESCRIBE on the cluster for being told what else the client may do.
+"""
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.resources import CLUSTER_OPERATIONS
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -22,5 +24,5 @@ def describe_cluster(call: ApiCall, request: DescribeClusterRequest) -> Describe
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = call.authorized_cluster_operations()
     return response

@@ -15,8 +15,9 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.broker.replica.fetch_sessions import FetchAnswer
 from kclient.broker.replica.fetching import FetchParams, PartitionFetch, PartitionFetched
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors
+from kclient.errors import Errors, TopicAuthorizationError
 from kclient.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -54,10 +55,24 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
         max_bytes,
     )
 
-    def answer(results: Sequence[PartitionFetched]) -> None:
-        call.respond(_response(context.answer(results)))
+    # Of all that the session reads, not of what this request says: a rule may have come meanwhile, and another client.
+    readable = call.authorized_names(
+        AclOperation.READ, ResourceType.TOPIC, (wanted.tp.topic for wanted in context.fetches)
+    )
+    fetches = [wanted for wanted in context.fetches if wanted.tp.topic in readable]
+    refused = [
+        PartitionFetched(wanted.tp, TopicAuthorizationError())
+        for wanted in context.fetches
+        if wanted.tp.topic not in readable
+    ]
 
-    call.broker.replicas.fetch(params, context.fetches, answer)
+    def answer(results: Sequence[PartitionFetched]) -> None:
+        call.respond(_response(context.answer([*results, *refused])))
+
+    if refused and not fetches:
+        answer(())
+    else:
+        call.broker.replicas.fetch(params, fetches, answer)
     return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.resources import coded
 from kclient.broker.group.offsets import Committer, OffsetToCommit
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, GroupIdNotFoundError, KafkaError
 from kclient.protocol.messages.offset_commit import (
@@ -22,6 +23,27 @@ from kclient.protocol.messages.offset_commit import (
 
 def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit what can be committed."""
+    codes = (
+        _commit(call, request)
+        if call.authorized(AclOperation.READ, ResourceType.GROUP, request.group_id)
+        else _refused(request)
+    )
+    topics = coded(request.topics, codes, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    return OffsetCommitResponse(topics=topics)
+
+
+def _refused(request: OffsetCommitRequest) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, given.partition_index): int(Errors.GROUP_AUTHORIZATION_FAILED)
+        for topic in request.topics
+        for given in topic.partitions
+    }
+
+
+def _commit(call: ApiCall, request: OffsetCommitRequest) -> dict[TopicPartition, int]:
+    readable = call.authorized_names(
+        AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics)
+    )
     codes: dict[TopicPartition, int] = {}
     offsets: dict[TopicPartition, OffsetToCommit] = {}
     retention_ms = request.retention_time_ms if call.version <= 4 else -1
@@ -29,7 +51,9 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
     for topic in request.topics:
         for given in topic.partitions:
             tp = TopicPartition(topic.name, given.partition_index)
-            if cache.contains(tp):
+            if topic.name not in readable:
+                codes[tp] = int(Errors.TOPIC_AUTHORIZATION_FAILED)
+            elif cache.contains(tp):
                 offsets[tp] = OffsetToCommit(
                     given.committed_offset,
                     given.committed_leader_epoch,
@@ -38,6 +62,8 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
                 )
             else:
                 codes[tp] = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if not offsets:
+        return codes
     committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
     try:
         codes.update(call.broker.groups.offsets.commit(request.group_id, committer, offsets))
@@ -46,5 +72,4 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
         codes.update(dict.fromkeys(offsets, int(Errors.ILLEGAL_GENERATION)))
     except KafkaError as error:
         codes.update(dict.fromkeys(offsets, Errors.code_for(error)))
-    topics = coded(request.topics, codes, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
-    return OffsetCommitResponse(topics=topics)
+    return codes

@@ -3,17 +3,19 @@
 Versions: from 2 on no topics means all; 5 brought leader epochs, 6 is flexible, 7 may ask for stable offsets
 only (all are: there are no transactions), 8 takes many groups. Behaviour: what is not committed, of a group
 that is not there as well, has offset -1 and no error; an error where the offsets cannot be read. Access:
-DESCRIBE on the group and the topics.
+DESCRIBE on the group and the topics; of all topics those are told that the client may see.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.group.group import CommittedOffset
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import InvalidGroupIdError
+from kclient.errors import Errors, InvalidGroupIdError
 from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -64,16 +66,27 @@ def _look_up(
     topic_class: type[Any],
     partition_class: type[Any],
 ) -> None:
-    tps = None
-    if asked.topics is not None:
-        tps = [
-            TopicPartition(topic.name, number) for topic in asked.topics for number in topic.partition_indexes
-        ]
     with error_in(answer):
+        call.require(AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         if not asked.group_id:
             raise InvalidGroupIdError
+        tps, refused = None, []
+        if asked.topics is not None:
+            visible = _visible(call, (topic.name for topic in asked.topics))
+            refused = [topic for topic in asked.topics if topic.name not in visible]
+            tps = [
+                TopicPartition(topic.name, number)
+                for topic in asked.topics
+                if topic.name in visible
+                for number in topic.partition_indexes
+            ]
+        offsets = call.broker.groups.offsets.fetch(asked.group_id, tps)
+        if asked.topics is None:
+            visible = _visible(call, dict.fromkeys(tp.topic for tp in offsets))
         found: dict[str, list[Any]] = {}
-        for tp, committed in call.broker.groups.offsets.fetch(asked.group_id, tps).items():
+        for tp, committed in offsets.items():
+            if tp.topic not in visible:
+                continue
             offset = committed or _NOT_COMMITTED
             found.setdefault(tp.topic, []).append(
                 partition_class(
@@ -83,4 +96,17 @@ def _look_up(
                     metadata=offset.metadata,
                 )
             )
+        for topic in refused:
+            found[topic.name] = [
+                partition_class(
+                    partition_index=number,
+                    committed_offset=-1,
+                    error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED),
+                )
+                for number in topic.partition_indexes
+            ]
         answer.topics = [topic_class(name=name, partitions=parts) for name, parts in found.items()]
+
+
+def _visible(call: ApiCall, topics: Iterable[str]) -> Container[str]:
+    return call.authorized_names(AclOperation.DESCRIBE, ResourceType.TOPIC, topics)

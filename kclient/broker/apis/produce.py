@@ -4,7 +4,7 @@ Versions: below 3 come the old record formats, which are refused, though 0 is wh
 brought errors for single records; 9 is flexible. Behaviour: each partition succeeds or fails by itself; acks
 0 has no response, and closes the connection if anything failed, the only way to say so. Transactions are not
 served: records of one are refused, without a transactional id with the error that Kafka has for that. Access:
-WRITE on the topics.
+WRITE on the topics, and on the transactional id.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.broker.replica.delayed_produce import ProduceOutcome
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     Errors,
@@ -23,6 +24,7 @@ from kclient.errors import (
     InvalidTimestampError,
     InvalidTopicError,
     KafkaError,
+    TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
@@ -43,12 +45,18 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     """Append what is to be appended, and answer when it is acknowledged."""
     refused: dict[TopicPartition, ProduceOutcome] = {}
     entries: dict[TopicPartition, Buffer] = {}
-    whole_request_error = _check(request)
+    transaction_error = _check_transaction(call, request)
+    whole_request_error = transaction_error or _check(request)
+    writable = call.authorized_names(
+        AclOperation.WRITE, ResourceType.TOPIC, (topic.name for topic in request.topic_data)
+    )
     for topic in request.topic_data:
         internal = topic.name in INTERNAL_TOPICS
         for data in topic.partition_data:
             tp = TopicPartition(topic.name, data.index)
-            if whole_request_error is not None:
+            if transaction_error is None and topic.name not in writable:
+                refused[tp] = ProduceOutcome(TopicAuthorizationError())
+            elif whole_request_error is not None:
                 refused[tp] = ProduceOutcome(whole_request_error)
             elif internal:
                 refused[tp] = ProduceOutcome(
@@ -77,12 +85,20 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     )
 
 
-def _check(request: ProduceRequest) -> KafkaError | None:
-    if request.transactional_id is None and any(
+def _check_transaction(call: ApiCall, request: ProduceRequest) -> KafkaError | None:
+    if not any(
         _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
     ):
+        return None
+    if request.transactional_id is None:
         # Nobody could ever end such a transaction, and readers of committed records would wait for that.
         return TransactionalIdAuthorizationError("Transactional records need a transactional id")
+    if not call.authorized(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return TransactionalIdAuthorizationError()
+    return None
+
+
+def _check(request: ProduceRequest) -> KafkaError | None:
     if request.acks not in {-1, 0, 1}:
         return InvalidRequiredAcksError(f"acks can be -1, 0 or 1, not {request.acks}")
     if request.transactional_id is not None:
