@@ -254,7 +254,6 @@ def test_settings_of_topics_are_set_described_and_deleted(
 @pytest.mark.parametrize(
     ("words", "api"),
     [
-        (["acls", "--list"], "DESCRIBE_ACLS"),
         (["delegation-tokens", "--describe"], "DESCRIBE_DELEGATION_TOKEN"),
         (["configs", "--describe", "--user", "u"], "DESCRIBE_CLIENT_QUOTAS"),
     ],

@@ -30,7 +30,7 @@ def codes_of(wanted: AclFilter) -> tuple[int, int, int, int]:
     )
 
 
-def check_filter(wanted: AclFilter) -> None:
+def check_filter(wanted: DeleteAclsFilter) -> None:
     """Raise InvalidRequestError for a filter with a code that this broker does not know: it could mean anything."""
     known = (ResourceType, PatternType, AclOperation, AclPermissionType)
     for kind, code in zip(known, codes_of(wanted), strict=True):

@@ -1,6 +1,7 @@
 """CreateAcls (30), versions 1 to 3: add access rules.
 
-Behaviour: each rule succeeds or fails by itself, one that is there already succeeds. Access: ALTER on the cluster.
+Behaviour: each rule succeeds or fails by itself, one that is there already succeeds. If one could only be a filter,
+none is added. Access: ALTER on the cluster.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from kclient.broker.metadata.image.security import AccessControlEntry
 from kclient.common.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from kclient.common.uuid import Uuid
 from kclient.errors import (
-    AuthorizationError,
     Errors,
     InvalidRequestError,
     KafkaError,
     PolicyViolationError,
     SecurityDisabledError,
+    UnknownServerError,
 )
 from kclient.protocol.messages.create_acls import (
     AclCreation,
@@ -57,19 +58,34 @@ def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse
         call.require(AclOperation.ALTER, ResourceType.CLUSTER)
         if call.broker.authorizer is None:
             raise SecurityDisabledError
-        call.broker.controller.change(plan)
-    except (SecurityDisabledError, AuthorizationError) as error:
-        errors = [error] * len(errors)
+        _check_definite(request)
     except KafkaError as error:
-        errors = [refusal or error for refusal in errors]
+        errors = [error] * len(errors)
+    else:
+        try:
+            call.broker.controller.change(plan)
+        except KafkaError as error:
+            errors = [refusal or error for refusal in errors]
     return CreateAclsResponse(
         results=[
-            AclCreationResult(error_message=None)
+            AclCreationResult()
             if error is None
             else AclCreationResult(error_code=Errors.code_for(error), error_message=str(error))
             for error in errors
         ]
     )
+
+
+def _check_definite(request: CreateAclsRequest) -> None:
+    """Raise UnknownServerError, Kafka's answer for all rules together, if one of them could only be a filter."""
+    for wanted in request.creations:
+        if (
+            wanted.resource_type == ResourceType.ANY
+            or wanted.resource_pattern_type in {PatternType.ANY, PatternType.MATCH}
+            or wanted.operation == AclOperation.ANY
+            or wanted.permission_type == AclPermissionType.ANY
+        ):
+            raise UnknownServerError("An access rule has a code that is for filters alone: ANY or MATCH")
 
 
 def _refusal(wanted: AclCreation) -> KafkaError | None:
