@@ -9,6 +9,7 @@ import pytest
 from harness.real_kafka.broker import RealKafka, missing
 from harness.requirements import skip_if
 from harness.scenarios import access, access_rules
+from harness.scenarios.access_clients import check_clients
 from kclient.admin import KafkaAdminClient
 
 
@@ -46,3 +47,7 @@ def test_rules_are_added_found_and_removed_as_far_as_they_can_be_ones(
     broker: RealKafka, check: Callable[[str], None]
 ) -> None:
     check(broker.bootstrap_servers)
+
+
+def test_clients_go_on_as_far_as_they_have_the_rights(broker: RealKafka, admin: KafkaAdminClient) -> None:
+    check_clients(admin, f"127.0.0.1:{broker.ports[access.LISTENER]}")

@@ -23,6 +23,8 @@ from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 PASSWORD = "secret"
 LISTENER = "USERS"
+CLIENTS = "clients"
+"""A user of scenarios of their own."""
 
 _WITH_OFFSETS = {
     "offset-fetch",
@@ -39,7 +41,7 @@ _WITH_OFFSETS = {
 
 def settings() -> dict[str, str]:
     """Settings of a broker, but for its listeners: whoever comes without authentication is a super user."""
-    users = " ".join(f'user_{case.name}="{PASSWORD}"' for case in CASES)
+    users = " ".join(f'user_{user}="{PASSWORD}"' for user in (*(case.name for case in CASES), CLIENTS))
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
