@@ -1,4 +1,4 @@
-"""Who may do what, on a real broker with the StandardAuthorizer: the same table that the embedded broker answers to."""
+"""Rights on a real broker with the StandardAuthorizer: the same table that the embedded broker answers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what by the rules there are: every kind of rule, and a model that looks at all of them."""
+"""Decisions by the rules there are: every kind of rule, and a model that looks at all of them."""
 
 from __future__ import annotations
 
