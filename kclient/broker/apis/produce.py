@@ -52,9 +52,10 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     )
     for topic in request.topic_data:
         internal = topic.name in INTERNAL_TOPICS
+        allowed = transaction_error is not None or topic.name in writable
         for data in topic.partition_data:
             tp = TopicPartition(topic.name, data.index)
-            if transaction_error is None and topic.name not in writable:
+            if not allowed:
                 refused[tp] = ProduceOutcome(TopicAuthorizationError())
             elif whole_request_error is not None:
                 refused[tp] = ProduceOutcome(whole_request_error)

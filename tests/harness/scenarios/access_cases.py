@@ -132,15 +132,21 @@ CASES: Sequence[Case] = [
         ask.operations,
         [
             (None, (0, NOT_TOLD)),
+            (_topic(_O.DESCRIBE), (0, ask.bits(_O.DESCRIBE))),
             (_topic(_O.READ), (0, ask.bits(_O.READ, _O.DESCRIBE))),
             (
                 _topic(_O.ALTER_CONFIGS),
                 (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
             ),
+            # Whoever may not describe the cluster is not told what else may be done with it.
             (
-                _cluster(_O.ALTER),
+                _cluster(_O.IDEMPOTENT_WRITE),
+                (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
+            ),
+            (
+                _cluster(_O.DESCRIBE),
                 (
-                    ask.bits(_O.ALTER, _O.DESCRIBE),
+                    ask.bits(_O.IDEMPOTENT_WRITE, _O.DESCRIBE),
                     ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
                 ),
             ),
@@ -153,7 +159,11 @@ CASES: Sequence[Case] = [
         0,
         lambda scene: DescribeClusterRequest(include_cluster_authorized_operations=True),
         lambda scene, answer: (answer.error_code, answer.cluster_authorized_operations, len(answer.brokers)),
-        [(None, (OK, 0, 1)), (_cluster(_O.DESCRIBE), (OK, ask.bits(_O.DESCRIBE), 1))],
+        [
+            (None, (OK, 0, 1)),
+            (_cluster(_O.CREATE), (OK, 0, 1)),
+            (_cluster(_O.ALTER), (OK, ask.bits(_O.CREATE, _O.ALTER, _O.DESCRIBE), 1)),
+        ],
     ),
     Case(
         "offset-commit",
@@ -254,6 +264,7 @@ CASES: Sequence[Case] = [
         lambda scene, answer: [(g.error_code, g.group_state, g.authorized_operations) for g in answer.groups],
         [
             (None, [(GROUP, "", NOT_TOLD)]),
+            (_group(_O.DESCRIBE), [(OK, "Empty", ask.bits(_O.DESCRIBE))]),
             (_group(_O.DELETE), [(OK, "Empty", ask.bits(_O.DELETE, _O.DESCRIBE))]),
             (_group(_O.ALL), [(OK, "Empty", 3400)]),
         ],
