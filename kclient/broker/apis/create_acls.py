@@ -6,6 +6,8 @@ none is added. Access: ALTER on the cluster.
 
 from __future__ import annotations
 
+import logging
+
 from kclient.broker.apis.acl_filters import check_told
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.controller import MAX_RECORDS_PER_REQUEST
@@ -30,6 +32,8 @@ from kclient.protocol.messages.create_acls import (
 from kclient.protocol.messages.metadata_records import AccessControlEntryRecord
 from kclient.protocol.schema import Message
 
+log = logging.getLogger(__name__)
+
 _RESOURCE_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 _PATTERN_TYPES = frozenset({PatternType.LITERAL, PatternType.PREFIXED})
 _OPERATIONS = frozenset(AclOperation) - {AclOperation.UNKNOWN, AclOperation.ANY}
@@ -45,6 +49,8 @@ def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse
     errors: list[KafkaError | None] = [_refusal(wanted) for wanted in request.creations]
     valid = [_entry(wanted) for wanted, error in zip(request.creations, errors, strict=True) if error is None]
 
+    records: list[Message] = []
+
     def plan(image: MetadataImage) -> list[Message]:
         known = set(image.acls.acls.values())
         new = [acl for acl in dict.fromkeys(valid) if acl not in known]
@@ -52,7 +58,8 @@ def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse
             raise PolicyViolationError(
                 f"One request can create at most {MAX_RECORDS_PER_REQUEST} access rules, not {len(new)}"
             )
-        return [_record(acl) for acl in new]
+        records.extend(map(_record, new))
+        return records
 
     try:
         call.require(AclOperation.ALTER, ResourceType.CLUSTER)
@@ -64,6 +71,7 @@ def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse
     else:
         try:
             call.broker.controller.change(plan)
+            log.info("%s has added %d access rules", call.principal, len(records))
         except KafkaError as error:
             errors = [refusal or error for refusal in errors]
     return CreateAclsResponse(

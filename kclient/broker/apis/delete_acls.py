@@ -5,6 +5,8 @@ Behaviour: each filter is told what it has found; all rules go at once. Access: 
 
 from __future__ import annotations
 
+import logging
+
 from kclient.broker.apis.acl_filters import check_filter, check_told, codes_of, matching
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.controller import MAX_RECORDS_PER_REQUEST
@@ -22,15 +24,17 @@ from kclient.protocol.messages.delete_acls import (
 from kclient.protocol.messages.metadata_records import RemoveAccessControlEntryRecord
 from kclient.protocol.schema import Message
 
+log = logging.getLogger(__name__)
+
 
 def delete_acls(call: ApiCall, request: DeleteAclsRequest) -> DeleteAclsResponse:
     """Remove what each filter finds."""
     for wanted in request.filters:
         check_told(*codes_of(wanted))
     results: list[DeleteAclsFilterResult] = []
+    removed: dict[Uuid, None] = {}
 
     def plan(image: MetadataImage) -> list[Message]:
-        removed: dict[Uuid, None] = {}
         for wanted in request.filters:
             result = DeleteAclsFilterResult(error_message=None, matching_acls=[])
             results.append(result)
@@ -50,6 +54,7 @@ def delete_acls(call: ApiCall, request: DeleteAclsRequest) -> DeleteAclsResponse
         if call.broker.authorizer is None:
             raise SecurityDisabledError
         call.broker.controller.change(plan)
+        log.info("%s has removed %d access rules", call.principal, len(removed))
     except KafkaError as error:
         results = [
             DeleteAclsFilterResult(

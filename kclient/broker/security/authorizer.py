@@ -130,6 +130,7 @@ def configured_authorizer(config: BrokerConfig, metadata: MetadataCache) -> Stan
     """Return the authorizer that the settings ask for; None if everybody may do everything."""
     if not config.authorizer_class_name:
         return None
+    log.info("Clients may do what access rules allow; super users: %s", config.super_users or "none")
     return StandardAuthorizer(
         metadata,
         principals(config.super_users),
