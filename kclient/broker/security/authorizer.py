@@ -163,11 +163,11 @@ def _said(
 
 def _described(acl: AccessControlEntry) -> str:
     return (
-        f"MatchingAcl(acl=StandardAcl(resourceType={ResourceType(acl.resource_type).name}, "
+        f"MatchingAcl(acl=StandardAcl[resourceType={ResourceType(acl.resource_type).name}, "
         f"resourceName={_printable(acl.resource_name)}, patternType={PatternType(acl.pattern_type).name}, "
         f"principal={_printable(acl.principal)}, host={_printable(acl.host)}, "
         f"operation={AclOperation(acl.operation).name}, "
-        f"permissionType={AclPermissionType(acl.permission_type).name}))"
+        f"permissionType={AclPermissionType(acl.permission_type).name}])"
     )
 
 

@@ -212,7 +212,7 @@ def test_decisions_are_logged_as_kafka_logs_them(caplog: pytest.LogCaptureFixtur
     (said,) = caplog.records
     assert said.levelname == "DEBUG"
     assert "is Allowed operation = READ" in said.getMessage()
-    assert "based on rule MatchingAcl(acl=StandardAcl(resourceType=TOPIC, resourceName=t" in said.getMessage()
+    assert "based on rule MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=t" in said.getMessage()
 
 
 def test_nothing_is_made_for_a_log_that_nobody_reads(
