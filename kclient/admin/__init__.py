@@ -12,12 +12,8 @@ if typing.TYPE_CHECKING:
         AccessControlEntryFilter,
         AclBinding,
         AclBindingFilter,
-        AclOperation,
-        AclPermissionType,
-        PatternType,
         ResourcePattern,
         ResourcePatternFilter,
-        ResourceType,
     )
     from kclient.admin.kafka_admin_client import (
         KafkaAdminClient,
@@ -74,6 +70,12 @@ if typing.TYPE_CHECKING:
         TopicDescription,
         TopicListing,
     )
+    from kclient.common.acl import (
+        AclOperation,
+        AclPermissionType,
+        PatternType,
+        ResourceType,
+    )
 else:
     __getattr__, __dir__ = lazy.names(
         __name__,
@@ -83,12 +85,8 @@ else:
                 "AccessControlEntryFilter",
                 "AclBinding",
                 "AclBindingFilter",
-                "AclOperation",
-                "AclPermissionType",
-                "PatternType",
                 "ResourcePattern",
                 "ResourcePatternFilter",
-                "ResourceType",
             ),
             "kclient.admin.resource_configs": (
                 "AlterConfigOp",
@@ -140,6 +138,12 @@ else:
                 "OffsetSpec",
                 "TopicDescription",
                 "TopicListing",
+            ),
+            "kclient.common.acl": (
+                "AclOperation",
+                "AclPermissionType",
+                "PatternType",
+                "ResourceType",
             ),
         },
     )

@@ -12,6 +12,7 @@ from kclient.broker.metadata.controller import Controller
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
+from kclient.broker.security.authorizer import StandardAuthorizer
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.utils.time import Time
 
@@ -31,3 +32,5 @@ class BrokerContext:
     fetch_sessions: FetchSessionCache
     groups: GroupCoordinator
     producer_ids: ProducerIds
+    authorizer: StandardAuthorizer | None
+    """Decides who may do what; None if everybody may do everything."""

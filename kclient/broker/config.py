@@ -11,6 +11,7 @@ import attrs
 from kclient.broker.log.config import LogConfig
 from kclient.broker.network.connection_quotas import parse_overrides
 from kclient.broker.network.listener import Endpoint, Listener, parse_listener, parse_protocol_map
+from kclient.broker.security.authorizer_config import AuthorizerName, Principals
 from kclient.broker.security.listener_config import (
     PREFIX,
     ListenerConfig,
@@ -71,6 +72,24 @@ class BrokerConfig(ListenerConfig):
         [],
         HIGH,
         "Addresses that clients are told to connect to, one for each of listeners; empty means the same ones.",
+    )
+
+    # Access
+    authorizer_class_name: str = string(
+        "",
+        LOW,
+        "Empty: everybody may do everything. Otherwise the name of Kafka's authorizer, whose place is taken by one of "
+        "kclient that decides alike: clients may do what access rules (ACLs) allow.",
+        AuthorizerName(),
+    )
+    super_users: str = string(
+        "",
+        LOW,
+        "Who may do everything where there is an authorizer, as User:alice;User:bob.",
+        Principals(),
+    )
+    allow_everyone_if_no_acl_found: bool = boolean(
+        False, LOW, "Whether everybody may do everything with what no access rule is about."
     )
 
     # Network

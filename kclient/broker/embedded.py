@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -48,6 +48,9 @@ class EmbeddedKafka:
     With `security`, a security protocol such as "SASL_SSL", it asks its clients who they are: by SASL (PLAIN) for
     one of the `users` with their passwords, by TLS with certificates that it makes (with the package cryptography, of
     the extra `testing`). `client_settings` has what clients need for that.
+
+    With `super_users`, users as they are named for `client_settings`, these may do everything, and all others what
+    access rules (ACLs) allow. Without it everybody may do everything.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class EmbeddedKafka:
         data_dir: str | Path | None = None,
         security: str = "PLAINTEXT",
         users: Mapping[str, str] | None = None,
+        super_users: Collection[str] | None = None,
         **settings: object,
     ) -> None:
         self._settings = _merged(config or {}, settings)
@@ -66,9 +70,13 @@ class EmbeddedKafka:
         self._broker: KafkaBroker | None = None
         self._port = 0
         self._remove: weakref.finalize[[Path, int], EmbeddedKafka] | None = None
-        self._security = EmbeddedSecurity(security, users or {})
+        self._security = EmbeddedSecurity(security, users or {}, super_users)
         if security != "PLAINTEXT" and "listeners" in self._settings:
             raise ConfigError("security and listeners say the same; give one of them", name="listeners")
+        if super_users is not None:
+            for name in ("authorizer.class.name", "super.users"):
+                if name in self._settings:
+                    raise ConfigError(f"super_users and {name} say the same; give one of them", name=name)
         if data_dir is not None and "log.dirs" in self._settings:
             raise ConfigError("data_dir and log.dirs say the same; give one of them", name="log.dirs")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kclient.broker.network.listener import SECURITY_PROTOCOLS
+from kclient.broker.security.authorizer_config import STANDARD_AUTHORIZER
 from kclient.broker.security.certificates import CertificateAuthority
+from kclient.broker.security.principal import ANONYMOUS, USER, KafkaPrincipal, distinguished_name
 from kclient.errors import ConfigError
 
 _HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -16,12 +18,16 @@ _QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\"})
 
 
 class EmbeddedSecurity:
-    """A security protocol, the users of it, and certificates that were made for it. Not thread-safe.
+    """A security protocol, the users of it, those who may do everything, and certificates that were made for it. Not
+    thread-safe.
 
-    Raises ConfigError for a protocol that is none, users with a protocol that knows none, and SASL without users.
+    Raises ConfigError for a protocol that is none, users with a protocol that knows none, SASL without users, and super
+    users that could never come.
     """
 
-    def __init__(self, protocol: str, users: Mapping[str, str]) -> None:
+    def __init__(
+        self, protocol: str, users: Mapping[str, str], super_users: Collection[str] | None = None
+    ) -> None:
         if protocol not in SECURITY_PROTOCOLS:
             raise ConfigError(
                 f"security: {protocol!r} is none of {', '.join(SECURITY_PROTOCOLS)}", name="security"
@@ -35,12 +41,16 @@ class EmbeddedSecurity:
             raise ConfigError(
                 f"security {protocol} asks nobody for a password; leave out users", name="users"
             )
+        self._super_users = None if super_users is None else self._principals(super_users)
         self._directory: Path | None = None
         self._authority: CertificateAuthority | None = None
 
     def broker_settings(self) -> dict[str, object]:
         """Return the broker's settings; makes its certificate at the first call."""
         settings: dict[str, object] = {}
+        if self._super_users is not None:
+            settings["authorizer.class.name"] = STANDARD_AUTHORIZER
+            settings["super.users"] = ";".join(self._super_users)
         if self._tls:
             authority = self._begun()
             settings["ssl.keystore.location"] = str(authority.issue("localhost", _HOSTS))
@@ -81,6 +91,27 @@ class EmbeddedSecurity:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = self._authority = None
+
+    def _principals(self, super_users: Collection[str]) -> list[str]:
+        """The principals of users, as the broker will know them."""
+        if isinstance(super_users, str):
+            raise TypeError(f"super_users must be a list of names, not {super_users!r}")
+        for name in super_users:
+            if self._sasl and name not in self._users:
+                raise ConfigError(f"super_users: {name!r} is none of the users", name="super_users")
+            if not (self._sasl or self._tls) and name != ANONYMOUS.name:
+                raise ConfigError(
+                    f"super_users: security {self.protocol} knows everybody as {ANONYMOUS.name}, nobody as {name!r}",
+                    name="super_users",
+                )
+            if ";" in name:
+                raise ConfigError(
+                    f"super_users: {name!r} has a semicolon, which separates names", name="super_users"
+                )
+        if self._sasl or not self._tls:
+            return [str(KafkaPrincipal(USER, name)) for name in super_users]
+        subjects = (distinguished_name([[("commonName", name)]]) for name in super_users)
+        return [str(KafkaPrincipal(USER, subject)) for subject in subjects]
 
     def _begun(self) -> CertificateAuthority:
         if self._authority is None:

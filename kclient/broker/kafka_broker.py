@@ -39,6 +39,7 @@ from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
+from kclient.broker.security.authorizer import configured_authorizer
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from kclient.broker.timer import Scheduler
@@ -229,6 +230,7 @@ class KafkaBroker:
             ),
             groups=groups,
             producer_ids=ProducerIds(controller.allocate_producer_ids),
+            authorizer=configured_authorizer(config, self._metadata),
         )
         handlers = RequestHandlerPool(
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads, time

@@ -18,6 +18,7 @@ from rich.console import Console
 from harness.network.ports import closed_port
 from harness.topics import read_all
 from kclient import KafkaAdminClient, KafkaProducer, __version__
+from kclient.broker import EmbeddedKafka
 from kclient.cli.common import table
 from kclient.cli.main import COMMANDS, main
 
@@ -251,10 +252,31 @@ def test_settings_of_topics_are_set_described_and_deleted(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_acls_are_added_listed_and_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedKafka(super_users=["ANONYMOUS"]) as kafka:
+        at = ["acls", "--bootstrap-server", kafka.bootstrap_servers]
+        may = ["--topic", "orders", "--allow-principal", "User:alice"]
+        assert main([*at, "--add", *may, "--operation", "Read"]) == 0
+        capsys.readouterr()
+        assert main([*at, "--list"]) == 0
+        (line,) = capsys.readouterr().out.splitlines()[1:]
+        assert line.split("\t") == ["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]
+        assert main([*at, "--remove", "--force", *may, "--operation", "Read"]) == 0
+        assert "Removed: ALLOW READ to User:alice" in capsys.readouterr().out
+        assert main([*at, "--list"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) <= 1
+
+
+def test_acls_of_a_broker_without_an_authorizer_are_an_error(
+    servers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["acls", "--list", "--bootstrap-server", servers]) == 1
+    assert "no authorizer" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "api"),
     [
-        (["acls", "--list"], "DESCRIBE_ACLS"),
         (["delegation-tokens", "--describe"], "DESCRIBE_DELEGATION_TOKEN"),
         (["configs", "--describe", "--user", "u"], "DESCRIBE_CLIENT_QUOTAS"),
     ],

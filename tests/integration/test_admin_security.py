@@ -1,4 +1,7 @@
-"""Access rules, tokens, quotas, transactions: the embedded broker has none and says so by the name of the API."""
+"""Tokens, quotas, transactions: the embedded broker has none and says so by the name of the API.
+
+Access rules it does not have without an authorizer.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,17 @@ from kclient.admin import (
 )
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import AdminError, UnknownTopicOrPartitionError, UnsupportedVersionError
+from kclient.errors import (
+    AdminError,
+    SecurityDisabledError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
 from kclient.producer import KafkaProducer
 
 ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), AccessControlEntry("User:a", AclOperation.READ))
 QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "a"}), {"producer_byte_rate": 1})
 CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
-    "CREATE_ACLS": lambda admin: admin.create_acls([ACL]),
-    "DESCRIBE_ACLS": lambda admin: admin.describe_acls(AclBindingFilter()),
-    "DELETE_ACLS": lambda admin: admin.delete_acls([ACL.to_filter()]),
     "CREATE_DELEGATION_TOKEN": lambda admin: admin.create_delegation_token(),
     "RENEW_DELEGATION_TOKEN": lambda admin: admin.renew_delegation_token(b"h"),
     "EXPIRE_DELEGATION_TOKEN": lambda admin: admin.expire_delegation_token(b"h"),
@@ -56,6 +61,21 @@ def admin() -> Iterator[KafkaAdminClient]:
 def test_what_the_broker_does_not_have_is_said_at_once(admin: KafkaAdminClient, api: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=f"The broker does not support {api} at all"):
         CALLS[api](admin)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.create_acls([ACL]),
+        lambda admin: admin.describe_acls(AclBindingFilter()),
+        lambda admin: admin.delete_acls([ACL.to_filter()]),
+    ],
+)
+def test_without_an_authorizer_there_are_no_rules(
+    admin: KafkaAdminClient, call: Callable[[KafkaAdminClient], object]
+) -> None:
+    with pytest.raises(SecurityDisabledError):
+        call(admin)
 
 
 def test_settings_of_topics_are_set_described_and_deleted(admin: KafkaAdminClient) -> None:

@@ -131,3 +131,29 @@ def test_javas_clients_prove_who_they_are(tmp_path: Path, protocol: str) -> None
             *("--command-config", str(path)),
         )
     assert printed.split() == ["one", "two"]
+
+
+def test_kafka_acls_gives_lists_and_takes_rights() -> None:
+    skip_if(missing())
+    with EmbeddedKafka(super_users=["ANONYMOUS"]) as kafka:
+        may = ("--topic", "orders", "--allow-principal", "User:alice")
+        added = run(kafka, "AclCommand", "--add", *may, "--consumer", "--group", "billing")
+        assert "operation=READ" in added
+        run(
+            kafka,
+            "AclCommand",
+            *("--add", "--deny-principal", "User:eve", "--deny-host", "10.0.0.7", "--operation", "Write"),
+            *("--topic", "pay", "--resource-pattern-type", "prefixed"),
+        )
+        listed = run(kafka, "AclCommand", "--list")
+        assert listed.count("principal=User:alice") == 3
+        assert "principal=User:eve, host=10.0.0.7, operation=WRITE, permissionType=DENY" in listed
+        assert "resourceType=TOPIC, name=pay, patternType=PREFIXED" in listed
+        matching = run(
+            kafka, "AclCommand", "--list", "--topic", "payments", "--resource-pattern-type", "match"
+        )
+        assert ("User:eve" in matching, "User:alice" in matching) == (True, False)
+        run(kafka, "AclCommand", "--remove", "--force", *may, "--operation", "Read")
+        left = run(kafka, "AclCommand", "--list", "--topic", "orders")
+        assert "operation=DESCRIBE" in left
+        assert "operation=READ" not in left

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.security.scram import MECHANISM_NUMBERS, MOST_ITERATIONS, ScramCredential
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import (
     DuplicateResourceError,
     Errors,
@@ -56,6 +57,7 @@ def alter_user_scram_credentials(
         return records
 
     try:
+        call.require(AclOperation.ALTER, ResourceType.CLUSTER)
         call.broker.controller.change(plan)
     except KafkaError as error:
         errors |= {user: error for user in changes if user not in errors}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import attrs
 
+from kclient.broker.apis.access import ERRORS, EVERYTHING, OPERATIONS, bits
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.security.authorizer import Requester, java_address
 from kclient.broker.security.principal import KafkaPrincipal
+from kclient.common.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
@@ -34,6 +38,7 @@ class ApiCall:
     version: int
     correlation_id: int
     client_id: str | None
+    _known: Requester | None = attrs.field(default=None, init=False)
 
     @property
     def client_host(self) -> str:
@@ -49,6 +54,81 @@ class ApiCall:
     def endpoint(self) -> Endpoint:
         """The address that the client is told for the broker: that of the listener it came to."""
         return self.broker.advertised[self.request.listener]
+
+    # Access. Without an authorizer everything is allowed, at the price of one test.
+
+    def authorized(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str = CLUSTER_NAME,
+        *,
+        log_denied: bool = True,
+    ) -> bool:
+        """True if the client may do `operation` on a resource.
+
+        A denial is logged unless the client did not ask for this very resource, or may do it in another way.
+        """
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.authorized(
+            self._requester(), operation, resource_type, name, log_denied=log_denied
+        )
+
+    def require(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raise the AuthorizationError for resources of the type unless the client may do `operation`."""
+        if not self.authorized(operation, resource_type, name):
+            raise ERRORS[resource_type]
+
+    def authorized_names(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Iterable[str],
+        *,
+        log_denied: bool = True,
+    ) -> Container[str]:
+        """Those of `names`, which may come several times, that the client may do `operation` on."""
+        authorizer = self.broker.authorizer
+        if authorizer is None:
+            return EVERYTHING
+        who = self._requester()
+        return {
+            name
+            for name, count in Counter(names).items()
+            if authorizer.authorized(who, operation, resource_type, name, count=count, log_denied=log_denied)
+        }
+
+    def authorized_for_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """True if there could be a resource of the type on which the client may do `operation`."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.authorized_for_any(
+            self._requester(), operation, resource_type
+        )
+
+    def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """All that the client may do with a resource, as bits (KIP-430). For the log nothing of it is asked for."""
+        authorizer = self.broker.authorizer
+        operations = OPERATIONS[resource_type]
+        if authorizer is None:
+            return bits(operations)
+        who = self._requester()
+        return bits(
+            operation
+            for operation in operations
+            if authorizer.authorized(who, operation, resource_type, name, log_allowed=False, log_denied=False)
+        )
+
+    def authorized_cluster_operations(self) -> int:
+        """The same for the cluster: nothing for those who may not see it."""
+        if not self.authorized(AclOperation.DESCRIBE, ResourceType.CLUSTER):
+            return 0
+        return self.authorized_operations(ResourceType.CLUSTER)
+
+    def _requester(self) -> Requester:
+        if self._known is None:
+            host = java_address(self.request.client_host)
+            self._known = Requester(str(self.principal), host, self.key.title)
+        return self._known
 
     def respond(self, message: Any, version: int | None = None) -> None:
         """Send `message`, in the request's version unless another one is given."""

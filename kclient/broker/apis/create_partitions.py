@@ -10,6 +10,7 @@ from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.controller import check_partition_limit
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -47,6 +48,7 @@ def _grow(
     with error_in(result):
         if not once:
             raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
+        call.require(AclOperation.ALTER, ResourceType.TOPIC, topic.name)
         check_partition_limit(added)
         call.broker.controller.create_partitions(
             topic.name, topic.count, assignments, validate_only=validate_only

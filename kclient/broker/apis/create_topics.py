@@ -2,7 +2,7 @@
 
 Versions: 4 takes -1 for the broker's defaults (as older ones do here), 5 tells the settings, 7 the topic's
 id. Behaviour: each topic succeeds or fails by itself; a topic named twice fails. Access: CREATE on the
-cluster or the topics.
+cluster or the topics; DESCRIBE_CONFIGS for being told of the settings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.controller import NewTopic, check_partition_limit
 from kclient.broker.metadata.topic_settings import described_settings
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import (
     Errors,
     InvalidReplicaAssignmentError,
@@ -32,10 +33,13 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
     counts = Counter(topic.name for topic in request.topics)
     wanted = sum(_partition_count(call, topic) for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
+    every = call.authorized(AclOperation.CREATE, ResourceType.CLUSTER, log_denied=False)
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
+            if not every:
+                call.require(AclOperation.CREATE, ResourceType.TOPIC, topic.name)
             check_partition_limit(wanted)
             results[topic.name] = _create(call, topic, request.validate_only)
         except KafkaError as error:
@@ -66,16 +70,15 @@ def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> Creata
         ),
         validate_only=validate_only,
     )
-    return CreatableTopicResult(
-        name=created.name,
-        topic_id=created.id,
-        error_message=None,
-        num_partitions=created.partition_count,
-        replication_factor=1,
-        configs=[
-            CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=setting.config_source)
-            for setting in described_settings(
-                call.broker.config, controller.log_config(created.configs), created.configs
-            )
-        ],
-    )
+    result = CreatableTopicResult(name=created.name, topic_id=created.id, error_message=None)
+    if not call.authorized(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created.name, log_denied=False):
+        result.topic_config_error_code = int(Errors.TOPIC_AUTHORIZATION_FAILED)
+        return result
+    result.num_partitions, result.replication_factor = created.partition_count, 1
+    result.configs = [
+        CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=setting.config_source)
+        for setting in described_settings(
+            call.broker.config, controller.log_config(created.configs), created.configs
+        )
+    ]
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -18,5 +19,6 @@ def delete_groups(call: ApiCall, request: DeleteGroupsRequest) -> DeleteGroupsRe
 def _delete(call: ApiCall, group_id: str) -> DeletableGroupResult:
     result = DeletableGroupResult(group_id=group_id)
     with error_in(result):
+        call.require(AclOperation.DELETE, ResourceType.GROUP, group_id)
         call.broker.groups.delete(group_id)
     return result

@@ -1,15 +1,17 @@
 """DeleteTopics (20), versions 1 to 6: delete topics.
 
 Versions: 4 is flexible, 5 brought error messages, 6 takes topic ids. Behaviour: each topic succeeds or fails
-by itself. Access: DELETE on the topics.
+by itself. Access: DELETE on the cluster or the topics. Those who may not see a topic learn neither
+its name nor that there is none.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.image.topics import TopicImage
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.uuid import Uuid
-from kclient.errors import InvalidRequestError, UnknownTopicIdError
+from kclient.errors import InvalidRequestError, TopicAuthorizationError, UnknownTopicIdError
 from kclient.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -23,13 +25,21 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
     wanted = request.topics
     if call.version < 6:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[_delete(call, topic) for topic in wanted])
+    every = call.authorized(AclOperation.DELETE, ResourceType.CLUSTER, log_denied=False)
+    return DeleteTopicsResponse(responses=[_delete(call, topic, every) for topic in wanted])
 
 
-def _delete(call: ApiCall, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(call: ApiCall, wanted: DeleteTopicState, every: bool) -> DeletableTopicResult:
     result = DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id)
     with error_in(result):
+        if not every and wanted.name is not None and wanted.topic_id == Uuid.ZERO:
+            # Before it is looked for: those who may not see it are not told that there is none.
+            call.require(AclOperation.DESCRIBE, ResourceType.TOPIC, wanted.name)
         topic = _find(call, wanted)
+        if not every and not call.authorized(AclOperation.DELETE, ResourceType.TOPIC, topic.name):
+            if wanted.name is None and call.authorized(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                result.name = topic.name
+            raise TopicAuthorizationError
         result.name, result.topic_id = topic.name, topic.id
         call.broker.controller.delete_topic(topic)
     return result

@@ -1,13 +1,13 @@
 """DescribeCluster (60), versions 0 to 2: the brokers.
 
 Versions: 1 can ask for controllers (KIP-919), which is refused where brokers listen, as Kafka does; 2 can ask for
-fenced brokers as well: there are none. Access: DESCRIBE on the cluster.
+fenced brokers as well: there are none. Access: none needed; DESCRIBE on the cluster for being told what else the client
+may do.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.resources import CLUSTER_OPERATIONS
 from kclient.errors import Errors
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -35,5 +35,5 @@ def describe_cluster(call: ApiCall, request: DescribeClusterRequest) -> Describe
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = call.authorized_cluster_operations()
     return response

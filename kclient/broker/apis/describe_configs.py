@@ -6,9 +6,11 @@ cluster.
 
 from __future__ import annotations
 
+from kclient.broker.apis.access import guardian
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.topic_settings import described_broker_settings, described_settings
+from kclient.common.acl import AclOperation
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -34,6 +36,7 @@ def _describe(
     )
     keys = resource.configuration_keys
     with error_in(result):
+        call.require(AclOperation.DESCRIBE_CONFIGS, *guardian(resource.resource_type, resource.resource_name))
         settings = _settings(call, resource)
         result.configs = [setting for setting in settings if keys is None or setting.name in keys]
     for setting in result.configs:

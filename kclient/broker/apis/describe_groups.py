@@ -7,8 +7,8 @@ a group that is not there is Dead, before version 6 without an error (KIP-1043).
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.resources import GROUP_OPERATIONS
 from kclient.broker.group.group import GroupState
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -24,11 +24,14 @@ def describe_groups(call: ApiCall, request: DescribeGroupsRequest) -> DescribeGr
     described = [_describe(call, group_id) for group_id in request.groups]
     if request.include_authorized_operations:
         for group in described:
-            group.authorized_operations = GROUP_OPERATIONS
+            if not group.error_code:
+                group.authorized_operations = call.authorized_operations(ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 
 def _describe(call: ApiCall, group_id: str) -> DescribedGroup:
+    if not call.authorized(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        return DescribedGroup(group_id=group_id, error_code=int(Errors.GROUP_AUTHORIZATION_FAILED))
     if not group_id:
         return DescribedGroup(error_code=int(Errors.INVALID_GROUP_ID))
     try:

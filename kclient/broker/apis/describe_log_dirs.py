@@ -12,6 +12,7 @@ import shutil
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.replica.partition import Partition
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors
 from kclient.protocol.messages.describe_log_dirs import (
@@ -25,6 +26,8 @@ from kclient.protocol.messages.describe_log_dirs import (
 
 def describe_log_dirs(call: ApiCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe each directory."""
+    if not call.authorized(AclOperation.DESCRIBE, ResourceType.CLUSTER):
+        return DescribeLogDirsResponse(error_code=int(Errors.CLUSTER_AUTHORIZATION_FAILED))
     wanted = None
     if request.topics is not None:
         wanted = {

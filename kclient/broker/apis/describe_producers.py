@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import TopicAuthorizationError
 from kclient.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -15,12 +17,16 @@ from kclient.protocol.messages.describe_producers import (
 
 def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe each partition."""
+    readable = call.authorized_names(
+        AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics)
+    )
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _describe(call, TopicPartition(topic.name, number)) for number in topic.partition_indexes
+                    _describe(call, TopicPartition(topic.name, number), allowed=topic.name in readable)
+                    for number in topic.partition_indexes
                 ],
             )
             for topic in request.topics
@@ -28,9 +34,11 @@ def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> Desc
     )
 
 
-def _describe(call: ApiCall, tp: TopicPartition) -> PartitionResponse:
+def _describe(call: ApiCall, tp: TopicPartition, *, allowed: bool) -> PartitionResponse:
     result = PartitionResponse(partition_index=tp.partition)
     with error_in(result):
+        if not allowed:
+            raise TopicAuthorizationError
         result.active_producers = [
             ProducerState(
                 producer_id=state.producer_id,

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.metadata import tell_leader
-from kclient.broker.apis.resources import TOPIC_OPERATIONS
 from kclient.broker.metadata.image.topics import TopicImage
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, InvalidRequestError, KafkaError
 from kclient.protocol.messages.describe_topic_partitions import (
@@ -39,8 +39,19 @@ def describe_topic_partitions(
                 for topic in request.topics
             ]
         )
+    every = not request.topics
+    visible = call.authorized_names(AclOperation.DESCRIBE, ResourceType.TOPIC, names, log_denied=not every)
+    if names[:1] and names[0] not in visible:
+        first = 0
     limit = min(request.response_partition_limit, call.broker.config.max_request_partition_size_limit)
-    return _describe(call, names, first, limit)
+    response = _describe(call, [name for name in names if name in visible], first, limit)
+    if not every:
+        response.topics += [
+            DescribeTopicPartitionsResponseTopic(name=name, error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED))
+            for name in names
+            if name not in visible
+        ]
+    return response
 
 
 def _page(call: ApiCall, request: DescribeTopicPartitionsRequest) -> tuple[list[str], int]:
@@ -99,7 +110,7 @@ def _topic(call: ApiCall, topic: TopicImage, first: int, end: int) -> DescribeTo
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=call.authorized_operations(ResourceType.TOPIC, topic.name),
     )
 
 

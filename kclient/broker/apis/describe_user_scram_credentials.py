@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall
-from kclient.errors import Errors
+from kclient.common.acl import AclOperation, ResourceType
+from kclient.errors import ClusterAuthorizationError, Errors
 from kclient.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -21,6 +22,11 @@ def describe_user_scram_credentials(
     call: ApiCall, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Describe the users that are named, or all."""
+    if not call.authorized(AclOperation.DESCRIBE, ResourceType.CLUSTER):
+        return DescribeUserScramCredentialsResponse(
+            error_code=int(Errors.CLUSTER_AUTHORIZATION_FAILED),
+            error_message=ClusterAuthorizationError.default_message,
+        )
     found: dict[str, list[CredentialInfo]] = {}
     for (mechanism, user), credential in sorted(call.broker.controller.cache.image.scram.credentials.items()):
         info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)

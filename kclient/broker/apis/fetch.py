@@ -19,9 +19,10 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.broker.replica.fetch_sessions import FetchAnswer
 from kclient.broker.replica.fetching import FetchKey, FetchParams, PartitionFetch, PartitionFetched
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import Errors, FencedLeaderEpochError, KafkaError
+from kclient.errors import Errors, FencedLeaderEpochError, KafkaError, TopicAuthorizationError
 from kclient.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -69,11 +70,41 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
         max_bytes,
     )
 
+    refused: list[PartitionFetch] = []
+    fetches = context.fetches
+    if call.broker.authorizer is not None:
+        fetches, refused = _parted(call, fetches)
+        context.fetches = [*fetches, *refused]
+
     def answer(results: Sequence[PartitionFetched]) -> None:
+        if refused:
+            results = [*results, *(PartitionFetched(one.tp, TopicAuthorizationError()) for one in refused)]
         call.respond(_response(call, context.answer(results)))
 
-    call.broker.replicas.fetch(params, context.fetches, answer)
+    if refused and not fetches:
+        answer(())
+    else:
+        call.broker.replicas.fetch(params, fetches, answer)
     return None
+
+
+def _parted(
+    call: ApiCall, fetches: Sequence[PartitionFetch]
+) -> tuple[list[PartitionFetch], list[PartitionFetch]]:
+    """Return what the client may read of all that its session reads, and the rest.
+
+    What this request says is not enough: a rule may have come meanwhile, and another client with the same session.
+    """
+    readable = call.authorized_names(
+        AclOperation.READ, ResourceType.TOPIC, (wanted.tp.topic for wanted in fetches if wanted.tp.topic)
+    )
+    allowed: list[PartitionFetch] = []
+    refused: list[PartitionFetch] = []
+    for wanted in fetches:
+        # Who names a topic that does not exist by an id is told so.
+        may_read = not wanted.tp.topic or wanted.tp.topic in readable
+        (allowed if may_read else refused).append(wanted)
+    return allowed, refused
 
 
 def _fetches(request: FetchRequest) -> list[PartitionFetch]:

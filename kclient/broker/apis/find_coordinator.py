@@ -3,12 +3,13 @@
 Versions: 1 brought kinds of keys and error messages, 3 is flexible, 4 takes many keys, 6 knows share groups,
 which are not served. Behaviour: this
 broker, for every group; makes the topic of offsets if need be. Transactional ids are refused, with an error
-that no client retries. Access: DESCRIBE on the group.
+that no client retries. Access: DESCRIBE on the group or transactional id.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import InvalidGroupIdError, InvalidRequestError, UnsupportedVersionError
 from kclient.protocol.messages.find_coordinator import (
     Coordinator,
@@ -40,9 +41,11 @@ def _find(call: ApiCall, key_type: int, key: str) -> Coordinator:
     found = Coordinator(key=key, node_id=-1, port=-1)
     with error_in(found):
         if key_type == _TRANSACTION:
+            call.require(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
             raise UnsupportedVersionError("This broker does not serve transactions")
         if key_type != _GROUP:
             raise InvalidRequestError(f"There are no coordinators of kind {key_type}")
+        call.require(AclOperation.DESCRIBE, ResourceType.GROUP, key)
         if not key:
             raise InvalidGroupIdError("The group id is empty")
         call.broker.groups.coordinator_partition(key)

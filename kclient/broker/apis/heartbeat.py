@@ -6,6 +6,7 @@ Versions: 3 brought static members, 4 is flexible. Access: READ on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -13,6 +14,7 @@ def heartbeat(call: ApiCall, request: HeartbeatRequest) -> HeartbeatResponse:
     """Tell the coordinator."""
     response = HeartbeatResponse()
     with error_in(response):
+        call.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
         call.broker.groups.heartbeat(
             request.group_id, request.generation_id, request.member_id, request.group_instance_id
         )

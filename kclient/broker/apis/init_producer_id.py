@@ -3,12 +3,14 @@
 Versions: 3 lets a producer ask for the next epoch of its id (KIP-360), which only transactional ones need;
 5 stands for transactions of KIP-890.
 Behaviour: every request gets a new id with epoch 0. Transactional ids are refused, with an error that no
-client retries. Access: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
+client retries. Access: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic; WRITE on the transactional
+id.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import Errors
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -16,6 +18,10 @@ from kclient.protocol.messages.init_producer_id import InitProducerIdRequest, In
 def init_producer_id(call: ApiCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Give out an id."""
     response = InitProducerIdResponse(producer_epoch=-1)
+    refusal = _refusal(call, request)
+    if refusal is not None:
+        response.error_code = int(refusal)
+        return response
     if request.transactional_id is not None:
         refusal = Errors.INVALID_REQUEST if not request.transactional_id else Errors.UNSUPPORTED_VERSION
         response.error_code = int(refusal)
@@ -24,3 +30,17 @@ def init_producer_id(call: ApiCall, request: InitProducerIdRequest) -> InitProdu
         response.producer_id = call.broker.producer_ids.next()
         response.producer_epoch = 0
     return response
+
+
+def _refusal(call: ApiCall, request: InitProducerIdRequest) -> Errors | None:
+    """The error for those who may not have an id."""
+    if request.transactional_id is not None:
+        writable = call.authorized(
+            AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+        )
+        return None if writable else Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if call.authorized(
+        AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, log_denied=False
+    ) or call.authorized_for_any(AclOperation.WRITE, ResourceType.TOPIC):
+        return None
+    return Errors.CLUSTER_AUTHORIZATION_FAILED

@@ -8,7 +8,9 @@ generation begins. Access: READ on the group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.group.member import JoinRequest
+from kclient.broker.group.member import JoinRequest, join_failure
+from kclient.common.acl import AclOperation, ResourceType
+from kclient.errors import Errors
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
@@ -20,6 +22,9 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> None:
             response.protocol_name = ""  # these versions cannot say null
         call.respond(response)
 
+    if not call.authorized(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        answer(join_failure("", Errors.GROUP_AUTHORIZATION_FAILED))
+        return
     call.broker.groups.join(
         JoinRequest(
             group_id=request.group_id,

@@ -7,6 +7,7 @@ group.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
@@ -17,6 +18,7 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
     if call.version >= 3:
         leaving = [(member.member_id, member.group_instance_id) for member in request.members]
     try:
+        call.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
         codes = call.broker.groups.leave(request.group_id, leaving)
     except KafkaError as error:
         return LeaveGroupResponse(error_code=Errors.code_for(error))

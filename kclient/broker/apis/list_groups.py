@@ -7,18 +7,25 @@ Access: DESCRIBE on the cluster or the groups.
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse:
-    """List the groups that pass the filters."""
+    """List the groups that pass the filters, of those that the client may see."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
+    every = call.authorized(AclOperation.DESCRIBE, ResourceType.CLUSTER, log_denied=False)
     return ListGroupsResponse(
         groups=[
             group
             for group in call.broker.groups.list()
-            if (not states or group.group_state.lower() in states)
+            if (every or _is_visible(call, group.group_id))
+            and (not states or group.group_state.lower() in states)
             and (not types or group.group_type in types)
         ]
     )
+
+
+def _is_visible(call: ApiCall, group_id: str) -> bool:
+    return call.authorized(AclOperation.DESCRIBE, ResourceType.GROUP, group_id, log_denied=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.log.log_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, FetchIsolation
 from kclient.broker.replica.partition import Partition
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, UnsupportedVersionError
 from kclient.protocol.messages.list_offsets import (
@@ -42,12 +43,19 @@ def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsRespo
     committed = request.isolation_level == _READ_COMMITTED
     isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
     follower = request.replica_id >= 0
+    visible = call.authorized_names(
+        AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in request.topics)
+    )
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _refused(wanted) if follower else _look_up(call, topic.name, wanted, isolation)
+                    _refused(wanted, Errors.TOPIC_AUTHORIZATION_FAILED)
+                    if topic.name not in visible
+                    else _refused(wanted, Errors.CLUSTER_AUTHORIZATION_FAILED)
+                    if follower
+                    else _look_up(call, topic.name, wanted, isolation)
                     for wanted in topic.partitions
                 ],
             )
@@ -56,10 +64,8 @@ def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsRespo
     )
 
 
-def _refused(wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, error_code=int(Errors.CLUSTER_AUTHORIZATION_FAILED)
-    )
+def _refused(wanted: ListOffsetsPartition, error: Errors) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=int(error))
 
 
 def _look_up(

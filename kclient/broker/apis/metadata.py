@@ -2,16 +2,18 @@
 
 Versions: 0 takes no topics for all; 4 may forbid creation; 8 to 10 can ask for permitted operations; 10 and 12 know
 topic ids, 13 has an error for the whole. Behaviour: a topic that does not exist is created if the client allows it
-and auto.create.topics.enable is on. Access: DESCRIBE on the topics, CREATE for those that are made.
+and auto.create.topics.enable is on. Access: DESCRIBE on the topics; of all topics those are told that the client may
+see. CREATE on the cluster or the topics that are made. DESCRIBE on the cluster for being told what else the client may
+do with it.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.resources import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metadata.image.topics import TopicImage
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
@@ -25,17 +27,26 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+_HIDDEN = {Errors.TOPIC_AUTHORIZATION_FAILED, Errors.UNKNOWN_TOPIC_ID}
+
 
 def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
     """Describe the topics that are asked for."""
     broker = call.broker
     if request.topics is None or (call.version == 0 and not request.topics):
-        topics = [_describe(broker, topic) for topic in broker.controller.cache.topics()]
+        every = broker.controller.cache.topics()
+        visible = call.authorized_names(
+            AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in every), log_denied=False
+        )
+        topics = [_describe(broker, topic) for topic in every if topic.name in visible]
     else:
         topics = [_find(call, wanted, request.allow_auto_topic_creation) for wanted in request.topics]
     if request.include_topic_authorized_operations:
-        for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+        for described in topics:
+            if described.error_code not in _HIDDEN and described.name:
+                described.topic_authorized_operations = call.authorized_operations(
+                    ResourceType.TOPIC, described.name
+                )
     endpoint = call.endpoint
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port)],
@@ -44,29 +55,43 @@ def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = call.authorized_cluster_operations()
     return response
 
 
 def _find(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) -> MetadataResponseTopic:
     cache = call.broker.controller.cache
     if wanted.name is None:
+        # Before version 12 the response cannot say null.
+        nameless = None if call.version >= 12 else ""
         topic = cache.topic_by_id(wanted.topic_id)
         if topic is None:
-            # Before version 12 the response cannot say null.
-            name = None if call.version >= 12 else ""
             return MetadataResponseTopic(
-                error_code=int(Errors.UNKNOWN_TOPIC_ID), name=name, topic_id=wanted.topic_id
+                error_code=int(Errors.UNKNOWN_TOPIC_ID), name=nameless, topic_id=wanted.topic_id
+            )
+        if not call.authorized(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            # Whoever knows the id may know that there is a topic, but not its name.
+            return MetadataResponseTopic(
+                error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED), name=nameless, topic_id=wanted.topic_id
             )
         return _describe(call.broker, topic)
     if wanted.topic_id != Uuid.ZERO and call.version < 12:
         return MetadataResponseTopic(error_code=int(Errors.INVALID_REQUEST), name=wanted.name)
+    if not call.authorized(AclOperation.DESCRIBE, ResourceType.TOPIC, wanted.name):
+        # Before it is looked for: those who may not see it are not told that there is none.
+        return MetadataResponseTopic(error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED), name=wanted.name)
     topic = cache.topic(wanted.name)
     if topic is not None:
         return _describe(call.broker, topic)
     # Only the coordinator makes the topic of offsets: by mere curiosity it would come to be with the wrong
     # settings.
     creatable = may_create and call.broker.config.auto_create_topics_enable
+    if creatable and not _may_create(call, wanted.name):
+        return MetadataResponseTopic(
+            error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED),
+            name=wanted.name,
+            is_internal=wanted.name in INTERNAL_TOPICS,
+        )
     if wanted.name in INTERNAL_TOPICS and wanted.name != OFFSETS_TOPIC:
         creatable = False
     if not creatable:
@@ -75,6 +100,12 @@ def _find(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) -> Meta
         return _describe(call.broker, call.broker.controller.create_automatically(wanted.name))
     except KafkaError as error:
         return MetadataResponseTopic(error_code=Errors.code_for(error), name=wanted.name)
+
+
+def _may_create(call: ApiCall, name: str) -> bool:
+    return call.authorized(AclOperation.CREATE, ResourceType.CLUSTER, log_denied=False) or call.authorized(
+        AclOperation.CREATE, ResourceType.TOPIC, name
+    )
 
 
 def _describe(broker: BrokerContext, topic: TopicImage) -> MetadataResponseTopic:

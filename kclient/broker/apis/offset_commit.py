@@ -11,6 +11,7 @@ from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.resources import coded
 from kclient.broker.apis.topic_ids import name_topics
 from kclient.broker.group.offsets import Committer, OffsetToCommit
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, GroupIdNotFoundError, KafkaError
 from kclient.protocol.messages.offset_commit import (
@@ -26,25 +27,54 @@ _TOPIC_IDS_FROM = 10
 
 def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit what can be committed."""
+    codes = (
+        _commit(call, request)
+        if call.authorized(AclOperation.READ, ResourceType.GROUP, request.group_id)
+        else _refused(request)
+    )
+    topics = coded(request.topics, codes, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    for answered, topic in zip(topics, request.topics, strict=True):
+        answered.topic_id = topic.topic_id
+    return OffsetCommitResponse(topics=topics)
+
+
+def _refused(request: OffsetCommitRequest) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, given.partition_index): int(Errors.GROUP_AUTHORIZATION_FAILED)
+        for topic in request.topics
+        for given in topic.partitions
+    }
+
+
+def _commit(call: ApiCall, request: OffsetCommitRequest) -> dict[TopicPartition, int]:
+    unknown = name_topics(call, request.topics) if call.version >= _TOPIC_IDS_FROM else set[str]()
+    readable = call.authorized_names(
+        AclOperation.READ,
+        ResourceType.TOPIC,
+        (topic.name for topic in request.topics if topic.name not in unknown),
+    )
     codes: dict[TopicPartition, int] = {}
     offsets: dict[TopicPartition, OffsetToCommit] = {}
     retention_ms = request.retention_time_ms if call.version <= 4 else -1
     cache = call.broker.controller.cache
-    unknown = name_topics(call, request.topics) if call.version >= _TOPIC_IDS_FROM else ()
     for topic in request.topics:
         for given in topic.partitions:
             tp = TopicPartition(topic.name, given.partition_index)
-            if cache.contains(tp):
+            if topic.name in unknown:
+                codes[tp] = int(Errors.UNKNOWN_TOPIC_ID)
+            elif topic.name not in readable:
+                codes[tp] = int(Errors.TOPIC_AUTHORIZATION_FAILED)
+            elif cache.contains(tp):
                 offsets[tp] = OffsetToCommit(
                     given.committed_offset,
                     given.committed_leader_epoch,
                     given.committed_metadata or "",
                     retention_ms,
                 )
-            elif topic.name in unknown:
-                codes[tp] = int(Errors.UNKNOWN_TOPIC_ID)
             else:
                 codes[tp] = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if not offsets:
+        return codes
     committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
     try:
         codes.update(call.broker.groups.offsets.commit(request.group_id, committer, offsets))
@@ -56,7 +86,4 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
         codes.update(dict.fromkeys(offsets, known))
     except KafkaError as error:
         codes.update(dict.fromkeys(offsets, Errors.code_for(error)))
-    topics = coded(request.topics, codes, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
-    for answered, topic in zip(topics, request.topics, strict=True):
-        answered.topic_id = topic.topic_id
-    return OffsetCommitResponse(topics=topics)
+    return codes

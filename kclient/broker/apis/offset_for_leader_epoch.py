@@ -2,13 +2,19 @@
 (KIP-320).
 
 Behaviour: answers for the largest epoch that is not above the one asked for; -1 for both if that is not
-known. Access: DESCRIBE on the topics.
+known. Access: CLUSTER_ACTION on the cluster, or
+DESCRIBE on the topics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from kclient.broker.apis.access import EVERYTHING
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import Errors
 from kclient.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -22,11 +28,24 @@ def offset_for_leader_epoch(
     call: ApiCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Look up each partition."""
+    visible: Container[str] = EVERYTHING
+    # Followers ask with the rights of brokers, consumers with their own.
+    if not call.authorized(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, log_denied=False):
+        visible = call.authorized_names(
+            AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.topic for topic in request.topics)
+        )
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_look_up(call, topic.topic, wanted) for wanted in topic.partitions],
+                partitions=[
+                    _look_up(call, topic.topic, wanted)
+                    if topic.topic in visible
+                    else EpochEndOffset(
+                        partition=wanted.partition, error_code=int(Errors.TOPIC_AUTHORIZATION_FAILED)
+                    )
+                    for wanted in topic.partitions
+                ],
             )
             for topic in request.topics
         ]

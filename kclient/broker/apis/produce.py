@@ -4,7 +4,7 @@ Versions: below 3 come the old record formats, which are refused, though 0 is wh
 errors for single records; 9 is flexible, 13 names topics by their ids (KIP-516). Behaviour: each partition succeeds
 or fails by itself; acks 0 has no response, and closes the connection if anything failed, the only way to say so.
 Transactions are not served: records of one are refused, without a transactional id with the error that Kafka has
-for that. Access: WRITE on the topics.
+for that. Access: WRITE on the topics, and on the transactional id.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kclient.broker.apis.topic_ids import name_topics
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.broker.replica.delayed_produce import ProduceOutcome
+from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     Errors,
@@ -25,6 +26,7 @@ from kclient.errors import (
     InvalidTimestampError,
     InvalidTopicError,
     KafkaError,
+    TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
     UnsupportedVersionError,
@@ -47,13 +49,22 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     """Append what is to be appended, and answer when it is acknowledged."""
     refused: dict[TopicPartition, ProduceOutcome] = {}
     entries: dict[TopicPartition, Buffer] = {}
-    whole_request_error = _check(request)
-    unknown = name_topics(call, request.topic_data) if call.version >= _TOPIC_IDS_FROM else ()
+    transaction_error = _check_transaction(call, request)
+    whole_request_error = transaction_error or _check(request)
+    unknown = name_topics(call, request.topic_data) if call.version >= _TOPIC_IDS_FROM else set[str]()
+    writable = call.authorized_names(
+        AclOperation.WRITE,
+        ResourceType.TOPIC,
+        (topic.name for topic in request.topic_data if topic.name not in unknown),
+    )
     for topic in request.topic_data:
         internal = topic.name in INTERNAL_TOPICS
+        allowed = transaction_error is not None or topic.name in unknown or topic.name in writable
         for data in topic.partition_data:
             tp = TopicPartition(topic.name, data.index)
-            if whole_request_error is not None:
+            if not allowed:
+                refused[tp] = ProduceOutcome(TopicAuthorizationError())
+            elif whole_request_error is not None:
                 refused[tp] = ProduceOutcome(whole_request_error)
             elif topic.name in unknown:
                 refused[tp] = ProduceOutcome(
@@ -86,12 +97,20 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     )
 
 
-def _check(request: ProduceRequest) -> KafkaError | None:
-    if request.transactional_id is None and any(
+def _check_transaction(call: ApiCall, request: ProduceRequest) -> KafkaError | None:
+    if not any(
         _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
     ):
+        return None
+    if request.transactional_id is None:
         # Nobody could ever end such a transaction, and readers of committed records would wait for that.
         return TransactionalIdAuthorizationError("Transactional records need a transactional id")
+    if not call.authorized(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return TransactionalIdAuthorizationError()
+    return None
+
+
+def _check(request: ProduceRequest) -> KafkaError | None:
     if request.acks not in {-1, 0, 1}:
         return InvalidRequiredAcksError(f"acks can be -1, 0 or 1, not {request.acks}")
     if request.transactional_id is not None:

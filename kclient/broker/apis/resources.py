@@ -1,4 +1,4 @@
-"""Parts that several handlers share: kinds of resources, permitted operations, codes by partition."""
+"""Parts that several handlers share: kinds of resources, codes by partition."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from kclient.broker.apis.access import guardian
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.image.configurations import ResourceType
+from kclient.common.acl import AclOperation
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
-
-# What may be done to a cluster, a topic and a group, as bits by the numbers of Kafka's AclOperation. Without
-# an authorizer it is everything that makes sense for them.
-CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
-TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
-GROUP_OPERATIONS = sum(1 << bit for bit in (3, 6, 8))
 
 
 def altered(
@@ -37,6 +33,7 @@ def altered(
         with error_in(result):
             if times[kind, name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once")
+            call.require(AclOperation.ALTER_CONFIGS, *guardian(kind, name))
             if kind == ResourceType.BROKER:
                 raise InvalidRequestError("The settings of this broker can only be changed by a restart")
             if kind != ResourceType.TOPIC:

@@ -55,6 +55,8 @@ from kclient.utils.log_context import LogContext
 PRODUCER_ID_BLOCK = 1000
 """Producer ids that a broker is given at a time."""
 
+MAX_RECORDS_PER_REQUEST = 10_000
+"""Most records that one request may add to the metadata log, as in Kafka."""
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Partitions one request may create: Kafka's own limit, which keeps a typing error from filling the disk."""
 

@@ -1,1 +1,1 @@
-"""Security of the broker: who a connection's other side is, and how it proves that."""
+"""Security of the broker: who a connection's other side is, how it proves that, and what it may do."""

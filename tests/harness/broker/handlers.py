@@ -18,6 +18,7 @@ from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.partition import Partition
+from kclient.broker.security.authorizer import configured_authorizer
 from kclient.broker.security.principal import ANONYMOUS
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.common.topic_partition import TopicPartition
@@ -99,6 +100,7 @@ class Handlers:
             fetch_sessions=FetchSessionCache(10, 120_000, self.time),
             groups=self.groups,
             producer_ids=ProducerIds(controller.allocate_producer_ids),
+            authorizer=configured_authorizer(config, self.topics.cache),
         )
 
     def call(self, request: Message, version: int, *, listener: int = 0) -> tuple[ApiCall, Exchange]:

@@ -9,14 +9,11 @@ from kclient.admin.acl import (
     AccessControlEntry,
     AclBinding,
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
     ResourcePattern,
-    ResourceType,
 )
 from kclient.admin.internals.context import OperationContext, said_of_each, settle, settle_each
 from kclient.admin.internals.steps import Operation, accepted_answer_of, answer_of
+from kclient.common.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.create_acls import AclCreation, CreateAclsRequest

@@ -16,6 +16,7 @@ from kclient.protocol.codec import decode
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kclient.protocol.messages.describe_acls import DescribeAclsRequest
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -114,6 +115,8 @@ def request_for(api: ApiKeys, version: int) -> Message:
         return DescribeConfigsRequest(resources=resources, include_synonyms=True)
     if api is ApiKeys.DESCRIBE_GROUPS:
         return DescribeGroupsRequest(groups=["versions-join_group-0", "none"])
+    if api is ApiKeys.DESCRIBE_ACLS:
+        return DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
     if api is ApiKeys.API_VERSIONS and version >= 3:
         return ApiVersionsRequest(client_software_name="kclient", client_software_version="1")
     return request_class(api)()

@@ -9,9 +9,6 @@ import pytest
 
 from harness.broker.handlers import Handlers
 from kclient.broker.apis.resources import (
-    CLUSTER_OPERATIONS,
-    GROUP_OPERATIONS,
-    TOPIC_OPERATIONS,
     ResourceType,
     altered,
     coded,
@@ -132,7 +129,3 @@ def test_a_partition_without_a_code_is_an_error_and_not_a_success() -> None:
     asked = [OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=1)])]
     with pytest.raises(KeyError):
         coded(asked, {}, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
-
-
-def test_operations_are_the_bits_of_kafkas_broker_without_an_authorizer() -> None:
-    assert (CLUSTER_OPERATIONS, TOPIC_OPERATIONS, GROUP_OPERATIONS) == (8096, 3576, 328)

@@ -1,0 +1,462 @@
+"""Rights of users, one after the other, and what a broker with Kafka's authorizer answers with each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from harness.scenarios import access_requests as ask
+from harness.scenarios.access_requests import CLUSTER, Scene
+from kclient.admin import (
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+)
+from kclient.protocol.messages import alter_configs as legacy
+from kclient.protocol.messages import describe_producers as producers
+from kclient.protocol.messages import incremental_alter_configs as incremental
+from kclient.protocol.messages import (
+    list_groups,
+    metadata,
+)
+from kclient.protocol.messages import offset_fetch as committed
+from kclient.protocol.messages.delete_groups import DeleteGroupsRequest
+from kclient.protocol.messages.describe_cluster import DescribeClusterRequest
+from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
+from kclient.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from kclient.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
+from kclient.protocol.messages.sync_group import SyncGroupRequest
+from kclient.protocol.schema import Message
+
+OK, UNKNOWN_TOPIC, UNKNOWN_MEMBER, TOPIC, GROUP = 0, 3, 25, 29, 30
+TRANSACTIONAL_ID, GROUP_NOT_FOUND, MEMBER_ID_REQUIRED, NO_CREDENTIAL = 53, 69, 79, 91
+NOT_TOLD = -(2**31)
+_O, _R = AclOperation, ResourceType
+
+
+Right = tuple[AclOperation, ResourceType, str]
+"""An operation on a resource: `{t}` stands for the topic or the group, `{n}` for the topic that is not there."""
+
+
+@attrs.frozen
+class Case:
+    """One request, what is looked at of its answers, and the answers after each further right."""
+
+    name: str
+    version: int
+    request: Callable[[Scene], Message]
+    seen: Callable[[Scene, Any], object]
+    steps: Sequence[tuple[Right | None, object]]
+
+
+def _topic(operation: AclOperation, name: str = "{t}") -> Right:
+    return operation, _R.TOPIC, name
+
+
+def _group(operation: AclOperation) -> Right:
+    return operation, _R.GROUP, "{t}"
+
+
+def _cluster(operation: AclOperation) -> Right:
+    return operation, _R.CLUSTER, ResourcePattern.CLUSTER_NAME
+
+
+_BOTH_DENIED = (TOPIC, TOPIC)
+
+
+def _both(operation: AclOperation, absent: int = UNKNOWN_TOPIC) -> Sequence[tuple[Right | None, object]]:
+    """Nothing is said of either topic, then of the one that is there, then that the other one is not."""
+    return [
+        (None, _BOTH_DENIED),
+        (_topic(operation), (OK, TOPIC)),
+        (_topic(operation, "{n}"), (OK, absent)),
+    ]
+
+
+CASES: Sequence[Case] = [
+    Case("produce", 9, ask.produce, ask.produced, _both(_O.WRITE)),
+    Case("fetch", 12, ask.fetch, lambda s, a: ask.by_topic(s, a.responses, "topic"), _both(_O.READ)),
+    Case("list-offsets", 7, ask.list_ends, lambda s, a: ask.by_topic(s, a.topics), _both(_O.DESCRIBE)),
+    Case("list-offsets-read", 7, ask.list_ends, lambda s, a: ask.by_topic(s, a.topics), _both(_O.READ)),
+    Case("metadata", 12, ask.describe_topics(), lambda s, a: ask.by_name(s, a.topics), _both(_O.DESCRIBE)),
+    Case("metadata-write", 4, ask.describe_topics(), lambda s, a: ask.by_name(s, a.topics), _both(_O.WRITE)),
+    Case(
+        "metadata-all",
+        12,
+        lambda scene: metadata.MetadataRequest(topics=None),
+        lambda scene, answer: [(t.name, t.error_code) for t in answer.topics if t.name == scene.name],
+        [(None, []), (_topic(_O.DESCRIBE), [("metadata-all", OK)])],
+    ),
+    Case(
+        "metadata-by-id",
+        12,
+        lambda scene: metadata.MetadataRequest(
+            topics=[metadata.MetadataRequestTopic(name=None, topic_id=scene.topic_id)]
+        ),
+        lambda scene, answer: [(t.name, t.error_code, t.topic_id == scene.topic_id) for t in answer.topics],
+        [(None, [(None, TOPIC, True)]), (_topic(_O.DESCRIBE), [("metadata-by-id", OK, True)])],
+    ),
+    Case(
+        "auto-create",
+        12,
+        ask.describe_topics(create=True),
+        ask.created,
+        [
+            (None, _BOTH_DENIED),
+            (_topic(_O.DESCRIBE, "{n}"), _BOTH_DENIED),
+            (_topic(_O.CREATE, "{n}"), (TOPIC, OK)),
+        ],
+    ),
+    Case(
+        "auto-create-cluster",
+        12,
+        ask.describe_topics(create=True),
+        ask.created,
+        [
+            (_cluster(_O.CREATE), _BOTH_DENIED),
+            (_topic(_O.DESCRIBE, "{n}"), (TOPIC, OK)),
+        ],
+    ),
+    Case(
+        "metadata-operations",
+        10,
+        ask.describe_topics(operations=True),
+        ask.operations,
+        [
+            (None, (0, NOT_TOLD)),
+            (_topic(_O.DESCRIBE), (0, ask.bits(_O.DESCRIBE))),
+            (_topic(_O.READ), (0, ask.bits(_O.READ, _O.DESCRIBE))),
+            (
+                _topic(_O.ALTER_CONFIGS),
+                (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
+            ),
+            # Whoever may not describe the cluster is not told what else may be done with it.
+            (
+                _cluster(_O.IDEMPOTENT_WRITE),
+                (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
+            ),
+            (
+                _cluster(_O.DESCRIBE),
+                (
+                    ask.bits(_O.IDEMPOTENT_WRITE, _O.DESCRIBE),
+                    ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+                ),
+            ),
+            (_cluster(_O.ALL), (8096, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS))),
+            (_topic(_O.ALL), (8096, 3576)),
+        ],
+    ),
+    Case(
+        "describe-cluster",
+        0,
+        lambda scene: DescribeClusterRequest(include_cluster_authorized_operations=True),
+        lambda scene, answer: (answer.error_code, answer.cluster_authorized_operations, len(answer.brokers)),
+        [
+            (None, (OK, 0, 1)),
+            (_cluster(_O.CREATE), (OK, 0, 1)),
+            (_cluster(_O.ALTER), (OK, ask.bits(_O.CREATE, _O.ALTER, _O.DESCRIBE), 1)),
+        ],
+    ),
+    Case(
+        "offset-commit",
+        8,
+        ask.commit,
+        lambda scene, answer: ask.by_topic(scene, answer.topics),
+        [
+            (None, (GROUP, GROUP)),
+            (_group(_O.READ), _BOTH_DENIED),
+            (_topic(_O.READ), (OK, TOPIC)),
+            (_topic(_O.READ, "{n}"), (OK, UNKNOWN_TOPIC)),
+        ],
+    ),
+    Case(
+        "offset-fetch",
+        8,
+        ask.fetch_offsets(every=False),
+        ask.group_offsets,
+        [
+            (None, (GROUP, {})),
+            (_group(_O.DESCRIBE), (OK, {"offset-fetch": (TOPIC, -1), "offset-fetch-none": (TOPIC, -1)})),
+            (_topic(_O.READ), (OK, {"offset-fetch": (OK, 0), "offset-fetch-none": (TOPIC, -1)})),
+        ],
+    ),
+    Case(
+        "offset-fetch-all",
+        8,
+        ask.fetch_offsets(every=True),
+        ask.group_offsets,
+        [
+            (None, (GROUP, {})),
+            (_group(_O.DESCRIBE), (OK, {})),
+            (_topic(_O.DESCRIBE), (OK, {"offset-fetch-all": (OK, 0)})),
+        ],
+    ),
+    Case(
+        "offset-fetch-old",
+        7,
+        lambda scene: committed.OffsetFetchRequest(
+            group_id=scene.name,
+            topics=[committed.OffsetFetchRequestTopic(name=scene.name, partition_indexes=[0])],
+        ),
+        lambda scene, answer: (answer.error_code, [t.partitions[0].error_code for t in answer.topics][:1]),
+        [
+            (_group(_O.READ), (OK, [TOPIC])),
+            (_topic(_O.READ), (OK, [OK])),
+        ],
+    ),
+    Case(
+        "find-coordinator",
+        4,
+        lambda scene: FindCoordinatorRequest(key_type=0, coordinator_keys=[scene.name]),
+        lambda scene, answer: answer.coordinators[0].error_code,
+        [(None, GROUP), (_group(_O.DESCRIBE), OK)],
+    ),
+    Case(
+        "find-coordinator-old",
+        2,
+        lambda scene: FindCoordinatorRequest(key_type=0, key=scene.name),
+        lambda scene, answer: (answer.error_code, answer.node_id == scene.node_id),
+        [(None, (GROUP, False)), (_group(_O.READ), (OK, True))],
+    ),
+    Case(
+        "find-transaction-coordinator",
+        4,
+        lambda scene: FindCoordinatorRequest(key_type=1, coordinator_keys=[scene.name]),
+        lambda scene, answer: answer.coordinators[0].error_code,
+        [(None, TRANSACTIONAL_ID)],
+    ),
+    Case("join-group", 9, ask.join, ask.code, [(None, GROUP), (_group(_O.READ), MEMBER_ID_REQUIRED)]),
+    Case(
+        "sync-group",
+        5,
+        lambda scene: SyncGroupRequest(
+            group_id=scene.name, member_id="m", protocol_type="consumer", protocol_name="range"
+        ),
+        ask.code,
+        [(None, GROUP), (_group(_O.READ), UNKNOWN_MEMBER)],
+    ),
+    Case(
+        "heartbeat",
+        4,
+        lambda scene: HeartbeatRequest(group_id=scene.name, member_id="m"),
+        ask.code,
+        [(None, GROUP), (_group(_O.READ), UNKNOWN_MEMBER)],
+    ),
+    Case(
+        "leave-group",
+        5,
+        ask.leave,
+        lambda scene, answer: (answer.error_code, [member.error_code for member in answer.members]),
+        [(None, (GROUP, [])), (_group(_O.READ), (OK, [UNKNOWN_MEMBER]))],
+    ),
+    Case(
+        "describe-groups",
+        5,
+        lambda scene: DescribeGroupsRequest(groups=[scene.name], include_authorized_operations=True),
+        lambda scene, answer: [(g.error_code, g.group_state, g.authorized_operations) for g in answer.groups],
+        [
+            (None, [(GROUP, "", NOT_TOLD)]),
+            (_group(_O.DESCRIBE), [(OK, "Empty", ask.bits(_O.DESCRIBE))]),
+            (_group(_O.DELETE), [(OK, "Empty", ask.bits(_O.DELETE, _O.DESCRIBE))]),
+            (_group(_O.ALL), [(OK, "Empty", 3400)]),
+        ],
+    ),
+    Case(
+        "list-groups",
+        5,
+        lambda scene: list_groups.ListGroupsRequest(),
+        ask.listed,
+        [(None, []), (_group(_O.DESCRIBE), ["list-groups"])],
+    ),
+    Case(
+        "list-groups-cluster",
+        5,
+        lambda scene: list_groups.ListGroupsRequest(),
+        ask.listed,
+        [(None, []), (_cluster(_O.DESCRIBE), ["list-groups-cluster"])],
+    ),
+    Case(
+        "delete-groups",
+        2,
+        lambda scene: DeleteGroupsRequest(groups_names=[scene.none]),
+        lambda scene, answer: [result.error_code for result in answer.results],
+        [(None, [GROUP]), ((_O.DELETE, _R.GROUP, "{n}"), [GROUP_NOT_FOUND])],
+    ),
+    Case(
+        "offset-delete",
+        0,
+        ask.delete_offsets,
+        ask.deleted_offsets,
+        [
+            (None, (GROUP, ())),
+            (_group(_O.DELETE), (OK, _BOTH_DENIED)),
+            (_topic(_O.READ, "{n}"), (OK, (TOPIC, UNKNOWN_TOPIC))),
+            (_topic(_O.READ), (OK, (OK, UNKNOWN_TOPIC))),
+        ],
+    ),
+    Case(
+        "create-topics",
+        7,
+        ask.create,
+        ask.created_topic,
+        [(None, (TOPIC, OK, -1, False)), (_topic(_O.CREATE, "{n}"), (OK, TOPIC, -1, False))],
+    ),
+    Case(
+        "create-topics-cluster",
+        7,
+        ask.create,
+        ask.created_topic,
+        [
+            (_topic(_O.DESCRIBE_CONFIGS, "{n}"), (TOPIC, OK, -1, False)),
+            (_cluster(_O.CREATE), (OK, OK, 1, True)),
+        ],
+    ),
+    Case(
+        "delete-topics",
+        6,
+        ask.delete,
+        lambda scene, answer: ask.by_name(scene, answer.responses),
+        [
+            (None, _BOTH_DENIED),
+            (_topic(_O.DESCRIBE), _BOTH_DENIED),
+            (_topic(_O.DESCRIBE, "{n}"), (TOPIC, UNKNOWN_TOPIC)),
+            (_topic(_O.DELETE), (OK, UNKNOWN_TOPIC)),
+        ],
+    ),
+    Case(
+        "delete-topics-by-id",
+        6,
+        ask.delete_by_id,
+        ask.deleted_by_id,
+        [
+            (None, (TOPIC, False, True)),
+            (_topic(_O.DESCRIBE), (TOPIC, True, False)),
+            (_topic(_O.DELETE), (OK, True, False)),
+        ],
+    ),
+    Case(
+        "delete-topics-cluster",
+        6,
+        ask.delete,
+        lambda scene, answer: ask.by_name(scene, answer.responses),
+        [(_cluster(_O.DELETE), (OK, UNKNOWN_TOPIC))],
+    ),
+    Case("create-partitions", 3, ask.grow, lambda s, a: ask.by_name(s, a.results), _both(_O.ALTER)),
+    Case("delete-records", 2, ask.delete_records, lambda s, a: ask.by_topic(s, a.topics), _both(_O.DELETE)),
+    Case(
+        "describe-producers",
+        0,
+        lambda scene: producers.DescribeProducersRequest(
+            topics=[producers.TopicRequest(name=name, partition_indexes=[0]) for name in scene.topics]
+        ),
+        lambda scene, answer: ask.by_topic(scene, answer.topics),
+        _both(_O.READ),
+    ),
+    Case("epochs", 4, ask.find_epochs, lambda s, a: ask.by_topic(s, a.topics, "topic"), _both(_O.DESCRIBE)),
+    Case(
+        "epochs-of-brokers",
+        4,
+        ask.find_epochs,
+        lambda scene, answer: ask.by_topic(scene, answer.topics, "topic"),
+        [(None, _BOTH_DENIED), (_cluster(_O.CLUSTER_ACTION), (OK, UNKNOWN_TOPIC))],
+    ),
+    Case(
+        "describe-configs",
+        4,
+        ask.describe_configs,
+        ask.described_configs,
+        [
+            (None, [(TOPIC, False), (TOPIC, False), (CLUSTER, False)]),
+            (_topic(_O.DESCRIBE_CONFIGS), [(OK, True), (TOPIC, False), (CLUSTER, False)]),
+            (_topic(_O.ALTER_CONFIGS, "{n}"), [(OK, True), (UNKNOWN_TOPIC, False), (CLUSTER, False)]),
+            (_cluster(_O.DESCRIBE_CONFIGS), [(OK, True), (UNKNOWN_TOPIC, False), (OK, True)]),
+        ],
+    ),
+    *(
+        Case(
+            name,
+            version,
+            ask.alter(module, request),
+            ask.altered,
+            [
+                (None, (TOPIC, True)),
+                (_topic(_O.ALTER_CONFIGS), (OK, True)),
+                (_cluster(_O.ALTER_CONFIGS), (OK, False)),
+            ],
+        )
+        for name, version, module, request in (
+            ("alter-configs", 2, legacy, legacy.AlterConfigsRequest),
+            ("incremental-alter-configs", 1, incremental, incremental.IncrementalAlterConfigsRequest),
+        )
+    ),
+    Case(
+        "describe-log-dirs",
+        4,
+        lambda scene: DescribeLogDirsRequest(topics=None),
+        lambda scene, answer: (answer.error_code, bool(answer.results)),
+        [(None, (CLUSTER, False)), (_cluster(_O.DESCRIBE), (OK, True))],
+    ),
+    *(
+        Case(
+            name,
+            4,
+            lambda scene: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+            lambda scene, answer: (answer.error_code, answer.producer_id >= 0),
+            [(None, (CLUSTER, False)), (right, (OK, True))],
+        )
+        for name, right in (
+            ("idempotent-write", _cluster(_O.IDEMPOTENT_WRITE)),
+            ("idempotent-write-any-topic", _topic(_O.WRITE)),
+            ("idempotent-write-all", _topic(_O.ALL)),
+        )
+    ),
+    Case(
+        "init-transactional-id",
+        4,
+        lambda scene: InitProducerIdRequest(transactional_id=scene.name, transaction_timeout_ms=1000),
+        ask.code,
+        [(_cluster(_O.IDEMPOTENT_WRITE), TRANSACTIONAL_ID)],
+    ),
+    Case(
+        "describe-scram",
+        0,
+        # Of all users a real broker never tells anybody that he may not see them.
+        lambda scene: DescribeUserScramCredentialsRequest(users=[UserName(name=scene.none)]),
+        ask.code,
+        [(None, CLUSTER), (_cluster(_O.DESCRIBE), OK)],
+    ),
+    Case(
+        "alter-scram",
+        0,
+        ask.unsalted,
+        lambda scene, answer: [(result.user, result.error_code) for result in answer.results],
+        [
+            (None, [("alter-scram-other", CLUSTER)]),
+            (_cluster(_O.ALTER), [("alter-scram-other", NO_CREDENTIAL)]),
+        ],
+    ),
+    Case("describe-acls", 3, ask.find_acls, ask.code, [(None, CLUSTER), (_cluster(_O.DESCRIBE), OK)]),
+    Case(
+        "create-acls",
+        3,
+        ask.create_acl,
+        lambda scene, answer: [result.error_code for result in answer.results],
+        [(None, [CLUSTER]), (_cluster(_O.ALTER), [OK])],
+    ),
+    Case(
+        "delete-acls",
+        3,
+        ask.delete_acl,
+        lambda scene, answer: [result.error_code for result in answer.filter_results],
+        [(None, [CLUSTER]), (_cluster(_O.ALTER), [OK])],
+    ),
+]
+"""The table."""
