@@ -10,6 +10,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.network.listener import Endpoint
+from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.transaction.producer_ids import ProducerIds
@@ -31,3 +32,4 @@ class BrokerContext:
     fetch_sessions: FetchSessionCache
     groups: GroupCoordinator
     producer_ids: ProducerIds
+    quotas: QuotaManagers

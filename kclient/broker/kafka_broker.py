@@ -34,6 +34,7 @@ from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
 from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
@@ -140,8 +141,14 @@ class KafkaBroker:
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
         shares = descriptor_shares()
+        quotas = QuotaManagers(config, self._metadata, time, context)
         server = SocketServer(
-            config, time, context, descriptors=shares.connections, security=self._listener_security()
+            config,
+            time,
+            context,
+            descriptors=shares.connections,
+            security=self._listener_security(),
+            rates=quotas.connections,
         )
         cleanup.callback(server.shutdown)
         self._endpoints = tuple(server.endpoints)
@@ -190,6 +197,8 @@ class KafkaBroker:
         cleanup.callback(groups.shutdown)
         groups.load()
         controller.add_listener(groups.offsets.on_metadata_update)
+        controller.add_listener(quotas.on_metadata_update)
+        quotas.update()
         check_ms = config.offsets_retention_check_interval_ms
         scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
 
@@ -206,6 +215,7 @@ class KafkaBroker:
             ),
             groups=groups,
             producer_ids=ProducerIds(controller.allocate_producer_ids),
+            quotas=quotas,
         )
         handlers = RequestHandlerPool(
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads

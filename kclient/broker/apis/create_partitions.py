@@ -1,5 +1,6 @@
 """CreatePartitions (37), versions 0 to 3: give topics more partitions.
 
+Versions: 3 fails where a quota of mutations is exceeded (KIP-599); before it the client is only held back.
 Behaviour: each topic succeeds or fails by itself; one that comes twice is refused and answered once.
 Access: ALTER on the topics.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,16 +24,17 @@ def create_partitions(call: ApiCall, request: CreatePartitionsRequest) -> Create
     """Grow each topic."""
     counts = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
-    return CreatePartitionsResponse(
-        results=[
-            _grow(call, topic, request.validate_only, once=counts[name] == 1)
-            for name, topic in topics.items()
-        ]
-    )
+    quota = call.mutation_quota(strict_since=3)
+    results = [
+        _grow(call, topic, quota, request.validate_only, once=counts[name] == 1)
+        for name, topic in topics.items()
+    ]
+    call.hold_back(quota.throttle_ms)
+    return CreatePartitionsResponse(results=results)
 
 
 def _grow(
-    call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool, *, once: bool
+    call: ApiCall, topic: CreatePartitionsTopic, quota: MutationQuota, validate_only: bool, *, once: bool
 ) -> CreatePartitionsTopicResult:
     assignments = (
         None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
@@ -41,6 +44,6 @@ def _grow(
         if not once:
             raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
         call.broker.controller.create_partitions(
-            topic.name, topic.count, assignments, validate_only=validate_only
+            topic.name, topic.count, assignments, validate_only=validate_only, charge=quota.charge
         )
     return result

@@ -1,7 +1,8 @@
 """CreateTopics (19), versions 2 to 7: create topics.
 
-Versions: 4 takes -1 for the broker's defaults (as older ones do here), 5 tells the settings, 7 the topic's
-id. Behaviour: each topic succeeds or fails by itself; a topic named twice fails. Access: CREATE on the
+Versions: 4 takes -1 for the broker's defaults (as older ones do here), 5 tells the settings, 6 fails where
+a quota of mutations is exceeded (KIP-599; before it the client is only held back), 7 tells the topic's id. Behaviour:
+each topic succeeds or fails by itself; a topic named twice fails. Access: CREATE on the
 cluster or the topics.
 """
 
@@ -12,6 +13,7 @@ from collections import Counter
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.controller import NewTopic
 from kclient.broker.metadata.topic_settings import described_settings
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.errors import (
     Errors,
     InvalidReplicaAssignmentError,
@@ -31,19 +33,23 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
     """Create each topic."""
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
+    quota = call.mutation_quota(strict_since=6)
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError(f"Topic {topic.name} is in the request more than once")
-            results[topic.name] = _create(call, topic, request.validate_only)
+            results[topic.name] = _create(call, topic, quota, request.validate_only)
         except KafkaError as error:
             results[topic.name] = CreatableTopicResult(
                 name=topic.name, error_code=Errors.code_for(error), error_message=str(error)
             )
+    call.hold_back(quota.throttle_ms)
     return CreateTopicsResponse(topics=list(results.values()))
 
 
-def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+def _create(
+    call: ApiCall, topic: CreatableTopic, quota: MutationQuota, validate_only: bool
+) -> CreatableTopicResult:
     assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise InvalidReplicaAssignmentError("A partition is assigned more than once")
@@ -57,6 +63,7 @@ def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> Creata
             {config.name: config.value for config in topic.configs},
         ),
         validate_only=validate_only,
+        charge=quota.charge,
     )
     return CreatableTopicResult(
         name=created.name,

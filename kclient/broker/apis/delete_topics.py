@@ -1,13 +1,15 @@
 """DeleteTopics (20), versions 1 to 6: delete topics.
 
-Versions: 4 is flexible, 5 brought error messages, 6 takes topic ids. Behaviour: each topic succeeds or fails
-by itself. Access: DELETE on the topics.
+Versions: 4 is flexible, 5 brought error messages, and fails where a quota of mutations is exceeded (KIP-599; before it
+the client is only held back), 6 takes topic ids. Behaviour: each topic succeeds or fails by itself. Access: DELETE on
+the topics.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.image.topics import TopicImage
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.common.uuid import Uuid
 from kclient.errors import InvalidRequestError, UnknownTopicIdError
 from kclient.protocol.messages.delete_topics import (
@@ -23,15 +25,18 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
     wanted = request.topics
     if call.version < 6:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[_delete(call, topic) for topic in wanted])
+    quota = call.mutation_quota(strict_since=5)
+    responses = [_delete(call, topic, quota) for topic in wanted]
+    call.hold_back(quota.throttle_ms)
+    return DeleteTopicsResponse(responses=responses)
 
 
-def _delete(call: ApiCall, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(call: ApiCall, wanted: DeleteTopicState, quota: MutationQuota) -> DeletableTopicResult:
     result = DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id)
     with error_in(result):
         topic = _find(call, wanted)
         result.name, result.topic_id = topic.name, topic.id
-        call.broker.controller.delete_topic(topic)
+        call.broker.controller.delete_topic(topic, charge=quota.charge)
     return result
 
 

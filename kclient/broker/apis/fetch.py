@@ -2,7 +2,8 @@
 
 Versions: 7 brought sessions (KIP-227), 9 leader epochs, 11 racks, 12 is flexible and finds diverging logs.
 Behaviour: waits for min.bytes up to max.wait; the first partition with data gives a whole batch even above
-the limits; with a session only what is new is told. Followers (replica id 0 and up) are refused: there are
+the limits; with a session only what is new is told. Who has
+exceeded a quota gets no records, and is held back (KIP-219). Followers (replica id 0 and up) are refused: there are
 none. Access: READ on the topics.
 """
 
@@ -45,8 +46,13 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     )
     if context.error_code:
         return FetchResponse(error_code=context.error_code)
+    quotas = call.broker.quotas
     committed = request.isolation_level == _READ_COMMITTED
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+    if quotas.fetch.enabled:
+        # More in one answer would exceed the quota for certain, and get nobody anywhere.
+        most = quotas.fetch.most(call.user, call.client_id)
+        max_bytes = max_bytes if most is None else min(max_bytes, most)
     params = FetchParams(
         FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK,
         request.max_wait_ms,
@@ -55,10 +61,25 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     )
 
     def answer(results: Sequence[PartitionFetched]) -> None:
-        call.respond(_response(context.answer(results)))
+        given = not quotas.enabled or _is_given(call, results)
+        call.respond(_response(context.answer(results) if given else context.throttled()))
 
     call.broker.replicas.fetch(params, context.fetches, answer)
     return None
+
+
+def _is_given(call: ApiCall, results: Sequence[PartitionFetched]) -> bool:
+    """Hold the records against the client's quotas; False if it gets none, and is held back."""
+    quota = call.broker.quotas.fetch
+    size = sum(len(result.records) for result in results)
+    request_ms = call.charge_request_time()
+    given = True
+    if quota.enabled:
+        held_ms, given = quota.record_unless_exceeded(call.user, call.client_id, size)
+        call.hold_back(held_ms)
+        if request_ms and given:
+            quota.take_back(call.user, call.client_id, size)
+    return given and not request_ms
 
 
 def _fetches(request: FetchRequest) -> list[PartitionFetch]:

@@ -12,6 +12,7 @@ import attrs
 from kclient.protocol.api_keys import ApiKeys
 
 _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
+    ApiKeys.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKeys.ALTER_CONFIGS: (0, 2),
     ApiKeys.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKeys.API_VERSIONS: (0, 4),
@@ -20,6 +21,7 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.DELETE_GROUPS: (0, 2),
     ApiKeys.DELETE_RECORDS: (0, 2),
     ApiKeys.DELETE_TOPICS: (1, 6),
+    ApiKeys.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     ApiKeys.DESCRIBE_CLUSTER: (0, 0),
     ApiKeys.DESCRIBE_CONFIGS: (1, 4),
     ApiKeys.DESCRIBE_GROUPS: (0, 5),

@@ -86,6 +86,13 @@ class TopicPlan:
 
 MetadataListener = Callable[[MetadataDelta, MetadataImage], None]
 
+Charge = Callable[[int], object]
+"""Is told of the partitions that are about to be made or deleted; what it raises forbids that."""
+
+
+def _free(partitions: int) -> None:
+    del partitions
+
 
 class Controller:
     """Decides on changes of the metadata, and carries them out: into the log, which makes them true, then to those
@@ -135,21 +142,25 @@ class Controller:
             self._replicas.lead_all(store.image)
             self.cache.on_metadata_update(delta, store.image)
 
-    def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicPlan:
-        """Create a topic; with `validate_only` only say what it would be.
+    def create_topic(
+        self, new: NewTopic, *, validate_only: bool = False, charge: Charge = _free
+    ) -> TopicPlan:
+        """Create a topic; with `validate_only` only say what it would be. `charge` is told of its partitions before.
 
-        Raises InvalidTopicError, TopicExistsError, InvalidPartitionsError, InvalidReplicationFactorError,
-        InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError and KafkaStorageError.
+        Raises what `charge` raises, InvalidTopicError, TopicExistsError, InvalidPartitionsError,
+        InvalidReplicationFactorError, InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError
+        and KafkaStorageError.
         """
         with self._lock:
             plan = self._validate(new)
+            charge(plan.partition_count)
             if validate_only:
                 return plan
             published = self._create(plan)
         self._tell(*published)
         return plan
 
-    def create_automatically(self, name: str) -> TopicImage:
+    def create_automatically(self, name: str, *, charge: Charge = _free) -> TopicImage:
         """The topic called `name`, created with the defaults if it does not exist. Raises as `create_topic` does."""
         topic = self.cache.topic(name)
         if topic is not None:
@@ -159,14 +170,16 @@ class Controller:
         else:
             new = NewTopic(name)
         try:
-            self.create_topic(new)
+            self.create_topic(new, charge=charge)
         except TopicExistsError:
             pass  # somebody else was faster
         return self.cache.existing_topic(name)
 
-    def delete_topic(self, topic: TopicImage) -> None:
-        """Delete `topic` and its records. Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError,
-        InvalidRequestError for an internal topic, and KafkaStorageError.
+    def delete_topic(self, topic: TopicImage, *, charge: Charge = _free) -> None:
+        """Delete `topic` and its records. `charge` is told of its partitions before.
+
+        Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError, InvalidRequestError for an internal topic,
+        KafkaStorageError, and what `charge` raises.
         """
         if not self._config.delete_topic_enable:
             raise TopicDeletionDisabledError
@@ -176,6 +189,7 @@ class Controller:
             known = self._store.image.topics.by_id.get(topic.id)
             if known is None:
                 raise UnknownTopicOrPartitionError(f"There is no topic {topic.name} with id {topic.id}")
+            charge(known.partition_count)
             published = self._commit([RemoveTopicRecord(topic_id=known.id)])
         self._log.info("Deleted topic %s", known.name)
         self._tell(*published)
@@ -187,11 +201,13 @@ class Controller:
         assignments: Sequence[Sequence[int]] | None = None,
         *,
         validate_only: bool = False,
+        charge: Charge = _free,
     ) -> None:
-        """Give topic `name` more partitions, `count` in all.
+        """Give topic `name` more partitions, `count` in all. `charge` is told of the new ones before.
 
-        Raises UnknownTopicOrPartitionError, InvalidPartitionsError, InvalidReplicaAssignmentError,
-        PolicyViolationError and KafkaStorageError, also if some of them cannot be led, which are offline then.
+        Raises what `charge` raises, UnknownTopicOrPartitionError, InvalidPartitionsError,
+        InvalidReplicaAssignmentError, PolicyViolationError and KafkaStorageError, also if some of them cannot be led,
+        which are offline then.
         """
         with self._lock:
             topic = existing_topic(self._store.image, name)
@@ -208,6 +224,7 @@ class Controller:
                     )
                 for nodes in assignments:
                     self._check_replicas(nodes)
+            charge(added)
             if validate_only:
                 return
             published = self._commit(list(self._partition_records(topic.id, topic.partition_count, count)))

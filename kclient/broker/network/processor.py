@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
+from kclient.broker.network.throttled_connections import ThrottledConnections
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator
@@ -43,7 +44,8 @@ class Processor:
     A connection is muted from the moment its request is complete until the response is written. So a client's
     requests are handled in the order they were sent whatever the number of handlers, and a client that does
     not read its responses cannot make the broker collect any. One whose request finds no memory is muted until there
-    is some. A request that does not grow for half a minute, for whatever reason, ends its connection: it holds memory
+    is some. One that has exceeded a quota is answered at once and stays muted for as long as the answer says. A request
+    that does not grow for half a minute, for whatever reason, ends its connection: it holds memory
     that others wait for. So does a client that takes as long to say who it is.
 
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
@@ -89,6 +91,7 @@ class Processor:
         self._refused: deque[tuple[int, str]] = deque()  # when they are to hear of it
         self._held: dict[str, ConnectionMemory] = {}
         self._growth: dict[str, tuple[int, int]] = {}  # how much of a request was there, since when
+        self._throttled = ThrottledConnections(time)
         self._next_look_ms = 0
         self._stop = threading.Event()
         self._ids = itertools.count()
@@ -143,7 +146,9 @@ class Processor:
         self._take_responses()
         while self._with_room:
             self._selector.unmute(self._with_room.popleft())
-        self._selector.poll(self._until_refusal_ms(timeout_ms))
+        for connection_id in self._throttled.released():
+            self._selector.unmute(connection_id)
+        self._selector.poll(self._throttled.timeout_ms(self._until_refusal_ms(timeout_ms)))
         for connection_id in self._selector.connected:
             self._is_known(connection_id)
         # A copy: one whose session is over is taken out.
@@ -243,6 +248,8 @@ class Processor:
             connection_id = response.connection_id
             if connection_id not in self._hosts:
                 continue  # it went away while its request was handled
+            if response.throttle_ms:
+                self._throttled.hold(connection_id, response.throttle_ms)
             if response.action is ResponseAction.SEND:
                 try:
                     self._selector.send(connection_id, send_of(response.buffers))
@@ -301,13 +308,15 @@ class Processor:
 
     def _next_request(self, connection_id: str) -> None:
         self._held[connection_id].release()
-        self._selector.unmute(connection_id)
+        if self._throttled.may_go_on(connection_id):
+            self._selector.unmute(connection_id)
 
     def _forget(self, connection_id: str, error: KafkaError | None) -> None:
         host = self._hosts.pop(connection_id, None)
         if host is None:
             return
         self._principals.pop(connection_id, None)
+        self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
         self._quotas.release(host)
         if isinstance(error, InvalidReceiveError):

@@ -30,6 +30,8 @@ class Response:
     connection_id: str
     action: ResponseAction
     buffers: Sequence[Buffer | FileRegion] = ()
+    throttle_ms: int = 0
+    """The time for which nothing more is read from the connection, from now on."""
 
 
 @attrs.define(eq=False)

@@ -12,6 +12,7 @@ from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_memory import RequestMemory
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
@@ -36,6 +37,7 @@ class SocketServer:
         *,
         descriptors: int,
         security: Sequence[ListenerSecurity],
+        rates: ConnectionRates,
     ) -> None:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
@@ -68,7 +70,9 @@ class SocketServer:
             ]  # fmt: skip
             self._processors += mine
             name = f"{each.listener.name}-{number}"
-            self._acceptors.append(Acceptor(name, sock, config, mine, self.quotas, time, log_context))
+            self._acceptors.append(
+                Acceptor(name, sock, config, mine, self.quotas, rates, number, time, log_context)
+            )
 
     def start(self) -> None:
         """Begin to accept and read."""

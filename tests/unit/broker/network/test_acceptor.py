@@ -18,6 +18,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.network.acceptor import Acceptor
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.utils.log_context import LogContext
 
 HOST = "127.0.0.1"
@@ -72,13 +73,18 @@ class Accepting:
         self.listener.faults = []
         self.listener.bind((HOST, 0))
         self.listener.listen()
+        config = BrokerConfig.parse({"log.dirs": "/nowhere", **changes})
+        clock = MockTime() if time is None else time
+        self.rates = ConnectionRates.of(config, clock, LogContext())
         self.acceptor = Acceptor(
             "PLAINTEXT-0",
             self.listener,
-            BrokerConfig.parse({"log.dirs": "/nowhere", **changes}),
+            config,
             cast("list[Processor]", self.takers),
             self.quotas,
-            MockTime() if time is None else time,
+            self.rates,
+            0,
+            clock,
             LogContext(),
         )
         stack.callback(self._close)
