@@ -46,6 +46,7 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.SASL_AUTHENTICATE: (0, 2),
     ApiKeys.SASL_HANDSHAKE: (0, 1),
     ApiKeys.SYNC_GROUP: (0, 5),
+    ApiKeys.UPDATE_FEATURES: (0, 2),
 }
 """The lowest and the highest version of each. The handler is the function called like the API in the module of that
 name."""

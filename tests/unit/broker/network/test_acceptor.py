@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
@@ -206,3 +207,43 @@ def test_after_a_shutdown_nobody_listens_and_nothing_is_left(started: bool) -> N
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(address, 10)
         made.acceptor.shutdown()
+
+
+def test_connections_that_come_too_fast_wait_to_be_accepted(make: Callable[..., Accepting]) -> None:
+    made = make(max_connection_creation_rate=1, quota_window_num=2)
+    made.acceptor.start()
+    began = time.monotonic()
+    for _ in range(2):
+        made.connect()
+    made.wait_for(2)
+    assert time.monotonic() - began > 0.9
+
+
+def test_an_acceptor_stops_while_it_lets_connections_wait(make: Callable[..., Accepting]) -> None:
+    clock = MockTime()
+    made = make(max_connection_creation_rate=1, quota_window_num=2, quota_window_size_seconds=600, time=clock)
+    made.acceptor.start()
+    for _ in range(1000):
+        made.rates.record(0)
+    client = made.connect()
+    made.acceptor.shutdown()
+    assert ended(client)
+    assert made.quotas.total == 0
+
+
+def test_a_connection_from_an_address_above_its_quota_is_closed_after_a_while(
+    make: Callable[..., Accepting],
+) -> None:
+    made = make(quota_window_num=2)
+    made.rates.update({frozenset({("ip", HOST)}): {"connection_creation_rate": 1.0}})
+    made.acceptor.start()
+    made.connect()
+    made.wait_for(1)
+    second = made.connect()
+    second.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        second.recv(1)
+    assert made.quotas.total == 1
+    made.acceptor.shutdown()
+    second.settimeout(10)
+    assert ended(second)
