@@ -65,6 +65,7 @@ class KafkaBroker:
         self._log = self._log_context.logger(__name__)
         self._fork_guard = ForkGuard("The broker")
         self._lock = threading.Lock()
+        self._settings_lock = threading.Lock()
         self._cleanup: ExitStack | None = None
         self._started = False
         self._stopped = threading.Event()
@@ -221,6 +222,17 @@ class KafkaBroker:
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads
         )
         cleanup.callback(handlers.shutdown)
+
+        def use_settings(*_: object) -> None:
+            with self._settings_lock:  # or of two changes the former could come last
+                current = controller.settings.current
+                server.use_settings(current)
+                handlers.resize(current.num_io_threads)
+                if logs.cleaner is not None:
+                    logs.cleaner.reconfigure(_cleaner_config(current))
+
+        use_settings()
+        controller.add_listener(use_settings)
         # Before the handlers are ended nothing new may come; the processors go on writing their last answers.
         cleanup.callback(server.stop_accepting)
         scheduler.startup()
@@ -265,7 +277,7 @@ class KafkaBroker:
             files=OpenFiles(shares.log_files),
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
-            cleaner=_cleaner(config),
+            cleaner=_cleaner_config(config) if config.log_cleaner_enable else None,
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,
@@ -287,9 +299,7 @@ class KafkaBroker:
             KafkaThread("stop-without-storage", self.stop).start()
 
 
-def _cleaner(config: BrokerConfig) -> CleanerConfig | None:
-    if not config.log_cleaner_enable:
-        return None
+def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
     return CleanerConfig(
         threads=config.log_cleaner_threads,
         dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,

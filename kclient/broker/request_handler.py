@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 
 from kclient.broker.network.request_channel import Request, RequestChannel
@@ -9,24 +11,49 @@ from kclient.utils.threads import KafkaThread
 
 
 class RequestHandlerPool:
-    """`size` threads that call `handle(request)`, which never raises. `start` and `shutdown` from any thread."""
+    """`size` threads that call `handle(request)`, which never raises. Thread-safe."""
 
     def __init__(self, channel: RequestChannel, handle: Callable[[Request], None], size: int) -> None:
         self._channel = channel
         self._handle = handle
-        self._threads = [KafkaThread(f"request-handler-{number}", self._run) for number in range(size)]
+        self._lock = threading.Lock()
+        self._size = size
+        self._numbers = itertools.count()
+        self._threads: list[KafkaThread] = []
+        self._running = False
 
     def start(self) -> None:
         """Start the threads."""
-        for thread in self._threads:
-            thread.start()
+        with self._lock:
+            self._running = True
+            self._start(self._size)
+
+    def resize(self, size: int) -> None:
+        """Have `size` threads: more of them now, or fewer once some have come to the end of the queue."""
+        with self._lock:
+            added, self._size = size - self._size, size
+            if not self._running:
+                return
+            if added > 0:
+                self._start(added)
+            else:
+                self._channel.end_handlers(-added)
 
     def shutdown(self) -> None:
         """Handle what is queued, then end the threads. Idempotent."""
-        alive = [thread for thread in self._threads if thread.is_alive()]
+        with self._lock:
+            self._running = False
+            alive = [thread for thread in self._threads if thread.is_alive()]
         self._channel.end_handlers(len(alive))
         for thread in alive:
             thread.join()
+
+    def _start(self, count: int) -> None:
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        for _ in range(count):
+            thread = KafkaThread(f"request-handler-{next(self._numbers)}", self._run)
+            self._threads.append(thread)
+            thread.start()
 
     def _run(self) -> None:
         while (request := self._channel.take()) is not None:

@@ -74,7 +74,7 @@ def _create(
         configs=[
             CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=setting.config_source)
             for setting in described_settings(
-                call.broker.config, controller.log_config(created.configs), created.configs
+                controller.settings, controller.log_config(created.configs), created.configs
             )
         ],
     )

@@ -42,6 +42,7 @@ class SocketServer:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
         self.quotas = ConnectionQuotas(config.max_connections, config.max_connections_per_ip, descriptors)
+        self._rates = rates
         for each in security:
             each.check()
         listeners = [each.listener for each in security]
@@ -73,6 +74,11 @@ class SocketServer:
             self._acceptors.append(
                 Acceptor(name, sock, config, mine, self.quotas, rates, number, time, log_context)
             )
+
+    def use_settings(self, config: BrokerConfig) -> None:
+        """Have the limits on connections of these settings from now on."""
+        self.quotas.set_limits(config.max_connections, config.max_connections_per_ip)
+        self._rates.set_limits(config)
 
     def start(self) -> None:
         """Begin to accept and read."""

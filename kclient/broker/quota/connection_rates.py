@@ -64,12 +64,18 @@ class ConnectionRates:
             QuotaWindows(config.quota_window_num, config.quota_window_size_seconds * 1000),
             time,
             broker_limit=config.max_connection_creation_rate,
-            listener_limits=[
-                config.listener_config(listener).max_connection_creation_rate
-                for listener in config.listeners_with_security()
-            ],
+            listener_limits=_listener_limits(config),
             log_context=log_context,
         )
+
+    def set_limits(self, config: BrokerConfig) -> None:
+        """Have the limits of these settings from now on."""
+        limits = _listener_limits(config)
+        with self._lock:
+            self._broker = self._broker[0], config.max_connection_creation_rate
+            self._listeners = [
+                (rate, limit) for (rate, _), limit in zip(self._listeners, limits, strict=True)
+            ]
 
     def update(self, entities: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Use these quotas from now on. May ask the resolver for the addresses of hosts."""
@@ -134,3 +140,10 @@ class ConnectionRates:
                 for address, rate in self._addresses.items()
                 if (limit := self._limits.get(address, self._limits.get(None))) is not None
             ]
+
+
+def _listener_limits(config: BrokerConfig) -> list[int]:
+    return [
+        config.listener_config(listener).max_connection_creation_rate
+        for listener in config.listeners_with_security()
+    ]
