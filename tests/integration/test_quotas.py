@@ -23,6 +23,7 @@ from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.list_groups import ListGroupsRequest
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 Setter = Callable[..., None]
@@ -102,6 +103,25 @@ def test_all_connections_share_the_quota_of_their_user(kafka: EmbeddedKafka, set
         create(two, "t")
         assert produce(one, "t", 9).throttle_time_ms == 0
         assert produce(two, "t", 9).throttle_time_ms > 0
+
+
+def test_a_user_is_known_by_the_name_that_was_proven(tmp_path: Path) -> None:
+    users = {"alice": "secret", "bob": "secret"}
+    with EmbeddedKafka({"log.dirs": str(tmp_path)}, security="SASL_PLAINTEXT", users=users) as kafka:
+        settings = {name: kafka.client_settings(name) for name in users}
+        change = ClientQuotaAlteration(ClientQuotaEntity({"user": "alice"}), {"producer_byte_rate": 50_000})
+        with KafkaAdminClient(settings["bob"]) as admin:
+            admin.create_topics(["t"])
+            admin.alter_client_quotas([change])
+        held = {}
+        for name, given in settings.items():
+            with KafkaProducer({**given, "client.id": "same"}) as producer:
+                for _ in range(2):
+                    producer.send("t", b"x" * 700_000).result(30)
+                held[name] = producer.metrics()["produce-throttle-time-max"]
+                producer.close(0)
+        assert held["alice"] > 0
+        assert not held["bob"] > 0
 
 
 def test_a_producer_that_wants_no_answers_is_held_back_as_well(
@@ -208,6 +228,26 @@ def test_mutations_above_their_quota_fail_and_with_old_versions_wait(
         assert made.topics[0].error_code == 0
         assert made.throttle_time_ms > 2000
         assert not is_served(wire)
+
+
+def test_a_topic_is_not_made_by_asking_for_it_above_the_quota_of_mutations(
+    kafka: EmbeddedKafka, set_quota: Setter
+) -> None:
+    set_quota({"client-id": "asker"}, "controller_mutation_rate", 1)
+    servers = kafka.bootstrap_servers
+
+    def asked(name: str) -> int:
+        with Wire(servers, client_id="asker") as wire:
+            request = MetadataRequest(
+                topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
+            )
+            code: int = wire.ask(request, 9).topics[0].error_code
+            return code
+
+    with Wire(servers, client_id="asker") as wire:
+        assert wire.ask(new_topic("large", 4), 7).topics[0].error_code == 0
+    assert asked("automatic") == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    wait_until(lambda: asked("automatic") == 0, 10)
 
 
 def test_quotas_are_there_after_a_restart(tmp_path: Path) -> None:

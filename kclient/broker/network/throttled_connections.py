@@ -6,6 +6,8 @@ import heapq
 
 from kclient.utils.time import Time
 
+_SLACK = 64
+
 
 class ThrottledConnections:
     """Connections of a processor that are held back. Used by one thread.
@@ -17,12 +19,16 @@ class ThrottledConnections:
         self._time = time
         self._until_ms: dict[str, int] = {}
         self._waiting: set[str] = set()  # those whose request is over
-        self._order: list[tuple[int, str]] = []
+        self._order: list[tuple[int, str]] = []  # also of those that have gone
 
     def hold(self, connection_id: str, throttle_ms: int) -> None:
         """Hold a connection back from now on."""
         until_ms = self._time.monotonic_ms() + throttle_ms
         self._until_ms[connection_id] = until_ms
+        if len(self._order) > 2 * len(self._until_ms) + _SLACK:
+            # Those that have gone would stay until their time comes, which may be weeks.
+            self._order = [(until, each) for each, until in self._until_ms.items() if each != connection_id]
+            heapq.heapify(self._order)
         heapq.heappush(self._order, (until_ms, connection_id))
 
     def may_go_on(self, connection_id: str) -> bool:

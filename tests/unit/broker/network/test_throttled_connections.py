@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from harness.mock_time import MockTime
 from kclient.broker.network.throttled_connections import ThrottledConnections
 
@@ -33,6 +35,19 @@ def test_one_whose_answer_is_slower_than_its_time_goes_on_after_the_answer() -> 
     time.advance(100)
     assert throttled.released() == []
     assert throttled.may_go_on("a")
+
+
+def test_those_that_have_gone_are_not_kept_until_their_time() -> None:
+    time = MockTime()
+    throttled = ThrottledConnections(time)
+    throttled.hold("stays", 100)
+    assert not throttled.may_go_on("stays")
+    for number in range(10_000):
+        throttled.hold(f"gone {number}", 1_000_000)
+        throttled.forget(f"gone {number}")
+    assert sys.getsizeof(throttled._order) < 5000
+    time.advance(100)
+    assert throttled.released() == ["stays"]
 
 
 def test_each_has_its_own_time_and_one_that_has_gone_none() -> None:
