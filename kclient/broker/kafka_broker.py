@@ -223,9 +223,15 @@ class KafkaBroker:
         )
         cleanup.callback(handlers.shutdown)
 
+        used = config
+
         def use_settings(*_: object) -> None:
+            nonlocal used
             with self._settings_lock:  # or of two changes the former could come last
                 current = controller.settings.current
+                if current is used:
+                    return
+                used = current
                 server.use_settings(current)
                 handlers.resize(current.num_io_threads)
                 if logs.cleaner is not None:

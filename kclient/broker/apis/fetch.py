@@ -2,9 +2,8 @@
 
 Versions: 7 brought sessions (KIP-227), 9 leader epochs, 11 racks, 12 is flexible and finds diverging logs.
 Behaviour: waits for min.bytes up to max.wait; the first partition with data gives a whole batch even above
-the limits; with a session only what is new is told. Who has
-exceeded a quota gets no records, and is held back (KIP-219). Followers (replica id 0 and up) are refused: there are
-none. Access: READ on the topics.
+the limits; with a session only what is new is told. Who has exceeded a quota gets no records, and is held back
+(KIP-219). Followers (replica id 0 and up) are refused: there are none. Access: READ on the topics.
 """
 
 from __future__ import annotations
