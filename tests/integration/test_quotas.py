@@ -69,10 +69,10 @@ def fetch(wire: Wire, topic: str) -> Any:
     return wire.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1, topics=topics), 12)
 
 
-def is_served(wire: Wire) -> bool:
-    """Send a request, and see if it is answered within 200 ms."""
+def is_served(wire: Wire, within_s: float = 0.2) -> bool:
+    """Send a request, and see if it is answered in time."""
     wire.send(ListGroupsRequest(), 3)
-    if not select.select([wire.sock], [], [], 0.2)[0]:
+    if not select.select([wire.sock], [], [], within_s)[0]:
         return False
     wire.receive()
     return True
@@ -90,7 +90,7 @@ def test_a_produce_quota_is_told_and_mutes_the_connection_and_no_other(
         held_ms = produce(loud, "t", 40).throttle_time_ms
         assert 2000 < held_ms < 5000
         assert produce(other, "t", 40).throttle_time_ms == 0
-        assert is_served(other)
+        assert is_served(other, 10)
         assert not is_served(loud)
         assert loud.receive().error_code == 0
         assert time.monotonic() - began > held_ms / 1000
@@ -194,7 +194,7 @@ def test_the_time_of_requests_has_a_quota(kafka: EmbeddedKafka, set_quota: Sette
         assert not is_served(busy)
         assert busy.receive().throttle_time_ms == 1000
     with Wire(kafka.bootstrap_servers, client_id="idle") as idle:
-        assert is_served(idle)
+        assert is_served(idle, 10)
 
 
 def new_topic(name: str, partitions: int) -> CreateTopicsRequest:
@@ -208,14 +208,14 @@ def test_mutations_above_their_quota_fail_and_with_old_versions_wait(
     set_quota({"client-id": "maker"}, "controller_mutation_rate", 2)
     servers = kafka.bootstrap_servers
     with Wire(servers, client_id="maker") as wire, Wire(servers, client_id="maker") as second:
-        answer = wire.ask(new_topic("large", 6), 7)
+        answer = wire.ask(new_topic("large", 40), 7)
         assert (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 0)
         refused = wire.ask(new_topic("small", 1), 6)
         assert refused.topics[0].error_code == Errors.THROTTLING_QUOTA_EXCEEDED
-        assert 1000 < refused.throttle_time_ms <= 2000
+        assert 10_000 < refused.throttle_time_ms <= 19_000
         grown = second.ask(
             CreatePartitionsRequest(
-                topics=[CreatePartitionsTopic(name="large", count=7, assignments=None)], timeout_ms=1000
+                topics=[CreatePartitionsTopic(name="large", count=41, assignments=None)], timeout_ms=1000
             ),
             3,
         )
@@ -245,9 +245,9 @@ def test_a_topic_is_not_made_by_asking_for_it_above_the_quota_of_mutations(
             return code
 
     with Wire(servers, client_id="asker") as wire:
-        assert wire.ask(new_topic("large", 4), 7).topics[0].error_code == 0
+        assert wire.ask(new_topic("large", 6), 7).topics[0].error_code == 0
     assert asked("automatic") == Errors.UNKNOWN_TOPIC_OR_PARTITION
-    wait_until(lambda: asked("automatic") == 0, 10)
+    wait_until(lambda: asked("automatic") == 0, 20)
 
 
 def test_quotas_are_there_after_a_restart(tmp_path: Path) -> None:
