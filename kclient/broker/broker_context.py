@@ -10,6 +10,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.network.listener import Endpoint
+from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.security.authorizer import StandardAuthorizer
@@ -34,3 +35,4 @@ class BrokerContext:
     producer_ids: ProducerIds
     authorizer: StandardAuthorizer | None
     """Decides who may do what; None if everybody may do everything."""
+    quotas: QuotaManagers

@@ -295,6 +295,16 @@ class BrokerConfig(ListenerConfig):
         10 * _MINUTE_MS, HIGH, "Time between looks for old offsets.", at_least(1)
     )
 
+    # Quotas
+    quota_window_num: int = integer(
+        11, LOW, "Windows over which rates are held against the quotas of clients.", at_least(1)
+    )
+    quota_window_size_seconds: int = integer(1, LOW, "Length of such a window.", at_least(1))
+    controller_quota_window_num: int = integer(
+        11, LOW, "Windows whose controller mutations a client may make at once.", at_least(1)
+    )
+    controller_quota_window_size_seconds: int = integer(1, LOW, "Length of such a window.", at_least(1))
+
     overrides: Mapping[str, ListenerOverrides] = attrs.field(factory=dict)
     """The settings that were given for one listener alone, by its name in lower case."""
 

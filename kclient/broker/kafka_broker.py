@@ -36,6 +36,7 @@ from kclient.broker.metadata.registration import remembered_directories
 from kclient.broker.metrics.broker_metrics import BrokerMetrics
 from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.broker.request_handler import RequestHandlerPool
@@ -68,6 +69,7 @@ class KafkaBroker:
         self._log = self._log_context.logger(__name__)
         self._fork_guard = ForkGuard("The broker")
         self._lock = threading.Lock()
+        self._settings_lock = threading.Lock()
         self._cleanup: ExitStack | None = None
         self._started = False
         self._stopped = threading.Event()
@@ -164,8 +166,14 @@ class KafkaBroker:
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
         shares = descriptor_shares()
+        quotas = QuotaManagers(config, self._metadata, time, context)
         server = SocketServer(
-            config, time, context, descriptors=shares.connections, security=self._listener_security()
+            config,
+            time,
+            context,
+            descriptors=shares.connections,
+            security=self._listener_security(),
+            rates=quotas.connections,
         )
         cleanup.callback(server.shutdown)
         self._endpoints = tuple(server.endpoints)
@@ -214,6 +222,8 @@ class KafkaBroker:
         cleanup.callback(groups.shutdown)
         groups.load()
         controller.add_listener(groups.offsets.on_metadata_update)
+        controller.add_listener(quotas.on_metadata_update)
+        quotas.update()
         check_ms = config.offsets_retention_check_interval_ms
         scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
 
@@ -231,11 +241,29 @@ class KafkaBroker:
             groups=groups,
             producer_ids=ProducerIds(controller.allocate_producer_ids),
             authorizer=configured_authorizer(config, self._metadata),
+            quotas=quotas,
         )
         handlers = RequestHandlerPool(
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads, time
         )
         cleanup.callback(handlers.shutdown)
+
+        used = config
+
+        def use_settings(*_: object) -> None:
+            nonlocal used
+            with self._settings_lock:  # or of two changes the former could come last
+                current = controller.settings.current
+                if current is used:
+                    return
+                used = current
+                server.use_settings(current)
+                handlers.resize(current.num_io_threads)
+                if logs.cleaner is not None:
+                    logs.cleaner.reconfigure(_cleaner_config(current))
+
+        use_settings()
+        controller.add_listener(use_settings)
         # Before the handlers are ended nothing new may come; the processors go on writing their last answers.
         cleanup.callback(server.stop_accepting)
         self._metrics = BrokerMetrics(server, handlers, broker, logs)
@@ -283,7 +311,7 @@ class KafkaBroker:
             files=OpenFiles(shares.log_files),
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
-            cleaner=_cleaner(config),
+            cleaner=_cleaner_config(config) if config.log_cleaner_enable else None,
             recovery_threads=config.num_recovery_threads_per_data_dir,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             intervals=LogIntervals(
@@ -308,9 +336,7 @@ class KafkaBroker:
             KafkaThread("stop-without-storage", self.stop).start()
 
 
-def _cleaner(config: BrokerConfig) -> CleanerConfig | None:
-    if not config.log_cleaner_enable:
-        return None
+def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
     return CleanerConfig(
         threads=config.log_cleaner_threads,
         dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,

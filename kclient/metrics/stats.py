@@ -137,15 +137,18 @@ class Rate(_Sampled):
     suffix, wording = "rate", "The {} per second"
 
     def measure(self, now_ms: int) -> float:
+        elapsed_ms = self.elapsed_ms(now_ms)
+        return sum(sample.value for sample in self._window) * 1000 / elapsed_ms
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """Return the time over which the rate is measured now."""
         self._purge(now_ms)
-        if not self._window:
-            return 0.0
+        elapsed_ms = now_ms - self._window[0].started_ms if self._window else 0
         # As Java does: a client that has just started is measured as if there had been all windows but one before, else
         # a single first event would look like a huge rate.
-        elapsed_ms = now_ms - self._window[0].started_ms
         if self._window_ms:
             elapsed_ms += max(self._samples - 1 - elapsed_ms // self._window_ms, 0) * self._window_ms
-        return sum(sample.value for sample in self._window) * 1000 / max(elapsed_ms, 1)
+        return max(elapsed_ms, 1)
 
 
 class Ratio(Rate):

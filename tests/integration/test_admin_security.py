@@ -1,4 +1,4 @@
-"""Tokens, quotas, transactions: the embedded broker has none and says so by the name of the API.
+"""Tokens, transactions: the embedded broker has none and says so by the name of the API.
 
 Access rules it does not have without an authorizer.
 """
@@ -16,9 +16,6 @@ from kclient.admin import (
     AclBindingFilter,
     AclOperation,
     AlterConfigOp,
-    ClientQuotaAlteration,
-    ClientQuotaEntity,
-    ClientQuotaFilter,
     ConfigResource,
     ConfigResourceType,
     ConfigSource,
@@ -38,14 +35,11 @@ from kclient.errors import (
 from kclient.producer import KafkaProducer
 
 ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), AccessControlEntry("User:a", AclOperation.READ))
-QUOTA = ClientQuotaAlteration(ClientQuotaEntity({"user": "a"}), {"producer_byte_rate": 1})
 CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
     "CREATE_DELEGATION_TOKEN": lambda admin: admin.create_delegation_token(),
     "RENEW_DELEGATION_TOKEN": lambda admin: admin.renew_delegation_token(b"h"),
     "EXPIRE_DELEGATION_TOKEN": lambda admin: admin.expire_delegation_token(b"h"),
     "DESCRIBE_DELEGATION_TOKEN": lambda admin: admin.describe_delegation_token(),
-    "DESCRIBE_CLIENT_QUOTAS": lambda admin: admin.describe_client_quotas(ClientQuotaFilter.all()),
-    "ALTER_CLIENT_QUOTAS": lambda admin: admin.alter_client_quotas([QUOTA]),
     "LIST_CONFIG_RESOURCES": lambda admin: admin.list_config_resources(),
     "LIST_TRANSACTIONS": lambda admin: admin.list_transactions(),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.broker.security.authorizer import Requester, java_address
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.common.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -23,6 +25,8 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 
 log = logging.getLogger(__name__)
+
+_PERCENT_NS = 10_000_000  # of a second
 
 
 @attrs.define(eq=False)
@@ -38,6 +42,12 @@ class ApiCall:
     version: int
     correlation_id: int
     client_id: str | None
+    started_ns: int = 0
+    """The time at which a handler took the request, if that is of interest: while there are quotas of request time."""
+    handled_ns: int = 0
+    """The time at which the handler was done with it, if it was before the answer."""
+    throttle_ms: int = 0
+    """The time for which the connection is held back once the request is answered."""
     _known: Requester | None = attrs.field(default=None, init=False)
 
     @property
@@ -130,8 +140,36 @@ class ApiCall:
             self._known = Requester(str(self.principal), host, self.key.title)
         return self._known
 
+    @property
+    def user(self) -> str:
+        """The name of the client's principal, by which quotas know it."""
+        return self.request.principal.name
+
+    def hold_back(self, throttle_ms: int) -> None:
+        """Hold the connection back for that long once the request is answered; of several times the longest counts."""
+        self.throttle_ms = max(self.throttle_ms, throttle_ms)
+
+    def mutation_quota(self, *, strict_since: int) -> MutationQuota:
+        """Return the quota for what the client makes and deletes; versions from `strict_since` on are refused by it."""
+        manager = self.broker.quotas.mutation
+        return manager.quota_of(self.user, self.client_id, strict=self.version >= strict_since)
+
+    def charge_request_time(self) -> int:
+        """Hold the handler's time against the client's quota, once; returns for how many ms the client is held back."""
+        if not self.started_ns:
+            return 0
+        used_ns = (self.handled_ns or time.perf_counter_ns()) - self.started_ns
+        self.started_ns = 0
+        held_ms = self.broker.quotas.request.record(self.user, self.client_id, used_ns / _PERCENT_NS)
+        self.hold_back(held_ms)
+        return held_ms
+
     def respond(self, message: Any, version: int | None = None) -> None:
         """Send `message`, in the request's version unless another one is given."""
+        if self.started_ns:
+            self.charge_request_time()
+        if self.throttle_ms and hasattr(message, "throttle_time_ms"):
+            message.throttle_time_ms = self.throttle_ms
         version = self.version if version is None else version
         try:
             encoded = response_buffers(message, self.key, version, self.correlation_id)
@@ -143,11 +181,14 @@ class ApiCall:
             log.exception("The response to %s cannot be encoded", self.key.name)
             self.close({int(Errors.UNKNOWN_SERVER_ERROR): 1})
             return
-        self.request.reply(Response(self.request.connection_id, ResponseAction.SEND, encoded))
+        self.request.reply(
+            Response(self.request.connection_id, ResponseAction.SEND, encoded, self.throttle_ms)
+        )
 
     def no_response(self) -> None:
         """The client expects none; its next request may be read."""
-        self.request.reply(Response(self.request.connection_id, ResponseAction.NOTHING))
+        response = Response(self.request.connection_id, ResponseAction.NOTHING, throttle_ms=self.throttle_ms)
+        self.request.reply(response)
 
     def close(self, errors: Mapping[int, int]) -> None:
         """Close the connection, because of errors that are counted by their codes."""

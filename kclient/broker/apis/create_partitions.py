@@ -1,5 +1,6 @@
 """CreatePartitions (37), versions 0 to 3: give topics more partitions.
 
+Versions: 3 fails where a quota of mutations is exceeded (KIP-599); before it the client is only held back.
 Behaviour: each topic succeeds or fails by itself; one that comes twice is refused and answered once.
 Access: ALTER on the topics.
 """
@@ -10,6 +11,7 @@ from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.controller import check_partition_limit
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.create_partitions import (
@@ -25,12 +27,13 @@ def create_partitions(call: ApiCall, request: CreatePartitionsRequest) -> Create
     counts = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
     added = sum(_added(call, topic) for topic in topics.values())
-    return CreatePartitionsResponse(
-        results=[
-            _grow(call, topic, request.validate_only, once=counts[name] == 1, added=added)
-            for name, topic in topics.items()
-        ]
-    )
+    quota = call.mutation_quota(strict_since=3)
+    results = [
+        _grow(call, topic, quota, request.validate_only, once=counts[name] == 1, added=added)
+        for name, topic in topics.items()
+    ]
+    call.hold_back(quota.throttle_ms)
+    return CreatePartitionsResponse(results=results)
 
 
 def _added(call: ApiCall, topic: CreatePartitionsTopic) -> int:
@@ -39,7 +42,13 @@ def _added(call: ApiCall, topic: CreatePartitionsTopic) -> int:
 
 
 def _grow(
-    call: ApiCall, topic: CreatePartitionsTopic, validate_only: bool, *, once: bool, added: int
+    call: ApiCall,
+    topic: CreatePartitionsTopic,
+    quota: MutationQuota,
+    validate_only: bool,
+    *,
+    once: bool,
+    added: int,
 ) -> CreatePartitionsTopicResult:
     assignments = (
         None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
@@ -51,6 +60,6 @@ def _grow(
         call.require(AclOperation.ALTER, ResourceType.TOPIC, topic.name)
         check_partition_limit(added)
         call.broker.controller.create_partitions(
-            topic.name, topic.count, assignments, validate_only=validate_only
+            topic.name, topic.count, assignments, validate_only=validate_only, charge=quota.charge
         )
     return result

@@ -1,8 +1,9 @@
 """CreateTopics (19), versions 2 to 7: create topics.
 
-Versions: 4 takes -1 for the broker's defaults (as older ones do here), 5 tells the settings, 7 the topic's
-id. Behaviour: each topic succeeds or fails by itself; a topic named twice fails. Access: CREATE on the
-cluster or the topics; DESCRIBE_CONFIGS for being told of the settings.
+Versions: 4 takes -1 for the broker's defaults (as older ones do here), 5 tells the settings, 6 fails where a quota of
+mutations is exceeded (KIP-599; before it the client is only held back), 7 tells the topic's id. Behaviour: each topic
+succeeds or fails by itself; a topic named twice fails. Access: CREATE on the cluster or the topics; DESCRIBE_CONFIGS
+for being told of the settings.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.metadata.controller import NewTopic, check_partition_limit
 from kclient.broker.metadata.topic_settings import described_settings
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.common.acl import AclOperation, ResourceType
 from kclient.errors import (
     Errors,
@@ -34,6 +36,7 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
     wanted = sum(_partition_count(call, topic) for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     every = call.authorized(AclOperation.CREATE, ResourceType.CLUSTER, log_denied=False)
+    quota = call.mutation_quota(strict_since=6)
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
@@ -41,11 +44,12 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
             if not every:
                 call.require(AclOperation.CREATE, ResourceType.TOPIC, topic.name)
             check_partition_limit(wanted)
-            results[topic.name] = _create(call, topic, request.validate_only)
+            results[topic.name] = _create(call, topic, quota, request.validate_only)
         except KafkaError as error:
             results[topic.name] = CreatableTopicResult(
                 name=topic.name, error_code=Errors.code_for(error), error_message=str(error)
             )
+    call.hold_back(quota.throttle_ms)
     return CreateTopicsResponse(topics=list(results.values()))
 
 
@@ -55,7 +59,9 @@ def _partition_count(call: ApiCall, topic: CreatableTopic) -> int:
     return call.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
-def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+def _create(
+    call: ApiCall, topic: CreatableTopic, quota: MutationQuota, validate_only: bool
+) -> CreatableTopicResult:
     assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise InvalidReplicaAssignmentError("A partition is assigned more than once")
@@ -69,6 +75,7 @@ def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> Creata
             {config.name: config.value for config in topic.configs},
         ),
         validate_only=validate_only,
+        charge=quota.charge,
     )
     result = CreatableTopicResult(name=created.name, topic_id=created.id, error_message=None)
     if not call.authorized(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created.name, log_denied=False):
@@ -78,7 +85,7 @@ def _create(call: ApiCall, topic: CreatableTopic, validate_only: bool) -> Creata
     result.configs = [
         CreatableTopicConfigs(name=setting.name, value=setting.value, config_source=setting.config_source)
         for setting in described_settings(
-            call.broker.config, controller.log_config(created.configs), created.configs
+            controller.settings, controller.log_config(created.configs), created.configs
         )
     ]
     return result

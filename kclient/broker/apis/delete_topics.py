@@ -1,14 +1,15 @@
 """DeleteTopics (20), versions 1 to 6: delete topics.
 
-Versions: 4 is flexible, 5 brought error messages, 6 takes topic ids. Behaviour: each topic succeeds or fails
-by itself. Access: DELETE on the cluster or the topics. Those who may not see a topic learn neither
-its name nor that there is none.
+Versions: 4 is flexible, 5 brought error messages, and fails where a quota of mutations is exceeded (KIP-599; before it
+the client is only held back), 6 takes topic ids. Behaviour: each topic succeeds or fails by itself. Access: DELETE on
+the cluster or the topics. Those who may not see a topic learn neither its name nor that there is none.
 """
 
 from __future__ import annotations
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.image.topics import TopicImage
+from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.uuid import Uuid
 from kclient.errors import InvalidRequestError, TopicAuthorizationError, UnknownTopicIdError
@@ -26,10 +27,15 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
     if call.version < 6:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     every = call.authorized(AclOperation.DELETE, ResourceType.CLUSTER, log_denied=False)
-    return DeleteTopicsResponse(responses=[_delete(call, topic, every) for topic in wanted])
+    quota = call.mutation_quota(strict_since=5)
+    responses = [_delete(call, topic, quota, every) for topic in wanted]
+    call.hold_back(quota.throttle_ms)
+    return DeleteTopicsResponse(responses=responses)
 
 
-def _delete(call: ApiCall, wanted: DeleteTopicState, every: bool) -> DeletableTopicResult:
+def _delete(
+    call: ApiCall, wanted: DeleteTopicState, quota: MutationQuota, every: bool
+) -> DeletableTopicResult:
     result = DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id)
     with error_in(result):
         if not every and wanted.name is not None and wanted.topic_id == Uuid.ZERO:
@@ -41,7 +47,7 @@ def _delete(call: ApiCall, wanted: DeleteTopicState, every: bool) -> DeletableTo
                 result.name = topic.name
             raise TopicAuthorizationError
         result.name, result.topic_id = topic.name, topic.id
-        call.broker.controller.delete_topic(topic)
+        call.broker.controller.delete_topic(topic, charge=quota.charge)
     return result
 
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from kclient.broker.apis.access import guardian
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.metadata.broker_settings import ALL_BROKERS
 from kclient.broker.metadata.image.configurations import ResourceType
-from kclient.broker.metadata.topic_settings import described_broker_settings, described_settings
+from kclient.broker.metadata.topic_settings import (
+    described_broker_settings,
+    described_common_settings,
+    described_settings,
+)
 from kclient.common.acl import AclOperation
 from kclient.errors import InvalidRequestError
 from kclient.protocol.messages.describe_configs import (
@@ -52,11 +57,11 @@ def _settings(call: ApiCall, resource: DescribeConfigsResource) -> list[Describe
     if resource.resource_type == ResourceType.TOPIC:
         broker.controller.cache.existing_topic(resource.resource_name)
         configs = broker.controller.cache.topic_configs(resource.resource_name)
-        return described_settings(broker.config, broker.controller.log_config(configs), configs)
+        return described_settings(broker.controller.settings, broker.controller.log_config(configs), configs)
     if resource.resource_type == ResourceType.BROKER:
         if resource.resource_name == str(broker.node_id):
-            return described_broker_settings(broker.config)
-        if not resource.resource_name:
-            return []  # the settings of all brokers together: those changed at run time, which none can be
+            return described_broker_settings(broker.controller.settings)
+        if resource.resource_name == ALL_BROKERS:
+            return described_common_settings(broker.controller.settings)
         raise InvalidRequestError(f"There is no broker {resource.resource_name!r}, only {broker.node_id}")
     raise InvalidRequestError(f"Resources of type {resource.resource_type} have no settings here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 import threading
+import time
 
 from kclient.broker.apis.api_versions import unsupported_version_response
 from kclient.broker.apis.call import ApiCall
@@ -50,6 +51,7 @@ class ApiDispatcher:
             self._close(request, Errors.UNKNOWN_SERVER_ERROR)
 
     def _handle(self, request: Request) -> None:
+        started_ns = time.perf_counter_ns() if self._broker.quotas.request.enabled else 0
         frame = request.frame
         if len(frame) < _FIXED_HEADER.size:
             self._refuse(request, f"it has only {len(frame)} bytes")
@@ -72,10 +74,12 @@ class ApiDispatcher:
         # Bytes after the message are let pass, as Java's broker does: librdkafka sends three too many when it asks
         # for all topics in a flexible version of Metadata.
         message, _ = decode_prefix(request_class(api.key), version, frame, position)
-        call = ApiCall(self._broker, request, api.key, version, correlation_id, header.client_id)
+        call = ApiCall(self._broker, request, api.key, version, correlation_id, header.client_id, started_ns)
         response = api.handler(call, message)
         if response is not None:
             call.respond(response)
+        elif started_ns:
+            call.handled_ns = time.perf_counter_ns()
 
     def _refuse(self, request: Request, why: str) -> None:
         with self._warnings_lock:

@@ -3,8 +3,8 @@
 Versions: 7 brought sessions (KIP-227), 9 leader epochs, 11 racks, 12 is flexible and finds diverging logs, 13 names
 topics by their ids (KIP-516), 15 and 17 changed how followers show themselves, 16 tells addresses of leaders (KIP-951).
 Behaviour: waits for min.bytes up to max.wait; the first partition with data gives a whole batch even above
-the limits; with a session only what is new is told. Followers (replica id 0 and up) are refused: there are
-none. Access: READ on the topics.
+the limits; with a session only what is new is told. Who has exceeded a quota gets no records, and is held back
+(KIP-219). Followers (replica id 0 and up) are refused: there are none. Access: READ on the topics.
 """
 
 from __future__ import annotations
@@ -61,8 +61,13 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
         return FetchResponse(error_code=context.error_code)
     if uses_topic_ids:
         context.fetches = _named(call, context.fetches)
+    quotas = call.broker.quotas
     committed = request.isolation_level == _READ_COMMITTED
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+    if quotas.fetch.enabled:
+        # More in one answer would exceed the quota for certain, and get nobody anywhere.
+        most = quotas.fetch.most(call.user, call.client_id)
+        max_bytes = max_bytes if most is None else min(max_bytes, most)
     params = FetchParams(
         FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK,
         request.max_wait_ms,
@@ -79,7 +84,8 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     def answer(results: Sequence[PartitionFetched]) -> None:
         if refused:
             results = [*results, *(PartitionFetched(one.tp, TopicAuthorizationError()) for one in refused)]
-        call.respond(_response(call, context.answer(results)))
+        given = not quotas.enabled or _is_given(call, results)
+        call.respond(_response(call, context.answer(results) if given else context.throttled()))
 
     if refused and not fetches:
         answer(())
@@ -105,6 +111,20 @@ def _parted(
         may_read = not wanted.tp.topic or wanted.tp.topic in readable
         (allowed if may_read else refused).append(wanted)
     return allowed, refused
+
+
+def _is_given(call: ApiCall, results: Sequence[PartitionFetched]) -> bool:
+    """Hold the records against the client's quotas; False if it gets none, and is held back."""
+    quota = call.broker.quotas.fetch
+    size = sum(len(result.records) for result in results)
+    request_ms = call.charge_request_time()
+    given = True
+    if quota.enabled:
+        held_ms, given = quota.record_unless_exceeded(call.user, call.client_id, size)
+        call.hold_back(held_ms)
+        if request_ms and given:
+            quota.take_back(call.user, call.client_id, size)
+    return given and not request_ms
 
 
 def _fetches(request: FetchRequest) -> list[PartitionFetch]:

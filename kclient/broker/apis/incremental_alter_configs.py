@@ -1,6 +1,7 @@
-"""IncrementalAlterConfigs (44), versions 0 and 1: change single settings of topics (KIP-339).
+"""IncrementalAlterConfigs (44), versions 0 and 1: change single settings of topics, and dynamic ones of brokers
+(KIP-339, KIP-226).
 
-Access: ALTER_CONFIGS on the topics.
+Access: ALTER_CONFIGS on the topics or the cluster.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import enum
 from collections.abc import Mapping, Sequence
 
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.resources import altered
+from kclient.broker.apis.resources import altered, check_dynamic
+from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS
+from kclient.broker.metadata.topic_settings import described_broker_settings
 from kclient.errors import InvalidConfigurationError, InvalidRequestError
 from kclient.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -18,7 +21,7 @@ from kclient.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-_LISTS = frozenset({"cleanup.policy"})
+_LISTS = frozenset({"cleanup.policy", "log.cleanup.policy"})
 
 
 class Operation(enum.IntEnum):
@@ -39,8 +42,15 @@ def incremental_alter_configs(
         effective = call.broker.controller.log_config(overrides).to_topic_configs()
         return _changed(overrides, effective, changes)
 
+    def changed_of_broker(changes: Sequence[AlterableConfig], overrides: Mapping[str, str]) -> dict[str, str]:
+        # To take away what cannot be set is no error, as with Kafka.
+        check_dynamic(change.name for change in changes if change.config_operation != Operation.DELETE)
+        current = described_broker_settings(call.broker.controller.settings)
+        effective = {setting.name: setting.value or "" for setting in current}
+        return _changed(overrides, effective, [each for each in changes if each.name in DYNAMIC_SETTINGS])
+
     return IncrementalAlterConfigsResponse(
-        responses=altered(call, request, AlterConfigsResourceResponse, changed)
+        responses=altered(call, request, AlterConfigsResourceResponse, changed, changed_of_broker)
     )
 
 
@@ -52,7 +62,7 @@ def _changed(
     configs = dict(overrides)
     for change in changes:
         if change.name not in effective:
-            raise InvalidConfigurationError(f"Topics have no setting {change.name}")
+            raise InvalidConfigurationError(f"There is no setting {change.name}")
         if change.config_operation == Operation.DELETE:
             configs.pop(change.name, None)
             continue

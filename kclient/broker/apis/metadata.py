@@ -16,7 +16,13 @@ from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kclient.common.acl import AclOperation, ResourceType
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
+from kclient.errors import (
+    Errors,
+    KafkaError,
+    KafkaStorageError,
+    ThrottlingQuotaExceededError,
+    UnknownTopicOrPartitionError,
+)
 from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
@@ -97,7 +103,11 @@ def _find(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) -> Meta
     if not creatable:
         return MetadataResponseTopic(error_code=int(Errors.UNKNOWN_TOPIC_OR_PARTITION), name=wanted.name)
     try:
-        return _describe(call.broker, call.broker.controller.create_automatically(wanted.name))
+        charge = call.mutation_quota(strict_since=0).charge
+        return _describe(call.broker, call.broker.controller.create_automatically(wanted.name, charge=charge))
+    except ThrottlingQuotaExceededError:
+        # As Kafka, where another broker makes the topic: so far there is none.
+        return MetadataResponseTopic(error_code=int(Errors.UNKNOWN_TOPIC_OR_PARTITION), name=wanted.name)
     except KafkaError as error:
         return MetadataResponseTopic(error_code=Errors.code_for(error), name=wanted.name)
 

@@ -4,7 +4,8 @@ Versions: below 3 come the old record formats, which are refused, though 0 is wh
 errors for single records; 9 is flexible, 13 names topics by their ids (KIP-516). Behaviour: each partition succeeds
 or fails by itself; acks 0 has no response, and closes the connection if anything failed, the only way to say so.
 Transactions are not served: records of one are refused, without a transactional id with the error that Kafka has
-for that. Access: WRITE on the topics, and on the transactional id.
+for that. Who has exceeded a quota is answered and held back, with acks 0 as well, though not for the time of requests
+(KIP-219). Access: WRITE on the topics, and on the transactional id.
 """
 
 from __future__ import annotations
@@ -82,7 +83,12 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
             else:
                 entries[tp] = data.records
 
+    request_bytes = len(call.request.frame)
+
     def answer(outcomes: Mapping[TopicPartition, ProduceOutcome]) -> None:
+        quota = call.broker.quotas.produce
+        if quota.enabled:
+            call.hold_back(quota.record(call.user, call.client_id, request_bytes))
         _answer(call, request, {**outcomes, **refused})
 
     if not entries:

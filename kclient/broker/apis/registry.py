@@ -12,6 +12,7 @@ import attrs
 from kclient.protocol.api_keys import ApiKeys
 
 _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
+    ApiKeys.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKeys.ALTER_CONFIGS: (0, 2),
     ApiKeys.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKeys.API_VERSIONS: (0, 4),
@@ -23,6 +24,7 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.DELETE_RECORDS: (0, 2),
     ApiKeys.DELETE_TOPICS: (1, 6),
     ApiKeys.DESCRIBE_ACLS: (1, 3),
+    ApiKeys.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     ApiKeys.DESCRIBE_CLUSTER: (0, 2),
     ApiKeys.DESCRIBE_CONFIGS: (1, 4),
     ApiKeys.DESCRIBE_GROUPS: (0, 6),
@@ -48,6 +50,7 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.SASL_AUTHENTICATE: (0, 2),
     ApiKeys.SASL_HANDSHAKE: (0, 1),
     ApiKeys.SYNC_GROUP: (0, 5),
+    ApiKeys.UPDATE_FEATURES: (0, 2),
 }
 """The lowest and the highest version of each. The handler is the function called like the API in the module of that
 name."""

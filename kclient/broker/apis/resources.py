@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from kclient.broker.apis.access import guardian
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.metadata.broker_settings import ALL_BROKERS, DYNAMIC_SETTINGS
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.common.acl import AclOperation
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
+
+Change: TypeAlias = Callable[[Sequence[Any], Mapping[str, str]], dict[str, str]]
+
+
+def check_dynamic(names: Iterable[str]) -> None:
+    """Raise InvalidRequestError if any of these settings of a broker is not changed while it runs."""
+    fixed = sorted(set(names) - DYNAMIC_SETTINGS)
+    if fixed:
+        raise InvalidRequestError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
 
 
 def altered(
     call: ApiCall,
     request: Any,
     result_class: type[Any],
-    change: Callable[[Sequence[Any], Mapping[str, str]], dict[str, str]],
+    change: Change,
+    change_broker: Change,
 ) -> list[Any]:
-    """Give each topic of a request the settings that `change` makes of what is asked for and of those it has.
+    """Give each topic and broker of a request the settings that are made of what is asked for and of those it has.
 
     One that comes twice is refused wherever it comes.
     """
@@ -34,12 +45,17 @@ def altered(
             if times[kind, name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once")
             call.require(AclOperation.ALTER_CONFIGS, *guardian(kind, name))
+            controller = call.broker.controller
             if kind == ResourceType.BROKER:
-                raise InvalidRequestError("The settings of this broker can only be changed by a restart")
-            if kind != ResourceType.TOPIC:
+                if name not in {ALL_BROKERS, str(call.broker.node_id)}:
+                    raise InvalidRequestError(f"There is no broker {name!r}, only {call.broker.node_id}")
+                wanted = partial(change_broker, resource.configs)
+                controller.alter_broker_configs(name, wanted, validate_only=request.validate_only)
+            elif kind == ResourceType.TOPIC:
+                wanted = partial(change, resource.configs)
+                controller.alter_configs(name, wanted, validate_only=request.validate_only)
+            else:
                 raise InvalidRequestError(f"Resources of type {kind} have no settings here")
-            wanted = partial(change, resource.configs)
-            call.broker.controller.alter_configs(name, wanted, validate_only=request.validate_only)
         results.append(result)
     return results
 

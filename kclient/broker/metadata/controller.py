@@ -10,6 +10,13 @@ import attrs
 
 from kclient.broker.config import BrokerConfig
 from kclient.broker.log.config import LogConfig
+from kclient.broker.metadata.broker_settings import (
+    ALL_BROKERS,
+    BrokerSettings,
+    check_threads,
+    dynamic_settings,
+    overridden,
+)
 from kclient.broker.metadata.cache import MetadataCache, existing_topic
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.image.features import MAX_PRODUCER_ID
@@ -31,6 +38,7 @@ from kclient.broker.replica.metadata_publisher import ReplicaMetadataPublisher
 from kclient.broker.replica.replica_manager import ReplicaManager
 from kclient.common.uuid import Uuid
 from kclient.errors import (
+    ConfigError,
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
     InvalidReplicationFactorError,
@@ -88,6 +96,13 @@ class TopicPlan:
 
 MetadataListener = Callable[[MetadataDelta, MetadataImage], None]
 
+Charge = Callable[[int], object]
+"""Is told of the partitions that are about to be made or deleted; what it raises forbids that."""
+
+
+def _free(partitions: int) -> None:
+    del partitions
+
 
 class Controller:
     """Decides on changes of the metadata, and carries them out: into the log, which makes them true, then to those
@@ -108,6 +123,8 @@ class Controller:
         self._store = store
         self._logs = replicas.log_manager
         self._config = config
+        self.settings = BrokerSettings(config)
+        """The broker's settings as they are now."""
         self._log_defaults = config.log_config()
         self._log = log_context.logger(__name__)
         self._lock = threading.Lock()
@@ -135,23 +152,28 @@ class Controller:
             )
             delta = store.commit(list(records))
             self._replicas.lead_all(store.image)
+            self._use_settings(store.image)
             self.cache.on_metadata_update(delta, store.image)
 
-    def create_topic(self, new: NewTopic, *, validate_only: bool = False) -> TopicPlan:
-        """Create a topic; with `validate_only` only say what it would be.
+    def create_topic(
+        self, new: NewTopic, *, validate_only: bool = False, charge: Charge = _free
+    ) -> TopicPlan:
+        """Create a topic; with `validate_only` only say what it would be. `charge` is told of its partitions before.
 
-        Raises InvalidTopicError, TopicExistsError, InvalidPartitionsError, InvalidReplicationFactorError,
-        InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError and KafkaStorageError.
+        Raises what `charge` raises, InvalidTopicError, TopicExistsError, InvalidPartitionsError,
+        InvalidReplicationFactorError, InvalidReplicaAssignmentError, InvalidConfigurationError, PolicyViolationError
+        and KafkaStorageError.
         """
         with self._lock:
             plan = self._validate(new)
+            charge(plan.partition_count)
             if validate_only:
                 return plan
             published = self._create(plan)
         self._tell(*published)
         return plan
 
-    def create_automatically(self, name: str) -> TopicImage:
+    def create_automatically(self, name: str, *, charge: Charge = _free) -> TopicImage:
         """The topic called `name`, created with the defaults if it does not exist. Raises as `create_topic` does."""
         topic = self.cache.topic(name)
         if topic is not None:
@@ -161,14 +183,16 @@ class Controller:
         else:
             new = NewTopic(name)
         try:
-            self.create_topic(new)
+            self.create_topic(new, charge=charge)
         except TopicExistsError:
             pass  # somebody else was faster
         return self.cache.existing_topic(name)
 
-    def delete_topic(self, topic: TopicImage) -> None:
-        """Delete `topic` and its records. Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError,
-        InvalidRequestError for an internal topic, and KafkaStorageError.
+    def delete_topic(self, topic: TopicImage, *, charge: Charge = _free) -> None:
+        """Delete `topic` and its records. `charge` is told of its partitions before.
+
+        Raises UnknownTopicOrPartitionError, TopicDeletionDisabledError, InvalidRequestError for an internal topic,
+        KafkaStorageError, and what `charge` raises.
         """
         if not self._config.delete_topic_enable:
             raise TopicDeletionDisabledError
@@ -178,6 +202,7 @@ class Controller:
             known = self._store.image.topics.by_id.get(topic.id)
             if known is None:
                 raise UnknownTopicOrPartitionError(f"There is no topic {topic.name} with id {topic.id}")
+            charge(known.partition_count)
             published = self._commit([RemoveTopicRecord(topic_id=known.id)])
         self._log.info("Deleted topic %s", known.name)
         self._tell(*published)
@@ -189,11 +214,13 @@ class Controller:
         assignments: Sequence[Sequence[int]] | None = None,
         *,
         validate_only: bool = False,
+        charge: Charge = _free,
     ) -> None:
-        """Give topic `name` more partitions, `count` in all.
+        """Give topic `name` more partitions, `count` in all. `charge` is told of the new ones before.
 
-        Raises UnknownTopicOrPartitionError, InvalidPartitionsError, InvalidReplicaAssignmentError,
-        PolicyViolationError and KafkaStorageError, also if some of them cannot be led, which are offline then.
+        Raises what `charge` raises, UnknownTopicOrPartitionError, InvalidPartitionsError,
+        InvalidReplicaAssignmentError, PolicyViolationError and KafkaStorageError, also if some of them cannot be led,
+        which are offline then.
         """
         with self._lock:
             topic = existing_topic(self._store.image, name)
@@ -210,6 +237,7 @@ class Controller:
                     )
                 for nodes in assignments:
                     self._check_replicas(nodes)
+            charge(added)
             if validate_only:
                 return
             published = self._commit(list(self._partition_records(topic.id, topic.partition_count, count)))
@@ -234,15 +262,42 @@ class Controller:
             before = image.configs.of(ResourceType.TOPIC, name)
             configs = change(before)
             self.log_config(configs)
-            changes = {
-                **{key: None for key in before if key not in configs},
-                **{key: value for key, value in configs.items() if before.get(key) != value},
-            }
+            changes = _differences(before, configs)
             if validate_only or not changes:
                 return
             published = self._commit(list(_config_records(name, changes)))
         self._log.info("Topic %s has new settings: %s", name, ", ".join(sorted(configs)) or "only defaults")
         self._tell(*published)
+
+    def alter_broker_configs(
+        self,
+        name: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Give a broker, or ALL_BROKERS, the dynamic settings that `change` makes of those it has.
+
+        Raises InvalidRequestError, KafkaStorageError, and what `change` raises.
+        """
+
+        def plan(image: MetadataImage) -> list[Message]:
+            before = dynamic_settings(image.configs, name)
+            configs = change(before)
+            own = str(self._config.node_id)
+            levels = {each: dynamic_settings(image.configs, each) for each in (ALL_BROKERS, own)}
+            try:
+                overridden(self._config, configs)
+                levels[name] = dict(configs)
+                after = overridden(self._config, {**levels[ALL_BROKERS], **levels[own]})
+                check_threads(self.settings.current, after)
+            except ConfigError as error:
+                raise InvalidRequestError(str(error)) from None
+            if validate_only:
+                return []
+            return list(_config_records(name, _differences(before, configs), ResourceType.BROKER))
+
+        self.change(plan)
 
     def change(self, plan: Callable[[MetadataImage], Sequence[Message]]) -> None:
         """Commit the records that `plan` makes of the metadata as they are; none changes nothing.
@@ -348,20 +403,42 @@ class Controller:
         """Make a change true, act on it, and show it. Under the lock. Raises KafkaStorageError."""
         delta = self._store.commit(records)
         image = self._store.image
+        if delta.configs is not None and any(
+            kind == ResourceType.BROKER for kind, _ in delta.configs.changed
+        ):
+            self._use_settings(image)
         try:
             self._replicas.on_metadata_update(delta, image)
         finally:
             self.cache.on_metadata_update(delta, image)
         return delta, image
 
+    def _use_settings(self, image: MetadataImage) -> None:
+        """Use the broker's settings that the metadata has. Under the lock."""
+        self.settings = BrokerSettings.of(self._config, image.configs)
+        defaults = self.settings.current.log_config()
+        if defaults != self._log_defaults:
+            self._log_defaults = defaults
+            self._replicas.use_defaults(defaults, image)
+
     def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for listener in self._listeners:
             listener(delta, image)
 
 
-def _config_records(topic: str, changes: Mapping[str, str | None]) -> Iterable[Message]:
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the settings that are other than before, None for those that go."""
+    return {
+        **{key: None for key in before if key not in after},
+        **{key: value for key, value in after.items() if before.get(key) != value},
+    }
+
+
+def _config_records(
+    resource: str, changes: Mapping[str, str | None], kind: ResourceType = ResourceType.TOPIC
+) -> Iterable[Message]:
     for name, value in changes.items():
-        yield ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic, name=name, value=value)
+        yield ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
 
 
 def check_partition_limit(count: int) -> None:

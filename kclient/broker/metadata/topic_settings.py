@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from kclient.broker.config import BROKER_NAME_OF_TOPIC_SETTING, BrokerConfig
 from kclient.broker.log.config import LogConfig
+from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS, BrokerSettings
 from kclient.config import Password, Type
 from kclient.config.declare import definition_of
 from kclient.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -16,6 +17,8 @@ class ConfigSource(enum.IntEnum):
     """The source of a setting's value, by its number in the protocol."""
 
     DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
 
@@ -41,10 +44,10 @@ def _synonym(name: str, value: str | None, source: ConfigSource) -> DescribeConf
 
 
 def described_settings(
-    config: BrokerConfig, effective: LogConfig, overrides: Mapping[str, str]
+    settings: BrokerSettings, effective: LogConfig, overrides: Mapping[str, str]
 ) -> list[DescribeConfigsResourceResult]:
     """All settings of a topic with these overrides, in order of their names."""
-    defaults = config.log_config().to_topic_configs()
+    defaults = settings.started_with.log_config().to_topic_configs()
     unset = LogConfig()
     original = unset.to_topic_configs()
     described = []
@@ -54,6 +57,7 @@ def described_settings(
             synonyms.append(_synonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
         broker_name = BROKER_NAME_OF_TOPIC_SETTING.get(name)
         if broker_name is not None:
+            synonyms += _changed(settings, broker_name)
             if defaults[name] != original[name]:
                 synonyms.append(_synonym(broker_name, defaults[name], ConfigSource.STATIC_BROKER_CONFIG))
             synonyms.append(_synonym(broker_name, original[name], ConfigSource.DEFAULT_CONFIG))
@@ -70,22 +74,55 @@ def described_settings(
     return described
 
 
-def described_broker_settings(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
+def _changed(settings: BrokerSettings, name: str) -> list[DescribeConfigsSynonym]:
+    """The values that a setting of the broker was given while it ran."""
+    levels = (
+        (settings.own, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (settings.common, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+    )
+    return [_synonym(name, level[name], source) for level, source in levels if name in level]
+
+
+def described_common_settings(settings: BrokerSettings) -> list[DescribeConfigsResourceResult]:
+    """The settings of all brokers together, in order of their names: those that were changed at run time."""
+    described = []
+    for key in definition_of(BrokerConfig):
+        if key.name in settings.common:
+            value, source = settings.common[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            described.append(
+                DescribeConfigsResourceResult(
+                    name=key.name,
+                    value=value,
+                    config_source=int(source),
+                    synonyms=[_synonym(key.name, value, source)],
+                    config_type=int(ConfigType[key.type.name]),
+                    documentation=key.doc,
+                )
+            )
+    return described
+
+
+def described_broker_settings(settings: BrokerSettings) -> list[DescribeConfigsResourceResult]:
     """All settings of the broker, in order of their names."""
     described = []
     for key in definition_of(BrokerConfig):
-        value = getattr(config, key.name.replace(".", "_"))
-        source = ConfigSource.DEFAULT_CONFIG if value == key.default else ConfigSource.STATIC_BROKER_CONFIG
+        field = key.name.replace(".", "_")
+        value, given = getattr(settings.current, field), getattr(settings.started_with, field)
+        source = ConfigSource.DEFAULT_CONFIG if given == key.default else ConfigSource.STATIC_BROKER_CONFIG
         secret = key.type is Type.PASSWORD or isinstance(value, Password)
         text = None if secret else _text(value)
+        synonyms = [
+            *_changed(settings, key.name),
+            _synonym(key.name, None if secret else _text(given), source),
+        ]
         described.append(
             DescribeConfigsResourceResult(
                 name=key.name,
                 value=text,
-                read_only=True,
-                config_source=int(source),
+                read_only=key.name not in DYNAMIC_SETTINGS,
+                config_source=synonyms[0].source,
                 is_sensitive=secret,
-                synonyms=[_synonym(key.name, text, source)],
+                synonyms=synonyms,
                 config_type=int(ConfigType[key.type.name]),
                 documentation=key.doc,
             )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -27,23 +30,41 @@ class ThreadIdleTime:
 
 
 class IdleTime:
-    """The idle share of a pool of threads over the last minute. Thread-safe; `sample` is called now and then."""
+    """The idle share of a pool of threads over the last minute. Thread-safe; `sample` is called now and then.
+
+    Threads that came or went less than a minute ago are left out.
+    """
 
     def __init__(self, threads: int, time: Time) -> None:
-        self.threads = [ThreadIdleTime() for _ in range(threads)]
+        self.threads = tuple(ThreadIdleTime() for _ in range(threads))
         self._time = time
-        self._samples: deque[tuple[int, list[int]]] = deque(maxlen=_SAMPLES)
+        self._lock = threading.Lock()
+        self._samples: deque[tuple[int, dict[ThreadIdleTime, int]]] = deque(maxlen=_SAMPLES)
         self.sample()
+
+    @contextmanager
+    def thread(self) -> Iterator[ThreadIdleTime]:
+        """A context: one more thread, which is the one that runs it."""
+        mine = ThreadIdleTime()
+        with self._lock:
+            self.threads = (*self.threads, mine)
+            if len(self._samples) == 1:
+                self._samples[0][1][mine] = 0  # of the pool's first threads, which begin with it
+        try:
+            yield mine
+        finally:
+            with self._lock:
+                self.threads = tuple(one for one in self.threads if one is not mine)
 
     def sample(self) -> None:
         """Remember how it stands now."""
         now_ns = self._time.monotonic_ns()
-        self._samples.append((now_ns, [thread.until(now_ns) for thread in self.threads]))
+        self._samples.append((now_ns, {thread: thread.until(now_ns) for thread in self.threads}))
 
     def share(self) -> float:
         """Return the idle share of all threads, from 0 to 1."""
         shares = self.shares()
-        return sum(shares) / len(shares)
+        return sum(shares) / len(shares) if shares else 1.0
 
     def shares(self) -> list[float]:
         """Return that of each thread."""
@@ -53,6 +74,7 @@ class IdleTime:
         if passed_ns <= 0:
             return [1.0] * len(self.threads)
         return [
-            min(max((thread.until(now_ns) - idle_ns) / passed_ns, 0.0), 1.0)
-            for thread, idle_ns in zip(self.threads, before, strict=True)
+            min(max((thread.until(now_ns) - before[thread]) / passed_ns, 0.0), 1.0)
+            for thread in self.threads
+            if thread in before
         ]

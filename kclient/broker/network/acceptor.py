@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from kclient._accel import EVENT_READ, DefaultSelector, in_forked_children
 from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.delayed_closes import DelayedCloses
 from kclient.broker.network.processor import Processor
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.utils.log_context import LogContext, RepeatedWarning
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import Time
@@ -28,7 +30,11 @@ _acceptors: weakref.WeakSet[Acceptor] = weakref.WeakSet()
 
 
 class Acceptor:
-    """Owns a listening socket. `start` and `shutdown` may be called from any thread."""
+    """Owns a listening socket. `start` and `shutdown` may be called from any thread.
+
+    While connections come faster than the broker or the listener may take them, nobody is accepted for a while. One
+    from an address that has exceeded its quota is accepted, and closed after as long.
+    """
 
     def __init__(
         self,
@@ -37,12 +43,17 @@ class Acceptor:
         config: BrokerConfig,
         processors: Sequence[Processor],
         quotas: ConnectionQuotas,
+        rates: ConnectionRates,
+        number: int,
         time: Time,
         log_context: LogContext,
     ) -> None:
         self._listener = listener
         self._next_processor = itertools.cycle(processors)
         self._quotas = quotas
+        self._rates = rates
+        self._number = number  # of the listener
+        self._closing = DelayedCloses(time)
         self._send_buffer_bytes = config.socket_send_buffer_bytes
         self._time = time
         self._log = log_context.logger(__name__)
@@ -85,14 +96,18 @@ class Acceptor:
             selector.register(self._wake_receiver, EVENT_READ, None)
             selector.register(self._listener, EVENT_READ, self._listener)
             while not self._stop.is_set():
-                for key, _ in selector.select():
+                for key, _ in selector.select(self._closing.timeout_s()):
                     if key.data is not None:
                         self._accept()
+                self._closing.close_due()
         finally:
+            self._closing.close()
             selector.close()
 
     def _accept(self) -> None:
         for _ in range(_BURST):
+            if self._stop.is_set():
+                return
             try:
                 sock, address = self._listener.accept()
             except BlockingIOError:
@@ -109,6 +124,14 @@ class Acceptor:
             self._deal_out(sock, address[0].removeprefix("::ffff:"))
 
     def _deal_out(self, sock: socket.socket, host: str) -> None:
+        held_ms = self._rates.record(self._number)
+        if held_ms and self._stop.wait(held_ms / 1000):
+            sock.close()
+            return
+        refused_ms = self._rates.refuse(self._number, host)
+        if refused_ms:
+            self._closing.add(sock, refused_ms)
+            return
         forbidding = self._quotas.acquire(host)
         if forbidding is not None:
             self._warn(forbidding, f"Refused a connection from {host}: {forbidding} is reached")

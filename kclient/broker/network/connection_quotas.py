@@ -32,6 +32,12 @@ class ConnectionQuotas:
         """Connections open now."""
         return self._total
 
+    def set_limits(self, max_connections: int, max_per_address: int) -> None:
+        """Have other limits from now on. Connections that are there stay."""
+        with self._lock:
+            self._max_connections = max_connections
+            self._max_per_address = max_per_address
+
     def acquire(self, address: str) -> str | None:
         """Take a place for a connection from `address`; returns the setting that forbids it, None if it is taken."""
         with self._lock:

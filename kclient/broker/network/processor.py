@@ -17,6 +17,7 @@ from kclient.broker.metrics.request_record import RequestRecord
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
+from kclient.broker.network.throttled_connections import ThrottledConnections
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator
@@ -47,7 +48,8 @@ class Processor:
     A connection is muted from the moment its request is complete until the response is written. So a client's
     requests are handled in the order they were sent whatever the number of handlers, and a client that does
     not read its responses cannot make the broker collect any. One whose request finds no memory is muted until there
-    is some. A request that does not grow for half a minute, for whatever reason, ends its connection: it holds memory
+    is some. One that has exceeded a quota is answered at once and stays muted for as long as the answer says. A request
+    that does not grow for half a minute, for whatever reason, ends its connection: it holds memory
     that others wait for. So does a client that takes as long to say who it is.
 
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
@@ -98,6 +100,7 @@ class Processor:
         self._refused: deque[tuple[int, str]] = deque()  # when they are to hear of it
         self._held: dict[str, ConnectionMemory] = {}
         self._growth: dict[str, tuple[int, int]] = {}  # how much of a request was there, since when
+        self._throttled = ThrottledConnections(time)
         self._next_look_ms = 0
         self._polled_ns = 0
         self._stop = threading.Event()
@@ -159,9 +162,11 @@ class Processor:
         self._take_responses()
         while self._with_room:
             self._selector.unmute(self._with_room.popleft())
+        for connection_id in self._throttled.released():
+            self._selector.unmute(connection_id)
         idle = self.idle.threads[0]
         began_ns = idle.waiting_since_ns = self._time.monotonic_ns()
-        self._selector.poll(self._until_refusal_ms(timeout_ms))
+        self._selector.poll(self._throttled.timeout_ms(self._until_refusal_ms(timeout_ms)))
         self._polled_ns = self._time.monotonic_ns()
         idle.idle_ns += self._polled_ns - began_ns
         idle.waiting_since_ns = 0
@@ -274,6 +279,8 @@ class Processor:
             if connection_id not in self._hosts:
                 self._done(connection_id, now_ns, 0)
                 continue  # it went away while its request was handled
+            if response.throttle_ms:
+                self._throttled.hold(connection_id, response.throttle_ms)
             if response.action is ResponseAction.SEND:
                 # Not when the answer was written: others would wait for a client that does not read it.
                 self._held[connection_id].release()
@@ -339,7 +346,8 @@ class Processor:
 
     def _next_request(self, connection_id: str) -> None:
         self._held[connection_id].release()
-        self._selector.unmute(connection_id)
+        if self._throttled.may_go_on(connection_id):
+            self._selector.unmute(connection_id)
 
     def _done(self, connection_id: str, now_ns: int, size: int) -> None:
         """The answer to the connection's request, of `size` bytes, has left, or there is none."""
@@ -356,6 +364,7 @@ class Processor:
         if asked is not None and asked.dequeued_ns:  # else the answer is still to come
             self._done(connection_id, self._polled_ns, 0)
         self.connections.closed += 1
+        self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
         self._quotas.release(host)
         if isinstance(error, InvalidReceiveError):

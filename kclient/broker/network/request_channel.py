@@ -31,6 +31,8 @@ class Response:
     connection_id: str
     action: ResponseAction
     buffers: Sequence[Buffer | FileRegion] = ()
+    throttle_ms: int = 0
+    """The time for which nothing more is read from the connection, from now on."""
     answered_ns: int = 0
     """The moment at which the processor was given it."""
 

@@ -12,6 +12,7 @@ from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
 from kclient.broker.network.request_memory import RequestMemory
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
@@ -37,6 +38,7 @@ class SocketServer:
         *,
         descriptors: int,
         security: Sequence[ListenerSecurity],
+        rates: ConnectionRates,
     ) -> None:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
@@ -46,6 +48,7 @@ class SocketServer:
             descriptors,
             by_address(parse_overrides(config.max_connections_per_ip_overrides)),
         )
+        self._rates = rates
         for each in security:
             each.check()
         listeners = [each.listener for each in security]
@@ -74,7 +77,14 @@ class SocketServer:
             ]  # fmt: skip
             self._processors += mine
             name = f"{each.listener.name}-{number}"
-            self._acceptors.append(Acceptor(name, sock, config, mine, self.quotas, time, log_context))
+            self._acceptors.append(
+                Acceptor(name, sock, config, mine, self.quotas, rates, number, time, log_context)
+            )
+
+    def use_settings(self, config: BrokerConfig) -> None:
+        """Have the limits on connections of these settings from now on."""
+        self.quotas.set_limits(config.max_connections, config.max_connections_per_ip)
+        self._rates.set_limits(config)
 
     @property
     def processors(self) -> Sequence[Processor]:

@@ -130,6 +130,15 @@ class FetchContext:
                     session.partitions.move_to_end(key)
             return FetchAnswer(session.id, 0, told)
 
+    def throttled(self) -> FetchAnswer:
+        """Return an answer without any results, for a client that is held back; its session stays as it is."""
+        session = self._session
+        if session is None:
+            return FetchAnswer(NO_SESSION, self.error_code, ())
+        with session.lock:
+            current = session.epoch == self._epoch
+        return FetchAnswer(session.id, 0 if current else int(Errors.INVALID_FETCH_SESSION_EPOCH), ())
+
 
 class FetchSessionCache:
     """All sessions, at most `slots`, with `max_partitions` together. Thread-safe.

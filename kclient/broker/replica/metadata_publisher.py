@@ -56,6 +56,12 @@ class ReplicaMetadataPublisher:
         for reason, tps in offline.items():
             self._log.error("%d partitions are offline, %s the first of them: %s", len(tps), tps[0], reason)
 
+    def use_defaults(self, log_defaults: LogConfig, image: MetadataImage) -> None:
+        """Use other defaults of topics, for all that there are as well."""
+        self._log_defaults = log_defaults
+        for topic in image.topics.by_name.values():
+            self._configure(topic, image)
+
     def on_metadata_update(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Do what has changed. Raises KafkaStorageError if a partition cannot be led, which is offline then."""
         offline: list[_Offline] = []

@@ -49,6 +49,12 @@ class ListenerConfig(SslConfig):
         "Time after which clients of listeners with SASL have to prove again who they are (KIP-368); 0 for never.",
         at_least(0),
     )
+    max_connection_creation_rate: int = integer(
+        (1 << 31) - 1,
+        MEDIUM,
+        "Most new connections a second, of the broker and of a listener; more wait to be accepted (KIP-612).",
+        at_least(0),
+    )
     connection_failed_authentication_delay_ms: int = integer(
         100, LOW, "Time that a client waits for hearing that it was refused.", at_least(0)
     )

@@ -16,6 +16,7 @@ from kclient.broker.group.group_store import GroupStore
 from kclient.broker.group.member import JoinRequest
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
 from kclient.broker.replica.partition import Partition
 from kclient.broker.security.authorizer import configured_authorizer
@@ -101,7 +102,9 @@ class Handlers:
             groups=self.groups,
             producer_ids=ProducerIds(controller.allocate_producer_ids),
             authorizer=configured_authorizer(config, self.topics.cache),
+            quotas=QuotaManagers(config, controller.cache, self.time, context),
         )
+        controller.add_listener(self.broker.quotas.on_metadata_update)
 
     def call(self, request: Message, version: int, *, listener: int = 0) -> tuple[ApiCall, Exchange]:
         """The call of a request, and its answers."""

@@ -12,6 +12,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.network.listener import Listener
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.scram import ScramCredential
 from kclient.utils.log_context import LogContext
@@ -66,7 +67,9 @@ class ServerHarness:
         }  # fmt: skip
         config = BrokerConfig.parse(settings)
         security = [security_of(config, listener, time) for listener in config.listeners_with_security()]
-        server = SocketServer(config, time, LogContext(), descriptors=descriptors, security=security)
+        context = LogContext()
+        rates = ConnectionRates.of(config, time, context)
+        server = SocketServer(config, time, context, descriptors=descriptors, security=security, rates=rates)
         channel = server.request_channel
 
         def handle() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from harness.waiting import wait_until
 from kclient.broker.network.request_channel import Request, RequestChannel, Response
 from kclient.broker.request_handler import RequestHandlerPool
 from kclient.broker.security.principal import ANONYMOUS
@@ -90,3 +91,26 @@ def test_the_end_of_one_pool_waits_for_what_it_is_handling() -> None:
     go_on.set()
     ending.join(LONG_S)
     assert done == ["slow"]
+
+
+def test_a_pool_grows_and_shrinks_while_it_works() -> None:
+    channel = RequestChannel(100)
+    together = threading.Barrier(4, timeout=LONG_S)
+    before = handlers_alive()  # of other tests' brokers
+    pool = RequestHandlerPool(channel, lambda _: together.wait(), 2)
+    pool.start()
+    pool.resize(4)
+    for number in range(4):
+        channel.put(request(str(number)), LONG_S)
+    wait_until(lambda: together.n_waiting == 0 and not together.broken)
+    pool.resize(1)
+    wait_until(lambda: handlers_alive() == before + 1)
+    pool.shutdown()
+    assert handlers_alive() == before
+    assert not together.broken
+    pool.resize(5)
+    assert handlers_alive() == before
+
+
+def handlers_alive() -> int:
+    return sum(thread.name.startswith("request-handler-") for thread in threading.enumerate())

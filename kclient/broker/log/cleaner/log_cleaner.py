@@ -62,22 +62,36 @@ class LogCleaner:
     def __init__(self, config: CleanerConfig, logs: Callable[[], Sequence[UnifiedLog]], time: Time) -> None:
         self.manager = CleanerManager(logs, time)
         """The part that keeps cleaning apart from other changes of a log."""
-        throttler = Throttler(config.io_max_bytes_per_second, time)
-        self._threads = [
-            _CleanerThread(number, config, self.manager, throttler, time) for number in range(config.threads)
-        ]
+        self._time = time
+        self._lock = threading.Lock()
+        self._running = False
+        self._config = config
+        self._threads = self._make_threads(config)
 
     def startup(self) -> None:
         """Start the threads."""
-        for thread in self._threads:
-            thread.start()
+        with self._lock:
+            self._running = True
+            for thread in self._threads:
+                thread.start()
+
+    def reconfigure(self, config: CleanerConfig) -> None:
+        """Use other settings: the threads end, giving up the round that is going on, and others begin."""
+        with self._lock:
+            if config == self._config:
+                return
+            self._config = config
+            self._end_threads()
+            self._threads = self._make_threads(config)
+            if self._running:
+                for thread in self._threads:
+                    thread.start()
 
     def shutdown(self) -> None:
         """End the threads: a round that is going on is given up. Idempotent."""
-        for thread in self._threads:
-            thread.stop()
-        for thread in self._threads:
-            thread.join()
+        with self._lock:
+            self._running = False
+            self._end_threads()
 
     def metrics(self) -> CleanerMetrics:
         """The state as of now."""
@@ -95,6 +109,19 @@ class LogCleaner:
             dead_thread_count=sum(thread.is_dead for thread in self._threads),
             uncleanable_partitions_count=len(manager.uncleanable),
         )
+
+    def _make_threads(self, config: CleanerConfig) -> list[_CleanerThread]:
+        throttler = Throttler(config.io_max_bytes_per_second, self._time)
+        return [
+            _CleanerThread(number, config, self.manager, throttler, self._time)
+            for number in range(config.threads)
+        ]
+
+    def _end_threads(self) -> None:
+        for thread in self._threads:
+            thread.stop()
+        for thread in self._threads:
+            thread.join()
 
 
 class _CleanerThread:

@@ -10,6 +10,7 @@ from harness.broker.handlers import Handlers
 from kclient.broker.apis.describe_configs import describe_configs
 from kclient.broker.config import BrokerConfig
 from kclient.broker.log.config import LogConfig
+from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS
 from kclient.config.declare import definition_of
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -93,8 +94,8 @@ def test_synonyms_and_documentation_are_told_to_who_asks_for_them(
         assert sources["retention.ms"] == 1, "the source needs no synonyms"
 
 
-def test_only_settings_of_the_broker_are_read_only(handlers: Handlers) -> None:
+def test_only_settings_of_the_broker_that_need_a_restart_are_read_only(handlers: Handlers) -> None:
     handlers.topics.create("t", 1)
     topic, broker = describe(handlers, (TOPIC, "t"), (BROKER, "1"))
     assert {config.read_only for config in topic.configs} == {False}
-    assert {config.read_only for config in broker.configs} == {True}
+    assert {config.name for config in broker.configs if not config.read_only} == DYNAMIC_SETTINGS

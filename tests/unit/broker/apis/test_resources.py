@@ -49,7 +49,9 @@ def alter(
     ]
     request = AlterConfigsRequest(resources=asked, **fields)
     call, _ = handlers.call(request, 2)
-    results: list[AlterConfigsResourceResponse] = altered(call, request, AlterConfigsResourceResponse, change)
+    results: list[AlterConfigsResourceResponse] = altered(
+        call, request, AlterConfigsResourceResponse, change, change
+    )
     return results
 
 
@@ -60,10 +62,10 @@ def configs(handlers: Handlers, name: str = "t") -> dict[str, str]:
 def test_each_resource_succeeds_or_fails_by_itself(handlers: Handlers) -> None:
     handlers.topics.create()
     topic = ResourceType.TOPIC
-    results = alter(handlers, (topic, "none"), (ResourceType.BROKER, "1"), (8, "x"), (topic, "t"))
+    results = alter(handlers, (topic, "none"), (ResourceType.BROKER, "2"), (8, "x"), (topic, "t"))
     assert [result.error_code for result in results] == [UNKNOWN_TOPIC, INVALID_REQUEST, INVALID_REQUEST, 0]
-    assert [result.resource_name for result in results] == ["none", "1", "x", "t"]
-    assert "restart" in (results[1].error_message or "")
+    assert [result.resource_name for result in results] == ["none", "2", "x", "t"]
+    assert "There is no broker" in (results[1].error_message or "")
     assert "type 8" in (results[2].error_message or "")
     assert results[3].error_message is None
     assert configs(handlers) == {"retention.ms": "5"}

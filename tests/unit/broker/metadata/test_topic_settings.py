@@ -6,6 +6,7 @@ import pytest
 
 from kclient.broker.config import BrokerConfig
 from kclient.broker.log.config import LogConfig
+from kclient.broker.metadata.broker_settings import BrokerSettings
 from kclient.broker.metadata.topic_settings import (
     ConfigSource,
     ConfigType,
@@ -25,7 +26,9 @@ def of_topic(config: BrokerConfig, name: str, **overrides: str) -> DescribeConfi
     """The setting of a topic with these overrides, `_` in their names for `.`."""
     changed = {key.replace("_", "."): value for key, value in overrides.items()}
     effective = LogConfig.from_topic_configs(changed, config.log_config())
-    (found,) = [each for each in described_settings(config, effective, changed) if each.name == name]
+    (found,) = [
+        each for each in described_settings(BrokerSettings(config), effective, changed) if each.name == name
+    ]
     return found
 
 
@@ -34,7 +37,7 @@ def sources(described: DescribeConfigsResourceResult) -> list[tuple[str, str | N
 
 
 def of_broker(config: BrokerConfig) -> dict[str, DescribeConfigsResourceResult]:
-    return {each.name: each for each in described_broker_settings(config)}
+    return {each.name: each for each in described_broker_settings(BrokerSettings(config))}
 
 
 PLAIN = BrokerConfig(log_dirs=["/a", "/b"])
@@ -118,6 +121,6 @@ def test_values_of_the_broker_are_written_as_its_file_has_them() -> None:
 
 
 def test_all_settings_are_in_order_of_their_names() -> None:
-    names = [each.name for each in described_settings(PLAIN, PLAIN.log_config(), {})]
+    names = [each.name for each in described_settings(BrokerSettings(PLAIN), PLAIN.log_config(), {})]
     assert names == sorted(names)
     assert list(of_broker(PLAIN)) == sorted(of_broker(PLAIN))

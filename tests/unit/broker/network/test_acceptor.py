@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
@@ -18,6 +19,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.network.acceptor import Acceptor
 from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.processor import Processor
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.utils.log_context import LogContext
 
 HOST = "127.0.0.1"
@@ -72,13 +74,18 @@ class Accepting:
         self.listener.faults = []
         self.listener.bind((HOST, 0))
         self.listener.listen()
+        config = BrokerConfig.parse({"log.dirs": "/nowhere", **changes})
+        clock = MockTime() if time is None else time
+        self.rates = ConnectionRates.of(config, clock, LogContext())
         self.acceptor = Acceptor(
             "PLAINTEXT-0",
             self.listener,
-            BrokerConfig.parse({"log.dirs": "/nowhere", **changes}),
+            config,
             cast("list[Processor]", self.takers),
             self.quotas,
-            MockTime() if time is None else time,
+            self.rates,
+            0,
+            clock,
             LogContext(),
         )
         stack.callback(self._close)
@@ -200,3 +207,43 @@ def test_after_a_shutdown_nobody_listens_and_nothing_is_left(started: bool) -> N
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(address, 10)
         made.acceptor.shutdown()
+
+
+def test_connections_that_come_too_fast_wait_to_be_accepted(make: Callable[..., Accepting]) -> None:
+    made = make(max_connection_creation_rate=1, quota_window_num=2)
+    made.acceptor.start()
+    began = time.monotonic()
+    for _ in range(2):
+        made.connect()
+    made.wait_for(2)
+    assert time.monotonic() - began > 0.9
+
+
+def test_an_acceptor_stops_while_it_lets_connections_wait(make: Callable[..., Accepting]) -> None:
+    clock = MockTime()
+    made = make(max_connection_creation_rate=1, quota_window_num=2, quota_window_size_seconds=600, time=clock)
+    made.acceptor.start()
+    for _ in range(1000):
+        made.rates.record(0)
+    client = made.connect()
+    made.acceptor.shutdown()
+    assert ended(client)
+    assert made.quotas.total == 0
+
+
+def test_a_connection_from_an_address_above_its_quota_is_closed_after_a_while(
+    make: Callable[..., Accepting],
+) -> None:
+    made = make(quota_window_num=2)
+    made.rates.update({frozenset({("ip", HOST)}): {"connection_creation_rate": 1.0}})
+    made.acceptor.start()
+    made.connect()
+    made.wait_for(1)
+    second = made.connect()
+    second.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        second.recv(1)
+    assert made.quotas.total == 1
+    made.acceptor.shutdown()
+    second.settimeout(10)
+    assert ended(second)

@@ -17,6 +17,7 @@ from harness.waiting import wait_until
 from kclient.broker.config import BrokerConfig
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.errors import ConfigError
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import SYSTEM_TIME
@@ -265,7 +266,8 @@ def test_shutdown_leaves_no_thread_and_no_descriptor() -> None:
 def test_a_server_that_was_never_started_can_be_shut_down() -> None:
     config = BrokerConfig.parse({"log.dirs": "/nowhere", "listeners": "PLAINTEXT://127.0.0.1:0"})
     security = [security_of(config, listener) for listener in config.listeners_with_security()]
-    server = SocketServer(config, SYSTEM_TIME, LogContext(), descriptors=1, security=security)
+    rates = ConnectionRates.of(config, SYSTEM_TIME, LogContext())
+    server = SocketServer(config, SYSTEM_TIME, LogContext(), descriptors=1, security=security, rates=rates)
     server.shutdown()
     server.shutdown()
 

@@ -104,6 +104,26 @@ def test_the_answer_of_a_request_that_was_overtaken_is_an_error() -> None:
     assert slow.answer(found(A)).error_code == Errors.INVALID_FETCH_SESSION_EPOCH
 
 
+def test_a_client_that_is_held_back_is_told_nothing_and_its_session_goes_on() -> None:
+    cache, _ = make()
+    unanswered = cache.context(0, 0, fetches(A), ()).throttled()
+    assert (unanswered.session_id, unanswered.error_code, list(unanswered.results)) == (NO_SESSION, 0, [])
+    assert len(cache) == 0
+    session_id = opened(cache, A, B)
+    held = cache.context(session_id, 1, (), ()).throttled()
+    assert (held.session_id, held.error_code, list(held.results)) == (session_id, 0, [])
+    answer = cache.context(session_id, 2, (), ()).answer(found(A, high_watermark=6))
+    assert [result.tp for result in answer.results] == [A]
+
+
+def test_one_that_is_held_back_and_was_overtaken_is_told_so() -> None:
+    cache, _ = make()
+    session_id = opened(cache, A)
+    overtaken = cache.context(session_id, 1, (), ())
+    cache.context(session_id, 2, (), ())
+    assert overtaken.throttled().error_code == Errors.INVALID_FETCH_SESSION_EPOCH
+
+
 def test_a_full_request_with_a_session_id_ends_that_session() -> None:
     cache, _ = make()
     session_id = opened(cache, A)
