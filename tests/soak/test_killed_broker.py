@@ -12,7 +12,7 @@ import pytest
 from harness.broker.killing import kill_again_and_again
 
 
-@pytest.mark.soak(seconds=1200)
+@pytest.mark.soak(seconds=1800)
 def test_nothing_acknowledged_is_lost_doubled_or_moved_by_two_hundred_kills(
     tmp_path: Path, seconds: float, rng: random.Random, verdict: Callable[[list[str]], None]
 ) -> None:
