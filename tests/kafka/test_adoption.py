@@ -40,7 +40,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.broker.metadata.metadata_store import MetadataStore
-from kclient.errors import PolicyViolationError
+from kclient.errors import IllegalStateError, PolicyViolationError
 from kclient.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -70,7 +70,7 @@ Contents = dict[tuple[str, str], Any]
 
 @attrs.frozen
 class Left:
-    """What a Kafka left, and what it said of it before."""
+    """The directory that a Kafka left, and its own account of it."""
 
     data: Path
     before: dict[str, tuple[int, int, str]]
@@ -202,6 +202,8 @@ def left(request: pytest.FixtureRequest) -> Iterator[Left]:
         kafka = stack.enter_context(RealKafka(settings=SETTINGS))
         fill(kafka.bootstrap_servers, stack)
         said = contents(kafka.bootstrap_servers, list(PARTITIONS))
+        with pytest.raises(IllegalStateError, match="in use by another broker"):
+            EmbeddedKafka(data_dir=kafka.log_dir, read_only=True).start()
         if request.param == "stopped":
             kafka.stop()
         else:
