@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker.cleaning import end_transaction, put
 from harness.broker.directories import fingerprint, flip_bit, last_segment
+from harness.broker.logs import LogHarness
 from harness.broker.requests import create, fetch, produce, topics, try_produce, values
 from harness.broker.wire import Wire, batch
 from kclient import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType, NewTopic
 from kclient.broker.embedded import EmbeddedKafka
+from kclient.broker.log.config import LogConfig
 from kclient.common.uuid import Uuid
 from kclient.errors import (
     ConfigError,
@@ -221,6 +224,52 @@ def test_leftovers_of_deletions_and_moves_are_not_served(written: Path) -> None:
         assert set(topics(wire)) == {"a", "b", "__consumer_offsets"}
         assert len(topics(wire)["b"].partitions) == 1
     assert fingerprint(written) == before
+
+
+def test_aborted_transactions_are_known_though_all_indexes_are_lost(tmp_path: Path) -> None:
+    harness = LogHarness(tmp_path)
+    log = harness.open(LogConfig(), clean=True)
+    for number in range(4):
+        put(harness, log, (b"k", b"%d" % number), pid=7, seq=number, transactional=True)
+        if number % 2:
+            log.roll()
+        end_transaction(harness, log, 7, commit=number == 3)
+        log.roll()
+    log.close()
+    harness.close()
+    for kind in ("index", "timeindex", "txnindex", "snapshot"):
+        for path in harness.directory.glob(f"*.{kind}"):
+            path.unlink()
+    (tmp_path / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{harness.directory.name[:-2]} 0 8\n")
+    before = fingerprint(tmp_path)
+    topic, _, _ = harness.directory.name.rpartition("-")
+    with (
+        EmbeddedKafka(data_dir=tmp_path, read_only=True) as kafka,
+        KafkaConsumer(
+            bootstrap_servers=kafka.bootstrap_servers, isolation_level="read_committed"
+        ) as consumer,
+    ):
+        tp = TopicPartition(topic, 0)
+        consumer.assign([tp])
+        consumer.seek_to_beginning([tp])
+        read: list[bytes | None] = []
+        while consumer.position(tp) < 8:
+            read += [record.value for record in consumer.poll(100)]
+        assert read == [b"3"]
+    assert fingerprint(tmp_path) == before
+
+
+def test_several_directories_and_one_for_the_metadata_are_read(tmp_path: Path) -> None:
+    places = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}", "metadata.log.dir": str(tmp_path / "m")}
+    with EmbeddedKafka(places) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        create(wire, "t", 4, retention_ms="5")
+        for number in range(4):
+            produce(wire, "t", batch(b"%d" % number), number)
+    before = fingerprint(tmp_path)
+    for _ in range(2):
+        with EmbeddedKafka(places, read_only=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+            assert [values(wire, "t", number) for number in range(4)] == [[b"%d" % n] for n in range(4)]
+    assert fingerprint(tmp_path) == before
 
 
 def test_a_partition_that_is_not_there_has_no_leader(written: Path) -> None:

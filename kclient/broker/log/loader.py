@@ -17,7 +17,7 @@ from kclient.broker.log.checkpoints import (
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
-from kclient.broker.log.file_system import FileSystem
+from kclient.broker.log.file_system import FileSystem, ReadOnlyFileSystem
 from kclient.broker.log.files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -231,8 +231,7 @@ class _LogLoader:
         active = self.local.segments.active
         for segment in self.local.segments:
             try:
-                # Other indexes can be built anew by their segment alone, this one needs the producers' state.
-                segment.txn_index.load()
+                self._load_aborted(segment)
                 if segment is active:
                     self.local.log_end_offset = active.next_offset()
             except (CorruptIndexError, CorruptRecordError) as error:
@@ -251,10 +250,33 @@ class _LogLoader:
             if segment.base_offset >= self.recovery_point:
                 return
             try:
-                segment.txn_index.load()
+                self._load_aborted(segment)
             except CorruptIndexError as error:
                 log.warning("%s: recovering more than was not flushed: %s", self._topic_partition, error)
                 self.recovery_point = segment.base_offset
+
+    def _load_aborted(self, segment: LogSegment) -> None:
+        """Load the transaction index of a segment. Raises `CorruptIndexError`.
+
+        Other indexes can be built anew by their segment alone, this one needs the producers' state. Nor can it be seen
+        to be missing, as most segments have none; but it may be where another index is, which every segment has.
+        """
+        if segment.size == 0 or self._file_system.exists(segment.offset_index.path):
+            segment.txn_index.load()
+            return
+        log.warning("%s: %s is missing", self._topic_partition, segment.offset_index.path.name)
+        # A state for this alone, that leaves the snapshots as they are.
+        state = ProducerStateManager(self._topic_partition, self._directory, file_system=ReadOnlyFileSystem())
+        base = segment.base_offset
+        try:
+            rebuild_producer_state(
+                state, self.local.segments, self.log_start_offset, base, self._time.wall_ms()
+            )
+            segment.txn_index.reset()
+            for _, batch in segment.batches():
+                replay_batch(state, batch, segment)
+        except CorruptRecordError as error:
+            log.warning("%s: its aborted transactions are not all known: %s", self._topic_partition, error)
 
     def _recover(self) -> None:
         """Check everything from the recovery point on, and end the log where it is not whole."""
