@@ -30,6 +30,7 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._fd: int | None = None
+        self._made = False
 
     def acquire(self) -> None:
         """Lock the directory for this process. Idempotent.
@@ -42,7 +43,7 @@ class DirectoryLock:
         with _process_lock:
             if real in _writers or _readers[real]:
                 raise _in_use(self._directory)
-            fd = os.open(self._directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            fd, made = _open_or_make(self._directory / _LOCK_FILE)
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -53,15 +54,16 @@ class DirectoryLock:
                 os.close(fd)
                 raise _in_use(self._directory)
             _writers.add(real)
-            self._fd = fd
+            self._fd, self._made = fd, made
 
     def release(self) -> None:
-        """Give the lock back and, as Kafka does, remove its file. Idempotent."""
+        """Give the lock back, and remove its file if it was not there before. Idempotent."""
         with _process_lock:
             fd, self._fd = self._fd, None
             if fd is not None:
-                with suppress(OSError):
-                    (self._directory / _LOCK_FILE).unlink()
+                if self._made:
+                    with suppress(OSError):
+                        (self._directory / _LOCK_FILE).unlink()
                 _writers.discard(self._directory.resolve())
                 os.close(fd)
 
@@ -111,6 +113,14 @@ class SharedDirectoryLock(DirectoryLock):
             os.close(fd)
             raise _in_use(self._directory) from error
         return fd
+
+
+def _open_or_make(path: Path) -> tuple[int, bool]:
+    """Return a descriptor of the file, and True if it was made. Raises OSError."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644), True
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o644), False
 
 
 def _in_use(path: Path) -> IllegalStateError:

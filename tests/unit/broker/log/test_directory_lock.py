@@ -73,6 +73,14 @@ def test_several_may_read_and_keep_out_who_writes_until_the_last_is_gone(make: M
     make(DirectoryLock).acquire()
 
 
+def test_the_file_of_another_broker_is_not_removed(make: Make, tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    lock = make(DirectoryLock)
+    lock.acquire()
+    lock.release()
+    assert (tmp_path / ".lock").exists(), "Kafka leaves it"
+
+
 def test_who_reads_makes_no_file(make: Make, tmp_path: Path) -> None:
     reader = make(SharedDirectoryLock)
     reader.acquire()
