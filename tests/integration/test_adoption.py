@@ -34,6 +34,7 @@ from kclient.protocol.messages.metadata_records import (
 from kclient.protocol.schema import Message
 from kclient.utils.time import SYSTEM_TIME
 
+OPEN = "warning: transactions are open in x-0, and nobody can end them here: "
 KEPT = "retention.ms is now set for topics that had the default of Kafka's server.properties, which is not known: "
 LONG_AGO_MS = 1_500_000_000_000
 EAGER = {"log.retention.check.interval.ms": 1}
@@ -140,12 +141,12 @@ def test_records_go_only_if_somebody_said_so(
 
 
 def test_the_next_start_needs_no_adoption_and_knows_what_was_deleted_since(tmp_path: Path) -> None:
-    kafkas(tmp_path, max_message_bytes="77777")
+    kafkas(tmp_path, *topic_records("b", Uuid.random(), [[NODE]]), max_message_bytes="77777")
     broker, _ = adopted(tmp_path)
     with Wire(broker.bootstrap_servers) as wire:
         produce(wire, "a", batch(b"new"))
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.delete_topics(["stray"])
+        admin.delete_topics(["stray", "b"])
     broker.stop()
     for settings in ({}, {"kclient.adopt.topics": True}):
         with (
@@ -190,7 +191,7 @@ def test_the_account_names_what_an_operator_has_to_know() -> None:
     account = Adoption(
         metadata_log=Path("/data/__cluster_metadata-0"), topics=3, partitions=9, records=100, size_bytes=5000,
         users=1, rules=2, quotas=3, broker_settings=4, unclaimed=["u"], kept=[f"k{n}" for n in range(7)],
-        elsewhere={"e": 2}, unwritable=["w"], left_out={"l": ["remote.storage.enable"]}, deleted=1,
+        elsewhere={"e": 2}, unwritable=["w"], undecided=["x-0"], left_out={"l": ["remote.storage.enable"]}, deleted=1,
     )  # fmt: skip
     assert str(account).splitlines() == [
         "adopted 3 topics with 9 partitions, as /data/__cluster_metadata-0 has them",
@@ -202,6 +203,7 @@ def test_the_account_names_what_an_operator_has_to_know() -> None:
         f"{KEPT}k0, k1, k2, k3, k4 and 2 more",
         "warning: 2 partitions of e are on other brokers, and begin empty here",
         "warning: min.insync.replicas is more than 1 for w: writes with acks=all are refused until it is 1",
+        f"{OPEN}readers of committed records stop before them",
         "warning: settings of l that this broker does not have: remote.storage.enable",
     ]
 

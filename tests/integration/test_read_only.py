@@ -31,6 +31,7 @@ from kclient.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kclient.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
 LONG_AGO_MS = 1_500_000_000_000
 EAGER = {"log.retention.check.interval.ms": 1, "log.retention.ms": 1000, "log.cleaner.backoff.ms": 1}
@@ -76,6 +77,11 @@ def test_records_settings_and_groups_are_served_and_nothing_is_deleted(unchanged
         with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
             resource = ConfigResource(ConfigResourceType.TOPIC, "a")
             assert admin.describe_configs([resource])[resource]["retention.ms"].value == "123456789012"
+            assert set(admin.list_groups()) == set(admin.describe_groups(["g"])) == {"g"}
+            (committed,) = admin.list_consumer_group_offsets("g").items()
+            assert (committed[0], committed[1] and committed[1].offset) == (tp, 4)
+        dirs = wire.ask(DescribeLogDirsRequest(topics=None), 4).results
+        assert [(one.error_code, one.log_dir, len(one.topics)) for one in dirs] == [(0, str(unchanged), 3)]
         with KafkaConsumer(
             bootstrap_servers=kafka.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
         ) as consumer:

@@ -39,6 +39,8 @@ class Adoption:
     """The number of partitions of each topic that are not here, and begin empty."""
     unwritable: Sequence[str]
     """The topics whose min.insync.replicas one broker cannot satisfy."""
+    undecided: Sequence[str]
+    """The partitions with transactions that are open, and that nobody can end here."""
     left_out: Mapping[str, Sequence[str]]
     """The settings of each topic that this broker does not have."""
     deleted: int
@@ -75,6 +77,11 @@ class Adoption:
                 for name, topic in sorted(topics.items())
                 if int(topic.configs.get("min.insync.replicas", "1")) > 1
             ],
+            undecided=[
+                str(one.topic_partition)
+                for one in open_logs
+                if any(state.current_txn_first_offset is not None for state in one.producer_states())
+            ],
             left_out={} if kafka is None else kafka.left_out(),
             deleted=len(recovered.deleted),
         )
@@ -107,6 +114,11 @@ class Adoption:
             lines.append(
                 f"warning: min.insync.replicas is more than 1 for {_names(self.unwritable)}: writes with acks=all are "
                 "refused until it is 1"
+            )
+        if self.undecided:
+            lines.append(
+                f"warning: transactions are open in {_names(self.undecided)}, and nobody can end them here: readers of "
+                "committed records stop before them"
             )
         lines += [
             f"warning: settings of {name} that this broker does not have: {_names(settings)}"
