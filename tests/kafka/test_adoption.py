@@ -39,6 +39,8 @@ from kclient.admin import (
 from kclient.broker.config import BrokerConfig
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.broker.kafka_broker import KafkaBroker
+from kclient.broker.log.file_system import ReadOnlyFileSystem
+from kclient.broker.log.log_manager import LogManager
 from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.errors import IllegalStateError, PolicyViolationError
 from kclient.protocol.messages.delete_records import (
@@ -226,6 +228,21 @@ def test_everything_kafka_had_is_read_and_nothing_is_changed(left: Left) -> None
             assert [found and found.offset for found in consumer.committed([tp]).values()] == [42]
             with pytest.raises(PolicyViolationError):
                 consumer.commit_sync({tp: 43})
+    assert fingerprint(left.data) == left.before
+
+
+def test_logs_alone_are_opened_without_a_change(left: Left) -> None:
+    logs = LogManager([left.data], file_system=ReadOnlyFileSystem())
+    logs.startup()
+    try:
+        ends = left.contents["read_uncommitted", "ends"]
+        starts = left.contents["read_uncommitted", "beginnings"]
+        opened = {tp: logs.get_log(tp) for tp in ends}
+        assert {tp: log and (log.log_start_offset, log.log_end_offset) for tp, log in opened.items()} == {
+            tp: (starts[tp], end) for tp, end in ends.items()
+        }
+    finally:
+        logs.shutdown()
     assert fingerprint(left.data) == left.before
 
 
