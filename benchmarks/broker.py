@@ -1,4 +1,4 @@
-"""The real Apache Kafka that the tests use as well."""
+"""The brokers that the tests use as well: a real Apache Kafka, and the embedded one as a process."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def long_lived() -> tuple[str, ...]:
     """Return the options of a virtual machine that is to be fast, and not soon there."""
     options: tuple[str, ...] = _of_the_tests("harness.real_kafka.node").LONG_LIVED
     return options
+
+
+def embedded_process() -> Any:
+    """Return the class BrokerProcess of tests/harness/broker/process.py."""
+    return _of_the_tests("harness.broker.process").BrokerProcess
 
 
 def certificates() -> Any:

@@ -229,6 +229,10 @@ class BrokerConfig(ListenerConfig):
         "Clients that want to write are refused with POLICY_VIOLATION.",
     )
 
+    max_request_partition_size_limit: int = integer(
+        2000, MEDIUM, "Most partitions of one response to DescribeTopicPartitions.", at_least(1)
+    )
+
     # Fetching
     fetch_max_bytes: int = integer(55 << 20, MEDIUM, "Most bytes of a fetch response.", at_least(1024))
     max_incremental_fetch_session_cache_slots: int = integer(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 import attrs
 
 from kclient.broker.apis.api_versions import answer_versions
 from kclient.broker.apis.dispatcher import ApiDispatcher
+from kclient.broker.apis.registry import load_handlers
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.config import BrokerConfig
 from kclient.broker.descriptors import DescriptorShares, descriptor_shares
@@ -111,8 +112,10 @@ class KafkaBroker:
         """
         return self._failure
 
-    def start(self) -> None:
+    def start(self, on_listening: Callable[[], None] | None = None) -> None:
         """Load what is in the data directories, then serve. Nothing stays behind if it fails.
+
+        `on_listening` is called as soon as requests are served; handlers that none has asked for are loaded after it.
 
         Raises ConfigError if an address cannot be bound, IllegalStateError if another broker uses a data
         directory, and KafkaStorageError if none can be used, if what is in them is damaged beyond repair, or
@@ -125,6 +128,11 @@ class KafkaBroker:
             with ExitStack() as cleanup:
                 cleanup.callback(self._stopped.set)
                 self._start(cleanup)
+                if on_listening is not None:
+                    on_listening()
+                # Here and not at first use: a fork in the middle of an import would leave the child with its lock, and
+                # files that are replaced meanwhile would be those of another version.
+                load_handlers()
                 self._cleanup = cleanup.pop_all()
 
     def stop(self) -> None:

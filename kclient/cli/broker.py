@@ -71,7 +71,12 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     if options.adopt:
         settings["kclient.adopt.topics"] = "true"
     broker = KafkaBroker(BrokerConfig.parse(settings))
-    broker.start()
+
+    def tell_where() -> None:
+        host, port = broker.address
+        print(f"listening on {host}:{port}", flush=True)
+
+    broker.start(tell_where)
     if broker.adoption is not None:
         error_console().print(str(broker.adoption), highlight=False, markup=False)
 
@@ -83,8 +88,6 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     watch = KafkaThread("watch", end_with_it)
     watch.start()
     try:
-        host, port = broker.address
-        print(f"listening on {host}:{port}", flush=True)
         signal.sigwait(_STOP_SIGNALS)
     finally:
         broker.stop()

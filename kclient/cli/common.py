@@ -10,14 +10,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from kclient.config.properties import load_properties
 from kclient.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from kclient.consumer import KafkaConsumer
     from kclient.producer import KafkaProducer
 
@@ -42,16 +41,23 @@ def closing(client: C) -> Iterator[C]:
 
 def error_console() -> Console:
     """Return the console for messages and progress: standard error, so that standard output stays data."""
+    # Rich is imported where it is used: a command that has nothing to say should not wait for it.
+    from rich.console import Console
+
     return Console(stderr=True, soft_wrap=True)
 
 
 def complain(what: str, message: object) -> None:
     """Print `what` in red on standard error, then `message` as it is: text in its brackets is no markup."""
+    from rich.markup import escape
+
     error_console().print(f"[bold red]{what}:[/] {escape(str(message))}", highlight=False)
 
 
 def output_console() -> Console:
     """Return the console for tables: standard output."""
+    from rich.console import Console
+
     return Console(soft_wrap=True)
 
 
@@ -195,6 +201,9 @@ def json_bytes(data: bytes | None, name: str) -> dict[str, str | None]:
 
 def table(columns: Sequence[str | tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
     """A plain table; a column given as (name, "right") is a number."""
+    from rich.markup import escape
+    from rich.table import Table
+
     made = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         name, justify = (column, "left") if isinstance(column, str) else column

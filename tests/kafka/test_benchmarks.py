@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from harness.broker.process import BrokerProcess
 from harness.real_kafka.broker import RealKafka
 
 pytestmark = [pytest.mark.peers, pytest.mark.heavy]
@@ -43,3 +46,38 @@ def test_every_client_does_what_it_can_and_is_reported(
     for line in lines:
         assert line.rss_bytes > 1_000_000
         assert (line.p50_ms is not None) == (line.operation in {"round_trip", "busy"})
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+def test_the_embedded_broker_is_compared_with_a_real_one(
+    kafka: RealKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("confluent_kafka")
+    from benchmarks.embedded_comparison import KAFKA, OURS, Server, ServerComparison
+
+    monkeypatch.setattr("benchmarks.embedded_comparison.make_present", lambda: 0)
+    told: list[str] = []
+    with BrokerProcess(tmp_path) as ours:
+        servers = {
+            OURS: Server(ours.bootstrap_servers, ours.pid),
+            KAFKA: Server(kafka.bootstrap_servers, kafka.pid),
+        }
+        compared = ServerComparison(servers, 20_000, 1, told.append)
+        compared.measure()
+    assert compared.failed == []
+    assert {name: len(runs) for name, runs in compared.measured.items()} == {
+        (operation, name): 1 for operation in ("produce", "consume") for name in servers
+    }
+    assert len(list(compared.rows())) == len(list(compared.targets())) == 4
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["start", "connections", "partitions 1024", "large_log 0.01"])
+def test_the_figures_of_the_embedded_broker_are_taken(name: str) -> None:
+    from benchmarks import embedded_figures
+
+    figures = embedded_figures.of(*name.split())
+    assert figures
+    assert all(figure.value >= 0 for figure in figures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from kclient._accel.shared.types import Buffer
 
@@ -24,15 +25,18 @@ def portable_crc32c() -> Crc:
     return mkPredefinedCrcFun("crc-32c")
 
 
-try:
-    _crc32c = hardware_crc32c()
-except ImportError:
-    _crc32c = portable_crc32c()
+@cache
+def _best_crc32c() -> Crc:
+    """Return the best there is. Chosen at first use: the native body never asks, and the packages load slowly."""
+    try:
+        return hardware_crc32c()
+    except ImportError:
+        return portable_crc32c()
 
 
 def crc32c(buf: Buffer, crc: int = 0) -> int:
     """CRC-32C (Castagnoli) of `buf`, unsigned; `crc` is that of the bytes before it."""
-    return _crc32c(buf, crc)
+    return _best_crc32c()(buf, crc)
 
 
 _M = 0x5BD1E995

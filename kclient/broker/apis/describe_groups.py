@@ -1,7 +1,7 @@
-"""DescribeGroups (15), versions 0 to 5: groups with their members.
+"""DescribeGroups (15), versions 0 to 6: groups with their members.
 
-Versions: 3 can ask for permitted operations, 4 brought static members, 5 is flexible. Behaviour: a group that
-is not there is Dead, without an error. Access: DESCRIBE on the group.
+Versions: 3 can ask for permitted operations, 4 brought static members, 5 is flexible, 6 has messages. Behaviour:
+a group that is not there is Dead, before version 6 without an error (KIP-1043). Access: DESCRIBE on the group.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from kclient.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+
+_MISSING_FROM = 6
 
 
 def describe_groups(call: ApiCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -32,5 +34,12 @@ def _describe(call: ApiCall, group_id: str) -> DescribedGroup:
     try:
         group = call.broker.groups.describe(group_id)
     except KafkaError as error:
-        return DescribedGroup(group_id=group_id, error_code=Errors.code_for(error))
-    return group or DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        message = str(error) if call.version >= _MISSING_FROM else None
+        return DescribedGroup(group_id=group_id, error_code=Errors.code_for(error), error_message=message)
+    if group is not None:
+        return group
+    missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    if call.version >= _MISSING_FROM:
+        missing.error_code = int(Errors.GROUP_ID_NOT_FOUND)
+        missing.error_message = f"Group {group_id} not found."
+    return missing

@@ -1,6 +1,7 @@
-"""DescribeLogDirs (35), versions 1 to 4: how much is where.
+"""DescribeLogDirs (35), versions 1 to 5: how much is where.
 
-Versions: 2 is flexible, 3 brought a top-level error, 4 the size of the disk. Behaviour: no topics means all
+Versions: 2 is flexible, 3 brought a top-level error, 4 the size of the disk, 5 directories that
+get no new partitions: there are none. Behaviour: no topics means all
 of them. Access: DESCRIBE on the cluster.
 """
 

@@ -1,6 +1,7 @@
-"""FindCoordinator (10), versions 0 to 4: which broker coordinates a group.
+"""FindCoordinator (10), versions 0 to 6: which broker coordinates a group.
 
-Versions: 1 brought kinds of keys and error messages, 3 is flexible, 4 takes many keys. Behaviour: this
+Versions: 1 brought kinds of keys and error messages, 3 is flexible, 4 takes many keys, 6 knows share groups,
+which are not served. Behaviour: this
 broker, for every group; makes the topic of offsets if need be. Transactional ids are refused, with an error
 that no client retries. Access: DESCRIBE on the group.
 """

@@ -1,6 +1,7 @@
-"""InitProducerId (22), versions 0 to 4: an id for an idempotent producer.
+"""InitProducerId (22), versions 0 to 5: an id for an idempotent producer.
 
-Versions: 3 lets a producer ask for the next epoch of its id (KIP-360), which only transactional ones need.
+Versions: 3 lets a producer ask for the next epoch of its id (KIP-360), which only transactional ones need;
+5 stands for transactions of KIP-890.
 Behaviour: every request gets a new id with epoch 0. Transactional ids are refused, with an error that no
 client retries. Access: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
 """

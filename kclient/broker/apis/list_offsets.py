@@ -1,6 +1,7 @@
-"""ListOffsets (2), versions 1 to 7: offsets by time.
+"""ListOffsets (2), versions 1 to 11: offsets by time.
 
-Versions: 2 brought isolation, 4 leader epochs, 6 is flexible, 7 finds the greatest timestamp (-3). Behaviour:
+Versions: 2 brought isolation, 4 leader epochs, 6 is flexible, 7 finds the greatest timestamp (-3), 8 the earliest
+offset that is here (-4), 9 and 11 those of remote storage (-5, -6; there is none), 10 brought a timeout. Behaviour:
 -1 is the end as far as the isolation lets the client read, -2 the start; a time after the last record gives
 offset -1. Followers (replica id 0 and up) are refused: there are none. Access: DESCRIBE on the topics.
 """
@@ -21,6 +22,18 @@ from kclient.protocol.messages.list_offsets import (
 )
 
 _READ_COMMITTED = 1
+_EARLIEST_LOCAL_TIMESTAMP, _LATEST_TIERED_TIMESTAMP, _EARLIEST_PENDING_UPLOAD_TIMESTAMP = -4, -5, -6
+_OF_REMOTE_STORAGE = frozenset({_LATEST_TIERED_TIMESTAMP, _EARLIEST_PENDING_UPLOAD_TIMESTAMP})
+_SINCE = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL_TIMESTAMP: 8,
+    _LATEST_TIERED_TIMESTAMP: 9,
+    _EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""The first version that knows each timestamp of a special meaning."""
+_NEVER = 1 << 15
 _NOTHING = (-1, -1, -1)
 
 
@@ -65,10 +78,14 @@ def _look_up(
 def _offset(
     version: int, partition: Partition, timestamp_ms: int, isolation: FetchIsolation
 ) -> tuple[int, int, int]:
-    if timestamp_ms < (MAX_TIMESTAMP if version >= 7 else EARLIEST_TIMESTAMP):
+    if timestamp_ms < 0 and version < _SINCE.get(timestamp_ms, _NEVER):
         raise UnsupportedVersionError(f"Version {version} does not know the timestamp {timestamp_ms}")
     if timestamp_ms == LATEST_TIMESTAMP:
         return -1, partition.log.readable_end(isolation), partition.leader_epoch
+    if timestamp_ms in _OF_REMOTE_STORAGE:
+        return _NOTHING
+    if timestamp_ms == _EARLIEST_LOCAL_TIMESTAMP:
+        timestamp_ms = EARLIEST_TIMESTAMP
     found = partition.log.offset_for_timestamp(timestamp_ms)
     if found is None:
         return _NOTHING

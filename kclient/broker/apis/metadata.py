@@ -1,8 +1,8 @@
-"""Metadata (3), versions 0 to 12: the broker, topics, and who leads their partitions.
+"""Metadata (3), versions 0 to 13: the broker, topics, and who leads their partitions.
 
-Versions: 0 takes no topics for all; 4 may forbid creation; 8 to 10 can ask for permitted operations; 10 and
-12 know topic ids. Behaviour: a topic that does not exist is created if the client allows it and
-auto.create.topics.enable is on. Access: DESCRIBE on the topics, CREATE for those that are made.
+Versions: 0 takes no topics for all; 4 may forbid creation; 8 to 10 can ask for permitted operations; 10 and 12 know
+topic ids, 13 has an error for the whole. Behaviour: a topic that does not exist is created if the client allows it
+and auto.create.topics.enable is on. Access: DESCRIBE on the topics, CREATE for those that are made.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import Errors, KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
+from kclient.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -86,10 +87,20 @@ def _describe(broker: BrokerContext, topic: TopicImage) -> MetadataResponseTopic
 
 
 def _partition(broker: BrokerContext, tp: TopicPartition) -> MetadataResponsePartition:
+    described = MetadataResponsePartition(partition_index=tp.partition)
+    tell_leader(broker, tp, described)
+    return described
+
+
+def tell_leader(
+    broker: BrokerContext,
+    tp: TopicPartition,
+    described: MetadataResponsePartition | DescribeTopicPartitionsResponsePartition,
+) -> None:
+    """Write into `described` who leads a partition, and if it can."""
     nodes = [broker.node_id]
-    described = MetadataResponsePartition(
-        partition_index=tp.partition, leader_id=broker.node_id, replica_nodes=nodes, isr_nodes=nodes
-    )
+    described.leader_id = broker.node_id
+    described.replica_nodes = described.isr_nodes = nodes
     try:
         partition = broker.replicas.partition(tp)
     except (UnknownTopicOrPartitionError, KafkaStorageError):
@@ -100,4 +111,3 @@ def _partition(broker: BrokerContext, tp: TopicPartition) -> MetadataResponsePar
         described.offline_replicas = nodes
     else:
         described.leader_epoch = partition.leader_epoch
-    return described

@@ -1,7 +1,8 @@
-"""OffsetFetch (9), versions 1 to 8: how far a group has read.
+"""OffsetFetch (9), versions 1 to 10: how far a group has read.
 
 Versions: from 2 on no topics means all; 5 brought leader epochs, 6 is flexible, 7 may ask for stable offsets
-only (all are: there are no transactions), 8 takes many groups. Behaviour: what is not committed, of a group
+only (all are: there are no transactions), 8 takes many groups, 9 names the member, 10 names topics by
+their ids. Behaviour: what is not committed, of a group
 that is not there as well, has offset -1 and no error; an error where the offsets cannot be read. Access:
 DESCRIBE on the group and the topics.
 """
@@ -11,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.broker.apis.call import ApiCall, error_in
+from kclient.broker.apis.topic_ids import name_topics
 from kclient.broker.group.group import CommittedOffset
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import InvalidGroupIdError
+from kclient.errors import Errors, InvalidGroupIdError
 from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -25,6 +27,7 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
+_TOPIC_IDS_FROM = 10
 _NOT_COMMITTED = CommittedOffset(-1, -1, "", -1)
 
 
@@ -53,8 +56,37 @@ def offset_fetch(call: ApiCall, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 def _group(call: ApiCall, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     answer = OffsetFetchResponseGroup(group_id=group.group_id)
+    unknown = set()
+    if call.version >= _TOPIC_IDS_FROM and group.topics is not None:
+        unknown = name_topics(call, group.topics)
     _look_up(call, group, answer, OffsetFetchResponseTopics, OffsetFetchResponsePartitions)
+    if call.version >= _TOPIC_IDS_FROM:
+        answer.topics = _with_ids(call, group, answer.topics, unknown)
     return answer
+
+
+def _with_ids(
+    call: ApiCall,
+    group: OffsetFetchRequestGroup,
+    topics: list[OffsetFetchResponseTopics],
+    unknown: set[str],
+) -> list[OffsetFetchResponseTopics]:
+    """Return the topics with their ids. Where all were asked for, those that are gone since are left out."""
+    cache = call.broker.controller.cache
+    asked = {topic.name: topic.topic_id for topic in group.topics or ()}
+    answered = []
+    for topic in topics:
+        if topic.name in unknown:
+            for partition in topic.partitions:
+                partition.error_code = int(Errors.UNKNOWN_TOPIC_ID)
+        if topic.name in asked:
+            topic.topic_id = asked[topic.name]
+        elif (known := cache.topic(topic.name)) is not None:
+            topic.topic_id = known.id
+        else:
+            continue
+        answered.append(topic)
+    return answered
 
 
 def _look_up(

@@ -1,10 +1,10 @@
-"""Produce (0), versions 3 to 9: append record batches.
+"""Produce (0), versions 3 to 13: append record batches.
 
-Versions: below 3 come the old record formats, which are refused, though 0 is what ApiVersions names; 8
-brought errors for single records; 9 is flexible. Behaviour: each partition succeeds or fails by itself; acks
-0 has no response, and closes the connection if anything failed, the only way to say so. Transactions are not
-served: records of one are refused, without a transactional id with the error that Kafka has for that. Access:
-WRITE on the topics.
+Versions: below 3 come the old record formats, which are refused, though 0 is what ApiVersions names; 8 brought
+errors for single records; 9 is flexible, 13 names topics by their ids (KIP-516). Behaviour: each partition succeeds
+or fails by itself; acks 0 has no response, and closes the connection if anything failed, the only way to say so.
+Transactions are not served: records of one are refused, without a transactional id with the error that Kafka has
+for that. Access: WRITE on the topics.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.topic_ids import name_topics
 from kclient.broker.log.producer_state import AppendOrigin
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS
 from kclient.broker.replica.delayed_produce import ProduceOutcome
@@ -24,6 +25,7 @@ from kclient.errors import (
     InvalidTopicError,
     KafkaError,
     TransactionalIdAuthorizationError,
+    UnknownTopicIdError,
     UnsupportedVersionError,
 )
 from kclient.network.transport import Buffer
@@ -36,6 +38,7 @@ from kclient.protocol.messages.produce import (
 )
 from kclient.record import constants as c
 
+_TOPIC_IDS_FROM = 13
 _LOW_ATTRIBUTES_AT = c.ATTRIBUTES_AT + 1
 
 
@@ -44,12 +47,17 @@ def produce(call: ApiCall, request: ProduceRequest) -> None:
     refused: dict[TopicPartition, ProduceOutcome] = {}
     entries: dict[TopicPartition, Buffer] = {}
     whole_request_error = _check(request)
+    unknown = name_topics(call, request.topic_data) if call.version >= _TOPIC_IDS_FROM else ()
     for topic in request.topic_data:
         internal = topic.name in INTERNAL_TOPICS
         for data in topic.partition_data:
             tp = TopicPartition(topic.name, data.index)
             if whole_request_error is not None:
                 refused[tp] = ProduceOutcome(whole_request_error)
+            elif topic.name in unknown:
+                refused[tp] = ProduceOutcome(
+                    UnknownTopicIdError(f"There is no topic with the id {topic.topic_id}")
+                )
             elif internal:
                 refused[tp] = ProduceOutcome(
                     InvalidTopicError(f"{topic.name} is written to by the broker only")
@@ -113,6 +121,7 @@ def _answer(
             responses=[
                 TopicProduceResponse(
                     name=topic.name,
+                    topic_id=topic.topic_id,
                     partition_responses=[
                         _partition_response(data.index, outcomes[TopicPartition(topic.name, data.index)])
                         for data in topic.partition_data

@@ -20,27 +20,28 @@ _VERSIONS: Mapping[ApiKeys, tuple[int, int]] = {
     ApiKeys.DELETE_GROUPS: (0, 2),
     ApiKeys.DELETE_RECORDS: (0, 2),
     ApiKeys.DELETE_TOPICS: (1, 6),
-    ApiKeys.DESCRIBE_CLUSTER: (0, 0),
+    ApiKeys.DESCRIBE_CLUSTER: (0, 2),
     ApiKeys.DESCRIBE_CONFIGS: (1, 4),
-    ApiKeys.DESCRIBE_GROUPS: (0, 5),
-    ApiKeys.DESCRIBE_LOG_DIRS: (1, 4),
+    ApiKeys.DESCRIBE_GROUPS: (0, 6),
+    ApiKeys.DESCRIBE_LOG_DIRS: (1, 5),
     ApiKeys.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKeys.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKeys.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
-    ApiKeys.FETCH: (4, 12),
-    ApiKeys.FIND_COORDINATOR: (0, 4),
+    ApiKeys.FETCH: (4, 18),
+    ApiKeys.FIND_COORDINATOR: (0, 6),
     ApiKeys.HEARTBEAT: (0, 4),
     ApiKeys.INCREMENTAL_ALTER_CONFIGS: (0, 1),
-    ApiKeys.INIT_PRODUCER_ID: (0, 4),
+    ApiKeys.INIT_PRODUCER_ID: (0, 5),
     ApiKeys.JOIN_GROUP: (0, 9),
     ApiKeys.LEAVE_GROUP: (0, 5),
     ApiKeys.LIST_GROUPS: (0, 5),
-    ApiKeys.LIST_OFFSETS: (1, 7),
-    ApiKeys.METADATA: (0, 12),
-    ApiKeys.OFFSET_COMMIT: (2, 8),
+    ApiKeys.LIST_OFFSETS: (1, 11),
+    ApiKeys.METADATA: (0, 13),
+    ApiKeys.OFFSET_COMMIT: (2, 10),
     ApiKeys.OFFSET_DELETE: (0, 0),
-    ApiKeys.OFFSET_FETCH: (1, 8),
+    ApiKeys.OFFSET_FETCH: (1, 10),
     ApiKeys.OFFSET_FOR_LEADER_EPOCH: (2, 4),
-    ApiKeys.PRODUCE: (3, 9),
+    ApiKeys.PRODUCE: (3, 13),
     ApiKeys.SASL_AUTHENTICATE: (0, 2),
     ApiKeys.SASL_HANDSHAKE: (0, 1),
     ApiKeys.SYNC_GROUP: (0, 5),
@@ -51,17 +52,20 @@ name."""
 
 @attrs.frozen
 class ServedApi:
-    """An API, the versions its handler understands, and the handler.
-
-    It is called as `handler(call, request)` with an `ApiCall` and the decoded message. It returns the
-    response, or None if it answers later (or already has) through `call`. What it raises closes the
-    connection.
-    """
+    """An API and the versions that its handler understands."""
 
     key: ApiKeys
     min_version: int
     max_version: int
-    handler: Callable[..., Any]
+
+    @property
+    def handler(self) -> Callable[..., Any]:
+        """The function to call as `handler(call, request)`, with an `ApiCall` and the decoded message.
+
+        It returns the response, or None if it answers later (or already has) through `call`. What it raises
+        closes the connection. Its module is imported at the first use.
+        """
+        return _handler(self.key)
 
     @property
     def advertised_min_version(self) -> int:
@@ -75,10 +79,18 @@ class ServedApi:
 
 @cache
 def served_apis() -> Mapping[int, ServedApi]:
-    """Every API that is served, by its number. Imports the handlers at the first call."""
-    served = {}
-    for key, (lowest, highest) in _VERSIONS.items():
-        name = key.name.lower()
-        module = importlib.import_module(f"kclient.broker.apis.{name}")
-        served[int(key)] = ServedApi(key, lowest, highest, getattr(module, name))
-    return served
+    """Every API that is served, by its number."""
+    return {int(key): ServedApi(key, *versions) for key, versions in _VERSIONS.items()}
+
+
+def load_handlers() -> None:
+    """Import the handlers of all APIs, so that no request waits for its own."""
+    for key in _VERSIONS:
+        _handler(key)
+
+
+@cache
+def _handler(key: ApiKeys) -> Callable[..., Any]:
+    name = key.name.lower()
+    handler: Callable[..., Any] = getattr(importlib.import_module(f"kclient.broker.apis.{name}"), name)
+    return handler

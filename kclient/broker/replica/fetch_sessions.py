@@ -9,8 +9,7 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from kclient.broker.replica.fetching import PartitionFetch, PartitionFetched
-from kclient.common.topic_partition import TopicPartition
+from kclient.broker.replica.fetching import FetchKey, PartitionFetch, PartitionFetched
 from kclient.errors import Errors
 from kclient.utils.time import Time
 
@@ -54,21 +53,23 @@ class FetchSession:
     """One client's partitions, in the order in which they are read. Its lock guards all of it."""
 
     id: int
-    partitions: OrderedDict[TopicPartition, _CachedPartition]
+    partitions: OrderedDict[FetchKey, _CachedPartition]
+    uses_topic_ids: bool
+    """True if its requests name topics by their ids: all of them, or none."""
     last_used_ms: int
     epoch: int = attrs.field(default=next_epoch(INITIAL_EPOCH), init=False)
     lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
-    def update(self, fetches: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
+    def update(self, fetches: Sequence[PartitionFetch], forgotten: Collection[FetchKey]) -> None:
         """Apply what an incremental request changes."""
         for fetch in fetches:
-            cached = self.partitions.get(fetch.tp)
+            cached = self.partitions.get(fetch.key)
             if cached is None:
-                self.partitions[fetch.tp] = _CachedPartition(fetch)
+                self.partitions[fetch.key] = _CachedPartition(fetch)
             else:
                 cached.fetch = fetch
-        for tp in forgotten:
-            self.partitions.pop(tp, None)
+        for key in forgotten:
+            self.partitions.pop(key, None)
 
 
 @attrs.frozen
@@ -77,7 +78,7 @@ class FetchAnswer:
 
     session_id: int
     error_code: int
-    results: Sequence[PartitionFetched]
+    results: Sequence[tuple[PartitionFetch, PartitionFetched]]
 
 
 @attrs.define(eq=False)
@@ -87,6 +88,7 @@ class FetchContext:
     _cache: FetchSessionCache
     fetches: Sequence[PartitionFetch]
     """The partitions to read."""
+    _uses_topic_ids: bool
     _session: FetchSession | None = None
     _epoch: int = 0
     _keep: bool = False
@@ -94,27 +96,30 @@ class FetchContext:
     """Not 0 if the request does not fit its session; then nothing is read."""
 
     def answer(self, results: Sequence[PartitionFetched]) -> FetchAnswer:
-        """Return the part of `results` that the client is told, and the id of its session."""
+        """Return the part of `results`, one for each of `fetches`, that the client is told, and its session's id."""
         if self.error_code:
             return FetchAnswer(NO_SESSION, self.error_code, ())
         session = self._session
         if session is None:
-            session_id = self._cache.open(self.fetches, results) if self._keep else NO_SESSION
-            return FetchAnswer(session_id, 0, results)
+            session_id = NO_SESSION
+            if self._keep:
+                session_id = self._cache.open(self.fetches, results, uses_topic_ids=self._uses_topic_ids)
+            return FetchAnswer(session_id, 0, list(zip(self.fetches, results, strict=True)))
         with session.lock:
             if session.epoch != self._epoch:
                 # Another request used the session while this one waited; its answer would contradict ours.
                 return FetchAnswer(session.id, int(Errors.INVALID_FETCH_SESSION_EPOCH), ())
             told = []
-            for result in results:
-                cached = session.partitions.get(result.tp)
+            for fetch, result in zip(self.fetches, results, strict=True):
+                key = fetch.key
+                cached = session.partitions.get(key)
                 if cached is None or not cached.has_news(result):
                     continue
-                told.append(result)
+                told.append((fetch, result))
                 if len(result.records):
                     # To the end of the line: when the limit on bytes cuts a response short, those that got
                     # nothing come first next time.
-                    session.partitions.move_to_end(result.tp)
+                    session.partitions.move_to_end(key)
             return FetchAnswer(session.id, 0, told)
 
 
@@ -140,37 +145,48 @@ class FetchSessionCache:
         session_id: int,
         epoch: int,
         fetches: Sequence[PartitionFetch],
-        forgotten: Collection[TopicPartition],
+        forgotten: Collection[FetchKey],
+        *,
+        uses_topic_ids: bool = False,
     ) -> FetchContext:
         """Find out what a request with these fields reads."""
         if epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             if session_id != NO_SESSION:
                 self._remove(session_id)
-            return FetchContext(self, fetches, keep=epoch == INITIAL_EPOCH)
+            return FetchContext(self, fetches, uses_topic_ids, keep=epoch == INITIAL_EPOCH)
         with self._lock:
             session = self._sessions.get(session_id)
             if session is None:
-                return FetchContext(self, (), error_code=int(Errors.FETCH_SESSION_ID_NOT_FOUND))
+                return self._refused(Errors.FETCH_SESSION_ID_NOT_FOUND)
             session.last_used_ms = self._time.monotonic_ms()
             self._sessions.move_to_end(session_id)
         with session.lock:
             if session.epoch != epoch:
-                return FetchContext(self, (), error_code=int(Errors.INVALID_FETCH_SESSION_EPOCH))
+                return self._refused(Errors.INVALID_FETCH_SESSION_EPOCH)
+            if session.uses_topic_ids != uses_topic_ids:
+                return self._refused(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
             session.update(fetches, forgotten)
             session.epoch = next_epoch(epoch)
             wanted = [cached.fetch for cached in session.partitions.values()]
             if wanted:
-                return FetchContext(self, wanted, session, session.epoch)
+                return FetchContext(self, wanted, uses_topic_ids, session, session.epoch)
         self._remove(session_id)  # nothing left to remember
-        return FetchContext(self, ())
+        return FetchContext(self, (), uses_topic_ids)
 
-    def open(self, fetches: Sequence[PartitionFetch], results: Sequence[PartitionFetched]) -> int:
+    def open(
+        self,
+        fetches: Sequence[PartitionFetch],
+        results: Sequence[PartitionFetched],
+        *,
+        uses_topic_ids: bool = False,
+    ) -> int:
         """A new session's id, NO_SESSION if there is no room for one or nothing to remember."""
         if not fetches:
             return NO_SESSION
-        partitions = OrderedDict((fetch.tp, _CachedPartition(fetch)) for fetch in fetches)
-        for result in results:
-            partitions[result.tp].has_news(result)
+        partitions: OrderedDict[FetchKey, _CachedPartition] = OrderedDict()
+        for fetch, result in zip(fetches, results, strict=True):
+            cached = partitions[fetch.key] = _CachedPartition(fetch)
+            cached.has_news(result)
         now_ms = self._time.monotonic_ms()
         with self._lock:
             if len(self._sessions) >= self._slots and not self._evict(now_ms):
@@ -178,8 +194,11 @@ class FetchSessionCache:
             session_id = random.randint(1, _MAX_INT)
             while session_id in self._sessions:
                 session_id = random.randint(1, _MAX_INT)
-            self._sessions[session_id] = FetchSession(session_id, partitions, now_ms)
+            self._sessions[session_id] = FetchSession(session_id, partitions, uses_topic_ids, now_ms)
             return session_id
+
+    def _refused(self, error: Errors) -> FetchContext:
+        return FetchContext(self, (), uses_topic_ids=False, error_code=int(error))
 
     def _evict(self, now_ms: int) -> bool:
         if not self._sessions:

@@ -7,10 +7,13 @@ import attrs
 from kclient.broker.log.record_slice import RecordSlice
 from kclient.broker.log.unified_log import FetchIsolation
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.errors import KafkaError
 from kclient.network.transport import Buffer
 
 NO_OFFSET = -1
+
+FetchKey = TopicPartition | tuple[Uuid, int]
 
 
 @attrs.frozen
@@ -28,10 +31,18 @@ class PartitionFetch:
     """The request for one partition."""
 
     tp: TopicPartition
+    """Without the name of its topic if that was named by an id that is not known."""
     offset: int
     max_bytes: int
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
+    topic_id: Uuid = Uuid.ZERO
+    """Of the topic that is to be read, if the client said so."""
+
+    @property
+    def key(self) -> FetchKey:
+        """The name by which the client knows the partition: for one with a topic id not that of the topic."""
+        return self.tp if self.topic_id == Uuid.ZERO else (self.topic_id, self.tp.partition)
 
 
 @attrs.define(eq=False)

@@ -18,10 +18,12 @@ from kclient.broker.replica.partition import Partition
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
+    InconsistentTopicIdError,
     KafkaError,
     KafkaStorageError,
     OffsetOutOfRangeError,
     UnknownServerError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from kclient.network.transport import Buffer
@@ -268,7 +270,7 @@ class ReplicaManager:
     ) -> PartitionFetched:
         partition: Partition | None = None
         try:
-            partition = self.partition(fetch.tp)
+            partition = self._partition_of(fetch)
             partition.check_leader_epoch(fetch.current_leader_epoch)
             diverging = _divergence(partition, fetch)
             if diverging is not None:
@@ -303,6 +305,18 @@ class ReplicaManager:
             info.log_start_offset,
             info.aborted,
         )
+
+    def _partition_of(self, fetch: PartitionFetch) -> Partition:
+        if fetch.topic_id == Uuid.ZERO:
+            return self.partition(fetch.tp)
+        if not fetch.tp.topic:
+            raise UnknownTopicIdError(f"There is no topic with the id {fetch.topic_id}")
+        partition = self.partition(fetch.tp)
+        if partition.topic_id != fetch.topic_id:
+            raise InconsistentTopicIdError(
+                f"{fetch.tp} has the topic id {partition.topic_id}, and the request is for {fetch.topic_id}"
+            )
+        return partition
 
     @staticmethod
     def _watermarks(result: PartitionFetched, partition: Partition) -> PartitionFetched:

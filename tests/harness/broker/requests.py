@@ -33,7 +33,7 @@ def create(wire: Wire, name: str, partitions: int = 1, **configs: str) -> Uuid:
 
 def delete(wire: Wire, name: str) -> None:
     """Delete a topic."""
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
     assert wire.ask(request, 6).responses[0].error_code == 0
 
 

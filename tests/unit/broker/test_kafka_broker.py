@@ -17,7 +17,9 @@ import pytest
 from harness.broker.process import BrokerProcess
 from harness.broker.wire import Wire, batch
 from harness.waiting import wait_until
+from kclient._accel import IMPL
 from kclient.broker import BrokerConfig, KafkaBroker
+from kclient.broker.apis.registry import served_apis
 from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.errors import KafkaStorageError
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -136,6 +138,27 @@ def test_one_of_two_directories_may_fail(tmp_path: Path, monkeypatch: pytest.Mon
         assert broker.failure is None
     finally:
         broker.stop()
+
+
+def test_the_broker_listens_before_its_handlers_are_loaded_and_is_started_when_all_are() -> None:
+    program = (
+        "import sys, tempfile\n"
+        "from kclient.broker import BrokerConfig, KafkaBroker\n"
+        "def loaded(): print(*(m for m in sys.modules if m.startswith('kclient.broker.apis.')))\n"
+        "with tempfile.TemporaryDirectory() as directory:\n"
+        "    settings = {'listeners': 'PLAINTEXT://127.0.0.1:0', 'log.dirs': directory}\n"
+        "    broker = KafkaBroker(BrokerConfig.parse(settings))\n"
+        "    broker.start(loaded)\n"
+        "    loaded()\n"
+        "    broker.stop()\n"
+        "print('rich' in sys.modules, 'crc32c' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    listening, started, libraries = done.stdout.splitlines()
+    handlers = {f"kclient.broker.apis.{api.key.name.lower()}" for api in served_apis().values()}
+    assert "kclient.broker.apis.fetch" not in listening.split()
+    assert handlers <= set(started.split())
+    assert libraries == f"False {IMPL == 'python'}"
 
 
 def test_the_program_ends_with_a_message_when_its_disk_fails(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from kclient.record import ControlRecordType, EndTransactionMarker, iter_batches
 
 OUT_OF_RANGE, UNKNOWN_TOPIC, CLUSTER_AUTHORIZATION, SESSION_NOT_FOUND, BAD_SESSION_EPOCH = 1, 3, 31, 70, 71
-FENCED_EPOCH, UNKNOWN_EPOCH = 74, 75
+FENCED_EPOCH, UNKNOWN_EPOCH, UNKNOWN_TOPIC_ID = 74, 75, 100
 COMMITTED = 1
 LONG_MS = 60_000
 
@@ -190,3 +190,17 @@ def test_a_partition_that_is_forgotten_is_read_no_more(filled: Handlers) -> None
     assert [topic.topic for topic in again.responses] == ["u"]
     wrong = send(filled, session_id=opened.session_id, session_epoch=1).message
     assert (wrong.error_code, wrong.responses) == (BAD_SESSION_EPOCH, [])
+
+
+def test_a_topic_that_the_broker_hears_of_later_is_read_in_the_same_session(
+    filled: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = filled.broker.controller.cache
+    topic = cache.existing_topic("t")
+    wanted = FetchTopic(topic_id=topic.id, partitions=[partition()])
+    with monkeypatch.context() as patch:
+        patch.setattr(type(cache), "topic_by_id", lambda *_: None)
+        opened = send(filled, version=13, session_epoch=0, topics=[wanted]).message
+    assert [part.error_code for part in opened.responses[0].partitions] == [UNKNOWN_TOPIC_ID]
+    later = send(filled, version=13, session_id=opened.session_id, session_epoch=1).message
+    assert [(each.topic_id, values(each.partitions[0])) for each in later.responses] == [(topic.id, [b"t"])]

@@ -37,7 +37,7 @@ def test_the_first_request_opens_a_session_and_is_told_everything() -> None:
     context = cache.context(0, 0, fetches(A, B), ())
     answer = context.answer(found(A, B))
     assert answer.session_id != NO_SESSION
-    assert [result.tp for result in answer.results] == [A, B]
+    assert [result.tp for _, result in answer.results] == [A, B]
 
 
 def test_an_epoch_of_minus_one_reads_without_a_session() -> None:
@@ -57,7 +57,7 @@ def test_later_requests_read_what_is_remembered_and_are_told_only_what_is_new() 
     assert (quiet.session_id, list(quiet.results)) == (session_id, [])
     context = cache.context(session_id, 2, (), ())
     news = context.answer([*found(A), *found(B, high_watermark=6)])
-    assert [result.tp for result in news.results] == [B]
+    assert [result.tp for _, result in news.results] == [B]
 
 
 def test_a_request_changes_adds_and_forgets_partitions() -> None:
@@ -65,7 +65,7 @@ def test_a_request_changes_adds_and_forgets_partitions() -> None:
     session_id = opened(cache, A, B)
     context = cache.context(session_id, 1, fetches(A, C, offset=7), [B])
     assert [(fetch.tp, fetch.offset) for fetch in context.fetches] == [(A, 7), (C, 7)]
-    assert [result.tp for result in context.answer(found(A, C)).results] == [C]
+    assert [result.tp for _, result in context.answer(found(A, C)).results] == [C]
 
 
 def test_partitions_that_had_records_go_to_the_end_of_the_line() -> None:
