@@ -246,9 +246,17 @@ class BrokerConfig(ListenerConfig):
     kclient_adopt_topics: bool = boolean(
         False,
         MEDIUM,
-        "Whether topics are taken over that are found in log.dirs but not in the broker's metadata log, such as "
-        "those that Apache Kafka wrote. Nothing is deleted from them until their retention.ms or retention.bytes "
-        "is set. Without this the broker does not start on such a directory, and leaves it as it is.",
+        "Whether topics are taken over that are found in log.dirs but not in the broker's metadata log. Of directories "
+        "that Apache Kafka wrote its own metadata log says what the topics are and how they are set, and what there is "
+        "of quotas, access rules and passwords. Of topics that no metadata know nothing is deleted until their "
+        "retention.ms or retention.bytes is set. Without this the broker does not start on such a directory, and "
+        "leaves it as it is.",
+    )
+    kclient_read_only: bool = boolean(
+        False,
+        MEDIUM,
+        "Whether log.dirs are only read: nothing in them is changed, whoever wrote them, and in whatever state. "
+        "Clients that want to write are refused with POLICY_VIOLATION.",
     )
 
     max_request_partition_size_limit: int = integer(
@@ -358,7 +366,23 @@ class BrokerConfig(ListenerConfig):
                 "log.cleaner.dedupe.buffer.size must be more than 1 MiB for each of log.cleaner.threads",
                 name="log.cleaner.dedupe.buffer.size",
             )
+        if values["kclient.read.only"]:
+            if values["kclient.adopt.topics"]:
+                raise ConfigError(
+                    "kclient.read.only and kclient.adopt.topics exclude each other", name="kclient.read.only"
+                )
+            values["auto.create.topics.enable"] = False
         log_defaults(values)
+
+    @property
+    def chooses_retention(self) -> bool:
+        """True if a setting says how long the records of topics are kept that do not say it themselves."""
+        default = attrs.fields_dict(BrokerConfig)["log_retention_hours"].default
+        return (
+            self.log_retention_ms is not None
+            or self.log_retention_minutes is not None
+            or self.log_retention_hours != default
+        )
 
     def data_directories(self) -> list[Path]:
         """The directories of `log.dirs`."""

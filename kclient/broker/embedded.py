@@ -43,7 +43,8 @@ class EmbeddedKafka:
 
     Its data is in a temporary directory, removed by `close`, or in `data_dir`, which stays. Settings are
     those of `BrokerConfig`, dotted in the mapping or underscored as keywords. Thread-safe. In a forked child
-    it cannot be used, and `stop` and `close` do nothing.
+    it cannot be used, and `stop` and `close` do nothing. With `read_only` the data in `data_dir`, which a Kafka may
+    have written, is served as it is, and nothing of it is changed.
 
     With `security`, a security protocol such as "SASL_SSL", it asks its clients who they are: by SASL (PLAIN) for
     one of the `users` with their passwords, by TLS with certificates that it makes (with the package cryptography, of
@@ -58,12 +59,17 @@ class EmbeddedKafka:
         config: Mapping[str, object] | None = None,
         *,
         data_dir: str | Path | None = None,
+        read_only: bool = False,
         security: str = "PLAINTEXT",
         users: Mapping[str, str] | None = None,
         super_users: Collection[str] | None = None,
         **settings: object,
     ) -> None:
         self._settings = _merged(config or {}, settings)
+        if read_only:
+            if data_dir is None and "log.dirs" not in self._settings:
+                raise ConfigError("read_only needs a data_dir that is there", name="data_dir")
+            self._settings["kclient.read.only"] = True
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._lock = threading.RLock()
         self._fork_guard = ForkGuard("The embedded broker")

@@ -16,21 +16,21 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.config import BrokerConfig
 from kclient.broker.descriptors import DescriptorShares, descriptor_shares
 from kclient.broker.group.coordinator import GroupCoordinator
-from kclient.broker.group.group_store import GroupStore
 from kclient.broker.log.cleaner.log_cleaner import CleanerConfig
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_tasks import LogIntervals
+from kclient.broker.metadata.adoption import Adoption
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
+from kclient.broker.metadata.kafka_metadata import KafkaMetadata
 from kclient.broker.metadata.metadata_directory import (
     claim_home,
     find_metadata_log,
     open_home,
 )
-from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
 from kclient.broker.metrics.broker_metrics import BrokerMetrics
@@ -43,6 +43,7 @@ from kclient.broker.request_handler import RequestHandlerPool
 from kclient.broker.security.authorizer import configured_authorizer
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
+from kclient.broker.storage_mode import StorageMode
 from kclient.broker.timer import Scheduler
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
@@ -65,6 +66,7 @@ class KafkaBroker:
     def __init__(self, config: BrokerConfig, time: Time = SYSTEM_TIME) -> None:
         self.config = config
         self._time = time
+        self._mode = StorageMode.of(config)
         self._log_context = LogContext(f"[Broker id={config.node_id}] ")
         self._log = self._log_context.logger(__name__)
         self._fork_guard = ForkGuard("The broker")
@@ -77,6 +79,7 @@ class KafkaBroker:
         self._advertised: Sequence[Endpoint] = ()
         self._cluster_id = ""
         self._failure: KafkaStorageError | None = None
+        self._adoption: Adoption | None = None
         self._metadata = MetadataCache()
         self._metrics: BrokerMetrics | None = None
 
@@ -101,6 +104,11 @@ class KafkaBroker:
     def cluster_id(self) -> str:
         """The cluster's identifier, which its data directories keep; empty before `start`."""
         return self._cluster_id
+
+    @property
+    def adoption(self) -> Adoption | None:
+        """The account of what was taken over from a Kafka; None if this start adopted nothing."""
+        return self._adoption
 
     @property
     def failure(self) -> KafkaStorageError | None:
@@ -162,7 +170,7 @@ class KafkaBroker:
 
     def _start(self, cleanup: ExitStack) -> None:
         """Start bottom up. What is started is put on `cleanup`, so that it is stopped top down."""
-        config, time, context = self.config, self._time, self._log_context
+        config, time, context, mode = self.config, self._time, self._log_context, self._mode
         # First of all the address, as a port that is taken is the most likely trouble and this the cheapest
         # step.
         shares = descriptor_shares()
@@ -183,16 +191,20 @@ class KafkaBroker:
         metadata_log = find_metadata_log(config.data_directories(), config.metadata_directory())
         own_home = None
         if metadata_log.parent not in config.data_directories():
-            own_home = open_home(metadata_log.parent, config.node_id)
+            own_home = open_home(metadata_log.parent, config.node_id, mode.file_system)
             cleanup.callback(own_home.release)
         logs = self._log_manager(scheduler, shares, own_home)
         cleanup.callback(logs.shutdown)
         cleanup.callback(scheduler.shutdown)
         found = logs.find_partitions()
-        store = MetadataStore(
+        store = mode.metadata_store(
             metadata_log, time, snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots
         )
         cleanup.callback(store.close)
+        kafka = None
+        if not store.found and (config.kclient_adopt_topics or config.kclient_read_only):
+            kafka = KafkaMetadata.read([metadata_log.parent, *config.data_directories()], time)
+        log_config = config.log_config()
         recovered = recover_topics(
             store,
             found,
@@ -200,14 +212,19 @@ class KafkaBroker:
             own_home or next(one for one in logs.log_dirs if one.path == metadata_log.parent),
             node_id=config.node_id,
             adopt=config.kclient_adopt_topics,
+            read_only=config.kclient_read_only,
+            defaults=None if config.chooses_retention else log_config,
+            kafka=kafka,
         )
-        log_config = config.log_config()
         logs.startup(
             lambda topic: LogConfig.from_topic_configs(recovered.topics[topic].configs, log_config),
             recovered.partitions,
             recovered.deleted,
             remembered_directories(store.image, config.node_id),
         )
+        if config.kclient_adopt_topics and not store.found:
+            self._adoption = Adoption.of(recovered, kafka, logs, config.node_id)
+            self._log.info("%s", self._adoption)
         self._cluster_id = logs.cluster_id or ""
         if own_home is not None:
             claim_home(own_home, self._cluster_id, config.node_id)
@@ -216,16 +233,23 @@ class KafkaBroker:
 
         store.start()
         controller = Controller(store, self._metadata, replicas, config, context)
-        controller.start(recovered.placed(logs), _advertised_listeners(config, self._advertised))
+        controller.start(
+            recovered.placed(logs, writable=mode.writable),
+            _advertised_listeners(config, self._advertised),
+            recovered.inherited,
+        )
 
-        groups = GroupCoordinator(GroupStore(controller, replicas, time, context), config, time, context)
+        groups = GroupCoordinator(
+            mode.group_store(controller, replicas, time, context), config, time, context
+        )
         cleanup.callback(groups.shutdown)
         groups.load()
         controller.add_listener(groups.offsets.on_metadata_update)
         controller.add_listener(quotas.on_metadata_update)
         quotas.update()
         check_ms = config.offsets_retention_check_interval_ms
-        scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
+        if mode.writable:
+            scheduler.schedule("offsets-expiration", groups.offsets.expire, check_ms, check_ms)
 
         broker = BrokerContext(
             config=config,
@@ -311,9 +335,10 @@ class KafkaBroker:
             files=OpenFiles(shares.log_files),
             on_all_offline=self._stop_without_storage,
             ack_policy=AckPolicy(config.kclient_ack_policy),
-            cleaner=_cleaner_config(config) if config.log_cleaner_enable else None,
+            cleaner=_cleaner_config(config) if config.log_cleaner_enable and self._mode.writable else None,
             recovery_threads=config.num_recovery_threads_per_data_dir,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
+            file_system=self._mode.file_system,
             intervals=LogIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
                 flush_check_ms=config.log_flush_scheduler_interval_ms,

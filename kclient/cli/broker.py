@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kclient.broker import BrokerConfig, KafkaBroker
 from kclient.cli.common import add_settings_arguments, error_console, given_settings, natural
+from kclient.errors import ConfigError
 from kclient.utils.threads import KafkaThread
 
 _STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -26,6 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where topics are kept (default: a temporary directory, removed at the end)",
     )
+    opening = parser.add_mutually_exclusive_group()
+    opening.add_argument(
+        "--read-only",
+        action="store_true",
+        help="serve what is in DIR, which a Kafka may have written, and change nothing of it",
+    )
+    opening.add_argument(
+        "--adopt",
+        action="store_true",
+        help="take over what a Kafka left in DIR: topics with their settings, groups, quotas, access rules, passwords",
+    )
     add_settings_arguments(parser, "broker", "(server.properties)")
 
 
@@ -36,6 +48,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.data_dir is not None:
             return _serve(options, options.data_dir)
+        if options.read_only or options.adopt:
+            raise ConfigError(
+                "--read-only and --adopt need --data-dir, the directory to open", name="--data-dir"
+            )
         with tempfile.TemporaryDirectory(prefix="kclient-broker-") as directory:
             error_console().print("no --data-dir: everything is gone when this broker stops", highlight=False)
             return _serve(options, Path(directory))
@@ -50,6 +66,10 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     settings = given_settings(options)
     settings.setdefault("listeners", f"PLAINTEXT://{options.host}:{options.port}")
     settings.setdefault("log.dirs", str(directory))
+    if options.read_only:
+        settings["kclient.read.only"] = "true"
+    if options.adopt:
+        settings["kclient.adopt.topics"] = "true"
     broker = KafkaBroker(BrokerConfig.parse(settings))
 
     def tell_where() -> None:
@@ -57,6 +77,8 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
         print(f"listening on {host}:{port}", flush=True)
 
     broker.start(tell_where)
+    if broker.adoption is not None:
+        error_console().print(str(broker.adoption), highlight=False, markup=False)
 
     def end_with_it() -> None:
         broker.await_shutdown()

@@ -214,3 +214,15 @@ class FileRecords:
 
     def __repr__(self) -> str:
         return f"FileRecords({str(self.path)!r}, {self._size} bytes)"
+
+
+class FileRecordsView(FileRecords):
+    """Batches in a file that stays as it is: what is cut off is not seen any more, and nothing can be appended."""
+
+    __slots__ = ()
+
+    def truncate_to(self, size: int) -> int:
+        if not 0 <= size <= self._size:
+            raise ValueError(f"{self.path} has {self._size} bytes and cannot be truncated to {size}")
+        removed, self._size = self._size - size, size
+        return removed

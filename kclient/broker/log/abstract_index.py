@@ -10,11 +10,13 @@ mapped read-only when it is used, and as long as not too many files are open.
 from __future__ import annotations
 
 import mmap
-import os
 from pathlib import Path
 
-from kclient.broker.log.files import fsync_if_present, opened, remove_if_present, write_all
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.record.open_files import OpenFiles
+
+Content = bytearray | bytes | mmap.mmap
+"""The entries: to be added to, as memory has them, or as the file does."""
 
 
 class CorruptIndexError(Exception):
@@ -30,19 +32,37 @@ class AbstractIndex:
 
     ENTRY_SIZE: int
 
-    __slots__ = ("_buffer", "_files", "_size", "_written", "base_offset", "max_bytes", "path", "sealed")
+    __slots__ = (
+        "_buffer",
+        "_file_system",
+        "_files",
+        "_size",
+        "_written",
+        "base_offset",
+        "max_bytes",
+        "path",
+        "sealed",
+    )
 
-    def __init__(self, path: Path, base_offset: int, max_bytes: int, files: OpenFiles | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        base_offset: int,
+        max_bytes: int,
+        files: OpenFiles | None = None,
+        file_system: FileSystem = DISK,
+    ) -> None:
         self._files = OpenFiles(1) if files is None else files
+        self._file_system = file_system
         self.path = path
         self.sealed = False
         """True while no entries are expected to come."""
         self.base_offset = base_offset
         self.max_bytes = max_bytes - max_bytes % self.ENTRY_SIZE
-        self._buffer: bytearray | mmap.mmap | None = None
+        self._buffer: Content | None = None
         self._written = 0
         try:
-            self._size = path.stat().st_size
+            self._size = file_system.size(path)
         except FileNotFoundError:
             self._buffer = bytearray()
             self._size = 0
@@ -74,15 +94,15 @@ class AbstractIndex:
 
     def sync(self) -> None:
         """Force what `write_pending` wrote to disk. Needs no lock; raises OSError."""
-        fsync_if_present(self.path)  # the log may have deleted or renamed it meanwhile
+        self._file_system.sync(self.path)  # the log may have deleted or renamed it meanwhile
 
     def write_pending(self) -> None:
         """Write what is only in memory to the file. Raises OSError."""
-        if self._written == self._size and self.path.exists():
+        if self._written == self._size and self._file_system.exists(self.path):
             return
-        with opened(self.path, os.O_RDWR | os.O_CREAT) as fd:
-            pending = bytes(self._view()[self._written : self._size])
-            write_all(fd, pending, self._written)
+        added = self._written < self._size
+        pending = bytes(self._view()[self._written : self._size]) if added else b""
+        self._file_system.write(self.path, pending, self._written)
         self._written = self._size
 
     def seal(self) -> None:
@@ -114,17 +134,17 @@ class AbstractIndex:
     def rename(self, path: Path) -> None:
         """Give the file another name. Raises OSError."""
         self.load()
-        self.path.replace(path)
+        self._file_system.replace(self.path, path)
         self.path = path
 
     def delete(self) -> None:
         """Remove the file if it is there; a reader keeps what is loaded. Raises OSError."""
-        remove_if_present(self.path)
+        self._file_system.remove(self.path)
 
-    def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
+    def _validate_entries(self, view: Content) -> None:
         raise NotImplementedError
 
-    def _view(self) -> bytearray | mmap.mmap:
+    def _view(self) -> Content:
         buffer = self._buffer
         if buffer is None:
             try:
@@ -142,13 +162,12 @@ class AbstractIndex:
                 self._files.keep(self)
         return buffer
 
-    def _map(self) -> bytearray | mmap.mmap:
+    def _map(self) -> Content:
         if self._size == 0:
             return bytearray()
-        with opened(self.path, os.O_RDONLY) as fd:
-            if not self.sealed:
-                return bytearray(os.pread(fd, self._size, 0))
-            return mmap.mmap(fd, self._size, access=mmap.ACCESS_READ)
+        if not self.sealed:
+            return bytearray(self._file_system.read(self.path)[: self._size])
+        return self._file_system.map(self.path, self._size)
 
     def _append(self, entry: bytes) -> None:
         buffer = self._view()
@@ -172,9 +191,7 @@ class AbstractIndex:
         self._buffer = bytearray(kept)
         self._size = len(kept)
         self._written = min(self._written, self._size)
-        with opened(self.path, os.O_RDWR | os.O_CREAT) as fd:
-            # At once, not with the next flush: after a crash in between, entries of what was cut off would
-            # come back and point into other records.
-            write_all(fd, kept[self._written :], self._written)
-            os.ftruncate(fd, self._size)
+        # At once, not with the next flush: after a crash in between, entries of what was cut off would come back and
+        # point into other records.
+        self._file_system.write(self.path, kept[self._written :], self._written, self._size)
         self._written = self._size

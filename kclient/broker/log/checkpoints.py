@@ -14,7 +14,8 @@ from typing import Any
 
 import attrs
 
-from kclient.broker.log.files import PARTITION_METADATA, atomic_write, fsync_dir
+from kclient.broker.log.file_system import DISK, FileSystem
+from kclient.broker.log.files import PARTITION_METADATA
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 
@@ -33,11 +34,11 @@ class MalformedCheckpointError(ValueError):
     """A checkpoint file that does not hold what it should."""
 
 
-def _read_text(path: Path) -> str | None:
+def _read_text(path: Path, file_system: FileSystem) -> str | None:
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        if file_system.size(path) > _MAX_BYTES:
             raise MalformedCheckpointError(f"{path} is too big for a checkpoint")
-        return path.read_text(encoding="utf-8")
+        return file_system.read(path).decode()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
@@ -49,13 +50,14 @@ class CheckpointFile:
     """Version 0 of the common format, over lines. Not thread-safe: one writer at a time."""
 
     path: Path
+    file_system: FileSystem = DISK
 
     def read(self, *kinds: Callable[[str], Any]) -> list[tuple[Any, ...]]:
         """The words of each entry, each as the value that one of `kinds` makes of it; empty if the file is missing.
 
         Raises `MalformedCheckpointError`.
         """
-        text = _read_text(self.path)
+        text = _read_text(self.path, self.file_system)
         if text is None:
             return []
         lines = text.splitlines()
@@ -75,7 +77,7 @@ class CheckpointFile:
     def write(self, entries: Sequence[str]) -> None:
         """Replace the contents durably. Raises OSError."""
         lines = ["0", str(len(entries)), *entries]
-        atomic_write(self.path, ("\n".join(lines) + "\n").encode())
+        self.file_system.atomic_write(self.path, ("\n".join(lines) + "\n").encode())
 
 
 @attrs.define
@@ -83,6 +85,7 @@ class OffsetCheckpoint:
     """An offset for each partition of a log directory. Not thread-safe: one writer at a time."""
 
     path: Path
+    file_system: FileSystem = DISK
     _written: Mapping[TopicPartition, int] | None = attrs.field(default=None, init=False, eq=False)
 
     def read(self) -> dict[TopicPartition, int]:
@@ -90,15 +93,15 @@ class OffsetCheckpoint:
 
         Raises `MalformedCheckpointError`.
         """
-        if _read_text(self.path) == "":
+        if _read_text(self.path, self.file_system) == "":
             return {}
-        entries = CheckpointFile(self.path).read(str, int, int)
+        entries = CheckpointFile(self.path, self.file_system).read(str, int, int)
         return {TopicPartition(topic, partition): offset for topic, partition, offset in entries}
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all offsets durably. Raises OSError."""
         self._written = None
-        CheckpointFile(self.path).write(
+        CheckpointFile(self.path, self.file_system).write(
             [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
         )
         self._written = offsets
@@ -114,6 +117,7 @@ class EpochCheckpoint:
     """The first offset of each leader epoch of one log, in order."""
 
     path: Path
+    file_system: FileSystem = DISK
 
     def read(self) -> list[tuple[int, int]]:
         """Pairs of epoch and start offset; empty if the file is missing.
@@ -121,7 +125,7 @@ class EpochCheckpoint:
         Raises `MalformedCheckpointError`.
         """
         epochs: list[tuple[int, int]] = []
-        for epoch, start in CheckpointFile(self.path).read(int, int):
+        for epoch, start in CheckpointFile(self.path, self.file_system).read(int, int):
             if epochs and (epoch <= epochs[-1][0] or start <= epochs[-1][1]):
                 raise MalformedCheckpointError(f"{self.path} is out of order at epoch {epoch}")
             epochs.append((epoch, start))
@@ -129,7 +133,7 @@ class EpochCheckpoint:
 
     def write(self, epochs: Sequence[tuple[int, int]]) -> None:
         """Replace all entries durably. Raises OSError."""
-        CheckpointFile(self.path).write([f"{epoch} {start}" for epoch, start in epochs])
+        CheckpointFile(self.path, self.file_system).write([f"{epoch} {start}" for epoch, start in epochs])
 
 
 @attrs.frozen
@@ -137,30 +141,30 @@ class CleanShutdownMarker:
     """There is nothing to recover if this file is there."""
 
     path: Path
+    file_system: FileSystem = DISK
 
     def take(self) -> bool:
         """Remove the marker, valid for one start only; return True if the last shutdown was clean. Raises OSError."""
-        try:
-            self.path.unlink()
-        except FileNotFoundError:
+        if not self.file_system.exists(self.path):
             return False
+        self.file_system.remove(self.path)
         # A power failure must not bring it back: what is written from now on would not be checked.
-        fsync_dir(self.path.parent)
+        self.file_system.sync_directory(self.path.parent)
         return True
 
     def write(self) -> None:
         """Leave the marker. Raises OSError."""
         # Kafka keeps the epoch that the controller gave the broker here; -1 is its value for none.
-        atomic_write(self.path, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
+        self.file_system.atomic_write(self.path, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
 
 
-def read_topic_id(directory: Path) -> Uuid | None:
+def read_topic_id(directory: Path, file_system: FileSystem = DISK) -> Uuid | None:
     """The id of the topic that a partition's directory belongs to (KIP-516), None if it names none.
 
     Raises `MalformedCheckpointError`.
     """
     path = directory / PARTITION_METADATA
-    text = _read_text(path)
+    text = _read_text(path, file_system)
     if text is None:
         return None
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
@@ -170,10 +174,10 @@ def read_topic_id(directory: Path) -> Uuid | None:
         raise MalformedCheckpointError(f"{path} names no topic id") from error
 
 
-def write_topic_id(directory: Path, topic_id: Uuid, *, durable: bool) -> None:
+def write_topic_id(directory: Path, topic_id: Uuid, *, durable: bool, file_system: FileSystem = DISK) -> None:
     """Write down which topic a partition's directory belongs to. Raises OSError."""
     content = f"version: 0\ntopic_id: {topic_id}\n".encode()
-    atomic_write(directory / PARTITION_METADATA, content, durable=durable)
+    file_system.atomic_write(directory / PARTITION_METADATA, content, durable=durable)
 
 
 @attrs.frozen
@@ -190,7 +194,7 @@ class MetaProperties:
     @classmethod
     def read(cls, path: Path) -> MetaProperties | None:
         """Parse the file, None if it is missing. Raises `MalformedCheckpointError`."""
-        text = _read_text(path)
+        text = _read_text(path, DISK)
         if text is None:
             return None
         fields = dict(
@@ -210,7 +214,7 @@ class MetaProperties:
         except (KeyError, ValueError) as error:
             raise MalformedCheckpointError(f"{path} is not a meta.properties file: {error}") from error
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, file_system: FileSystem = DISK) -> None:
         """Replace the file durably. Raises OSError."""
         fields = {
             "cluster.id": self.cluster_id,
@@ -218,4 +222,6 @@ class MetaProperties:
             "node.id": self.node_id,
             "version": 1,
         }
-        atomic_write(path, "".join(f"{name}={value}\n" for name, value in fields.items()).encode())
+        file_system.atomic_write(
+            path, "".join(f"{name}={value}\n" for name, value in fields.items()).encode()
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 
 import attrs
@@ -18,6 +17,7 @@ from kclient.broker.log.checkpoints import (
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.epoch_cache import LeaderEpochCache
+from kclient.broker.log.file_system import FileSystem, ReadOnlyFileSystem
 from kclient.broker.log.files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -40,7 +40,6 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import CorruptRecordError
 from kclient.record.batch import RecordBatch
-from kclient.record.file_records import FileRecords
 from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
@@ -84,7 +83,7 @@ def load_log(
     After an unclean shutdown everything from the recovery point on is checked: the log ends at the first byte
     that is not part of a whole, valid batch, and what came after is deleted. Raises OSError.
     """
-    loader = _LogLoader(directory, topic_partition, time, options)
+    loader = _LogLoader(directory, topic_partition, log_dir.file_system, time, options)
     try:
         loader.load()
     except BaseException:
@@ -94,7 +93,7 @@ def load_log(
     topic_id = options.topic_id
     if topic_id is None:
         try:
-            topic_id = read_topic_id(directory)
+            topic_id = read_topic_id(directory, log_dir.file_system)
         except MalformedCheckpointError as error:
             log.warning("%s: its topic id is written anew: %s", topic_partition, error)
     return UnifiedLog(
@@ -116,17 +115,26 @@ class _LogLoader:
     """One loading. Used by one thread."""
 
     def __init__(
-        self, directory: Path, topic_partition: TopicPartition, time: Time, options: LoadOptions
+        self,
+        directory: Path,
+        topic_partition: TopicPartition,
+        file_system: FileSystem,
+        time: Time,
+        options: LoadOptions,
     ) -> None:
         self._directory = directory
         self._topic_partition = topic_partition
+        self._file_system = file_system
         self._time = time
         self._options = options
-        self.local = LocalLog(topic_partition, directory, options.config, time, options.files)
+        self.local = LocalLog(topic_partition, directory, options.config, time, options.files, file_system)
         self.producers = ProducerStateManager(
-            topic_partition, directory, producer_id_expiration_ms=options.producer_id_expiration_ms
+            topic_partition,
+            directory,
+            producer_id_expiration_ms=options.producer_id_expiration_ms,
+            file_system=file_system,
         )
-        checkpoint = EpochCheckpoint(directory / LEADER_EPOCH_CHECKPOINT)
+        checkpoint = EpochCheckpoint(directory / LEADER_EPOCH_CHECKPOINT, file_system)
         self.epochs = LeaderEpochCache(topic_partition, checkpoint)
         self.log_start_offset = options.log_start_offset
         self.recovery_point = options.recovery_point
@@ -158,13 +166,13 @@ class _LogLoader:
         """Remove what was being deleted or written; returns the files of finished compactions (`.swap`)."""
         cleaned_bases = []
         swaps: list[tuple[int, Path]] = []
-        for path in sorted(self._directory.iterdir()):
+        for path in sorted(self._file_system.list(self._directory)):
             parsed = parse_offset_name(path.name)
             if path.name.endswith((DELETED_SUFFIX, TMP_SUFFIX)):
-                path.unlink()
+                self._file_system.remove(path)
             elif parsed is not None and path.name.endswith(CLEANED_SUFFIX):
                 cleaned_bases.append(parsed[0])
-                path.unlink()
+                self._file_system.remove(path)
             elif parsed is not None and path.name.endswith(SWAP_SUFFIX):
                 swaps.append((parsed[0], path))
         # A .cleaned file at or before a .swap file means that not all results of that compaction had become
@@ -173,7 +181,7 @@ class _LogLoader:
         finished = []
         for base, path in swaps:
             if lowest_cleaned is not None and base >= lowest_cleaned:
-                path.unlink()
+                self._file_system.remove(path)
             else:
                 finished.append(path)
         return finished
@@ -188,30 +196,30 @@ class _LogLoader:
             begins.append(parsed[0])
             # Also where nothing was left: other files of the segment in its place may still be there.
             end = parsed[0] + 1
-            with FileRecords.open(path, writable=False) as records:
+            with self._file_system.open_records(path, self._options.files) as records:
                 for header in records.batch_headers():
                     end = header.next_offset
             ends.append(end)
         if begins:
-            for path in list(self._directory.iterdir()):
+            for path in self._file_system.list(self._directory):
                 parsed = parse_offset_name(path.name)
                 if (
                     parsed is not None
                     and parsed[1] in _SEGMENT_SUFFIXES
                     and min(begins) <= parsed[0] < max(ends)
                 ):
-                    path.unlink()
+                    self._file_system.remove(path)
         for path in swaps:
-            path.replace(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+            self._file_system.replace(path, path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
 
     def _open_segments(self) -> None:
-        parsed = [(path, parse_offset_name(path.name)) for path in self._directory.iterdir()]
+        parsed = [(path, parse_offset_name(path.name)) for path in self._file_system.list(self._directory)]
         names = [(path, name) for path, name in parsed if name is not None]
         bases = {name[0] for _, name in names if name[1] == LOG_SUFFIX}
         for path, (base, suffix) in names:
             if suffix in _SEGMENT_SUFFIXES and base not in bases:
                 log.warning("%s: removing %s, which has no log", self._topic_partition, path.name)
-                path.unlink()
+                self._file_system.remove(path)
         for base in sorted(bases):
             self.local.open_segment(base)
         for segment in self.local.segments:
@@ -223,8 +231,7 @@ class _LogLoader:
         active = self.local.segments.active
         for segment in self.local.segments:
             try:
-                # Other indexes can be built anew by their segment alone, this one needs the producers' state.
-                segment.txn_index.load()
+                self._load_aborted(segment)
                 if segment is active:
                     self.local.log_end_offset = active.next_offset()
             except (CorruptIndexError, CorruptRecordError) as error:
@@ -243,10 +250,33 @@ class _LogLoader:
             if segment.base_offset >= self.recovery_point:
                 return
             try:
-                segment.txn_index.load()
+                self._load_aborted(segment)
             except CorruptIndexError as error:
                 log.warning("%s: recovering more than was not flushed: %s", self._topic_partition, error)
                 self.recovery_point = segment.base_offset
+
+    def _load_aborted(self, segment: LogSegment) -> None:
+        """Load the transaction index of a segment. Raises `CorruptIndexError`.
+
+        Other indexes can be built anew by their segment alone, this one needs the producers' state. Nor can it be seen
+        to be missing, as most segments have none; but it may be where another index is, which every segment has.
+        """
+        if segment.size == 0 or self._file_system.exists(segment.offset_index.path):
+            segment.txn_index.load()
+            return
+        log.warning("%s: %s is missing", self._topic_partition, segment.offset_index.path.name)
+        # A state for this alone, that leaves the snapshots as they are.
+        state = ProducerStateManager(self._topic_partition, self._directory, file_system=ReadOnlyFileSystem())
+        base = segment.base_offset
+        try:
+            rebuild_producer_state(
+                state, self.local.segments, self.log_start_offset, base, self._time.wall_ms()
+            )
+            segment.txn_index.reset()
+            for _, batch in segment.batches():
+                replay_batch(state, batch, segment)
+        except CorruptRecordError as error:
+            log.warning("%s: its aborted transactions are not all known: %s", self._topic_partition, error)
 
     def _recover(self) -> None:
         """Check everything from the recovery point on, and end the log where it is not whole."""
@@ -316,8 +346,3 @@ class _LogLoader:
             # Damage below the recovery point: the records stay, for readers to see what is wrong with them.
             log.warning("%s: the state of its producers is incomplete: %s", self._topic_partition, error)
             self.producers.map_end_offset = end_offset
-
-
-def remove_log_files(directory: Path) -> None:
-    """Delete a closed log's directory with everything in it. Raises OSError."""
-    shutil.rmtree(directory)

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kclient.broker.log.config import LogConfig
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     PARTITION_METADATA,
     SWAP_SUFFIX,
-    fsync_dir,
-    fsync_if_present,
 )
 from kclient.broker.log.segment import LogSegment
 from kclient.common.topic_partition import TopicPartition
@@ -106,9 +105,11 @@ class LocalLog:
         config: LogConfig,
         time: Time,
         files: OpenFiles,
+        file_system: FileSystem = DISK,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
+        self.file_system = file_system
         self.config = config
         self.files = files
         self.segments = LogSegments()
@@ -138,7 +139,9 @@ class LocalLog:
 
     def open_segment(self, base_offset: int) -> LogSegment:
         """Open the segment's files, or make them, and take it in."""
-        segment = LogSegment(self.directory, base_offset, self.config, self._time, self.files)
+        segment = LogSegment(
+            self.directory, base_offset, self.config, self._time, self.files, file_system=self.file_system
+        )
         self.segments.add(segment)
         self._directory_changed = True
         return segment
@@ -182,7 +185,7 @@ class LocalLog:
             raise IllegalStateError(f"{self.topic_partition} does not have all of {replaced} any more")
         cleaned.change_suffix(CLEANED_SUFFIX, SWAP_SUFFIX)
         # Before anything is taken away: the file system may make renames durable in any order.
-        fsync_dir(self.directory)
+        self.file_system.sync_directory(self.directory)
         self.detach(replaced)
         cleaned.change_suffix(SWAP_SUFFIX, "")
         cleaned.release_indexes()
@@ -227,13 +230,13 @@ class LocalLog:
         # The lock makes a second caller wait for the first one's fsync instead of finding nothing to do.
         with self._directory_lock:
             if not self._place_on_disk:
-                fsync_if_present(self.directory / PARTITION_METADATA)
-                fsync_dir(self.directory.parent)
+                self.file_system.sync(self.directory / PARTITION_METADATA)
+                self.file_system.sync_directory(self.directory.parent)
                 self._place_on_disk = self._directory_changed = True
             if self._directory_changed:
                 # Before the fsync: a change that comes during it must not be forgotten.
                 self._directory_changed = False
-                fsync_dir(self.directory)
+                self.file_system.sync_directory(self.directory)
 
     def close(self) -> None:
         """Write the indexes and close all files."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.common.uuid import Uuid
 from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaStorageError
@@ -20,10 +21,16 @@ class LogDirectories:
     are, wherever a disk is mounted.
     """
 
-    def __init__(self, paths: Sequence[str | Path], cluster_id: str | None, node_id: int) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        cluster_id: str | None,
+        node_id: int,
+        file_system: FileSystem = DISK,
+    ) -> None:
         if not paths:
             raise ValueError("A broker needs at least one log directory")
-        self.all = [LogDirectory(Path(path)) for path in paths]
+        self.all = [LogDirectory(Path(path), file_system) for path in paths]
         self.cluster_id = cluster_id
         self._node_id = node_id
         self._remembered: dict[Uuid, str] = {}

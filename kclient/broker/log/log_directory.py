@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -26,25 +22,19 @@ from kclient.broker.log.checkpoints import (
     read_topic_id,
 )
 from kclient.broker.log.durability import DirectoryCommit
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import (
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
     STRAY_DIR_SUFFIX,
-    fsync_dir,
-    make_dirs,
     parse_partition_dir,
 )
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import IllegalStateError, InconsistentClusterIdError, KafkaStorageError
+from kclient.errors import InconsistentClusterIdError, KafkaStorageError
 from kclient.record.open_files import OUT_OF_DESCRIPTORS
 
 log = logging.getLogger(__name__)
-
-_LOCK_FILE = ".lock"
-
-_locked_paths: set[Path] = set()
-_locked_paths_lock = threading.Lock()
 
 
 @attrs.frozen
@@ -69,20 +59,22 @@ class LogDirectory:
     written then, and what failed may be tried again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file_system: FileSystem = DISK) -> None:
         self.path = path
-        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT)
-        self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_CHECKPOINT)
-        self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_CHECKPOINT)
-        self.cleaner_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_CHECKPOINT)
-        self.clean_shutdown = CleanShutdownMarker(path / CLEAN_SHUTDOWN_MARKER)
+        self.file_system = file_system
+        """The way to its files, which says whether they may be changed."""
+        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, file_system)
+        self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_CHECKPOINT, file_system)
+        self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_CHECKPOINT, file_system)
+        self.cleaner_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_CHECKPOINT, file_system)
+        self.clean_shutdown = CleanShutdownMarker(path / CLEAN_SHUTDOWN_MARKER, file_system)
         self.commits = DirectoryCommit(path.name)
         """Forces its logs to disk for those who wait for that."""
         self.meta: MetaProperties | None = None
         """The ids of the directory and its owner, as they were read or written; None before that."""
         self.on_offline: Callable[[], None] = _ignore
         """Called when the directory has gone offline, with whatever locks are held."""
-        self._lock_fd: int | None = None
+        self._lock = file_system.directory_lock(path)
         self._error: BaseException | None = None
 
     def __repr__(self) -> str:
@@ -128,45 +120,18 @@ class LogDirectory:
             raise failure from error
 
     def acquire(self) -> None:
-        """Make the directory if need be and lock it for this process. Idempotent.
+        """Make the directory if need be and lock it. Idempotent.
 
         Raises `IllegalStateError` if a broker, of this or of another process, uses it; OSError if it cannot
         be used.
         """
-        if self._lock_fd is not None:
-            return
-        make_dirs(self.path)
-        real = self.path.resolve()
-        # A record lock, as Java's FileLock is, so that a Java broker is kept out as well, and so that a
-        # forked child that outlives this process does not go on holding it. It does not keep out this process
-        # itself, and would be lost if the file were opened and closed once more here: hence the set, looked
-        # at first.
-        with _locked_paths_lock:
-            if real in _locked_paths:
-                raise _in_use(self.path)
-            fd = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(fd)
-                raise _in_use(self.path) from error
-            if os.fstat(fd).st_nlink == 0:
-                # Its owner removed it between our two calls: whoever comes next makes and locks another one.
-                os.close(fd)
-                raise _in_use(self.path)
-            _locked_paths.add(real)
-            self._lock_fd = fd
+        self.file_system.make_directory(self.path, durable=True)
+        self._lock.acquire()
 
     def release(self) -> None:
-        """End the threads of `commits`, give the lock back and, as Kafka does, remove its file. Idempotent."""
+        """End the threads of `commits`, and give the lock back. Idempotent."""
         self.commits.stop()
-        with _locked_paths_lock:
-            fd, self._lock_fd = self._lock_fd, None
-            if fd is not None:
-                with suppress(OSError):
-                    (self.path / _LOCK_FILE).unlink()
-                _locked_paths.discard(self.path.resolve())
-                os.close(fd)
+        self._lock.release()
 
     def read_meta_properties(self, node_id: int) -> None:
         """Read whose the directory is, if it says so.
@@ -182,7 +147,8 @@ class LogDirectory:
             ) from error
         if found is not None and found.node_id != node_id:
             raise InconsistentClusterIdError(
-                f"{self.path} belongs to node {found.node_id} of cluster {found.cluster_id}, not to node {node_id}"
+                f"{self.path} belongs to node {found.node_id} of cluster {found.cluster_id}, not to node {node_id}: "
+                f"set node.id={found.node_id} to use it"
             )
         self.meta = found
 
@@ -191,7 +157,7 @@ class LogDirectory:
         meta = self.meta
         if meta is None or meta.directory_id is None:
             meta = MetaProperties(cluster_id or str(Uuid.random()), node_id, Uuid.random())
-            meta.write(self.path / META_PROPERTIES)
+            meta.write(self.path / META_PROPERTIES, self.file_system)
             self.meta = meta
         return meta
 
@@ -215,7 +181,7 @@ class LogDirectory:
 
     def sync(self) -> None:
         """Make new, renamed and removed partition directories durable. Raises OSError."""
-        fsync_dir(self.path)
+        self.file_system.sync_directory(self.path)
 
     def read_checkpoint(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
         """The offsets of `checkpoint`; none if it is damaged.
@@ -233,10 +199,3 @@ class LogDirectory:
 
 def _ignore() -> None:
     pass
-
-
-def _in_use(path: Path) -> IllegalStateError:
-    return IllegalStateError(
-        f"Log directory {path} is in use by another broker (its {_LOCK_FILE} file is locked): stop that broker, "
-        "or give this one a directory of its own"
-    )

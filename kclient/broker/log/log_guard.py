@@ -39,6 +39,11 @@ class LogGuard:
         if self.closed:
             raise KafkaStorageError(f"The log of {self._topic_partition} is closed")
 
+    def check_writable(self) -> None:
+        """Raise `KafkaStorageError` if the log refuses to work, `PolicyViolationError` if it is only read."""
+        self.check_usable()
+        self._log_dir.file_system.check_writable(self._log_dir.path)
+
     @contextmanager
     def disk(self, doing: str, pinned: Sequence[LogSegment] = ()) -> Iterator[None]:
         """Return a context: an OSError in it takes the directory offline, as `LogDirectory.fail` does.

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 import attrs
 
 from kclient.broker.log.files import DELETE_DIR_SUFFIX
-from kclient.broker.log.loader import LoadOptions, remove_log_files
+from kclient.broker.log.loader import LoadOptions
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.topic_partition import TopicPartition
@@ -121,9 +121,12 @@ class _Opening:
 def _begin(log_dir: LogDirectory) -> _Opening | None:
     """Remove what is left of deleted logs, and read what the directory says; None if its disk fails."""
     try:
-        for leftover in log_dir.path.glob(f"*{DELETE_DIR_SUFFIX}"):
-            remove_log_files(leftover)
-        clean = log_dir.clean_shutdown.take()
+        files = log_dir.file_system
+        for leftover in files.list(log_dir.path):
+            if leftover.name.endswith(DELETE_DIR_SUFFIX):
+                files.remove_tree(leftover)
+        # Where nothing is repaired the last segments are looked at whatever their owner said.
+        clean = log_dir.clean_shutdown.take() and files.writable
         opening = _Opening(
             clean,
             log_dir.read_checkpoint(log_dir.recovery_points),

@@ -16,8 +16,9 @@ from kclient.broker.log.checkpoints import OffsetCheckpoint
 from kclient.broker.log.cleaner.log_cleaner import CleanerConfig, LogCleaner
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import delete_dir_name, partition_dir_name
-from kclient.broker.log.loader import LoadOptions, load_log, remove_log_files
+from kclient.broker.log.loader import LoadOptions, load_log
 from kclient.broker.log.log_directories import LogDirectories
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.log_loading import LogLoading
@@ -46,7 +47,8 @@ class LogManager:
     and compared with those of old ones; None takes the cluster of the directories, or a new one. The segments of all
     logs are among `files`. `on_all_offline` is called when the last directory has gone offline, with whatever locks
     are held. Without a `cleaner` logs are not compacted. After an unclean shutdown `recovery_threads` open the logs of
-    each directory.
+    each directory. On a `file_system` that is not writable nothing goes on behind the logs, and nothing is written at
+    the end.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class LogManager:
         cleaner: CleanerConfig | None = None,
         recovery_threads: int = 1,
         on_all_offline: Callable[[], None] | None = None,
+        file_system: FileSystem = DISK,
     ) -> None:
-        self._dirs = LogDirectories(log_dirs, cluster_id, node_id)
+        self._file_system = file_system
+        self._dirs = LogDirectories(log_dirs, cluster_id, node_id, file_system)
         self._default_config = default_config if default_config is not None else LogConfig()
         self._time = time
         self._own_scheduler = scheduler is None
@@ -150,7 +154,8 @@ class LogManager:
             self._loaded = True
             for log_dir in self.live_log_dirs:
                 log_dir.on_offline = self._look_for_live
-        self._tasks = schedule_tasks(self, self._scheduler, self._intervals)
+        if self._file_system.writable:
+            self._tasks = schedule_tasks(self, self._scheduler, self._intervals)
         if self._own_scheduler:
             self._scheduler.startup()
         if self.cleaner is not None:
@@ -224,7 +229,7 @@ class LogManager:
             directory = log_dir.path / partition_dir_name(topic_partition)
             renamed = log_dir.path / delete_dir_name(topic_partition)
             try:
-                directory.replace(renamed)
+                self._file_system.replace(directory, renamed)
                 log_dir.sync()
             except OSError as error:
                 raise log_dir.fail(f"deleting {topic_partition}", error) from error
@@ -316,7 +321,8 @@ class LogManager:
         for log_dir in self.log_dirs:
             log_dir.commits.finish()
         with self._lock:
-            if not self._loaded:
+            if not self._loaded or not self._file_system.writable:
+                self._loaded = False
                 self._abandon()
                 return
             for task in self._tasks:
@@ -354,7 +360,7 @@ class LogManager:
     def _doom(self, found: FoundPartition) -> None:
         log.info("Removing %s, whose topic was deleted", found.path)
         try:
-            found.path.replace(found.log_dir.path / delete_dir_name(found.topic_partition))
+            self._file_system.replace(found.path, found.log_dir.path / delete_dir_name(found.topic_partition))
             found.log_dir.sync()
         except OSError as error:
             found.log_dir.fail(f"removing {found.path.name}", error)
@@ -391,7 +397,7 @@ class LogManager:
     ) -> UnifiedLog:
         directory = log_dir.path / partition_dir_name(topic_partition)
         try:
-            directory.mkdir(exist_ok=True)
+            self._file_system.make_directory(directory)
             options = attrs.evolve(self._load_options(config), clean=True)
             made = load_log(directory, topic_partition, log_dir, self._scheduler, self._time, options)
         except OSError as error:
@@ -450,7 +456,7 @@ class LogManager:
 
     def _remove_dir(self, log_dir: LogDirectory, directory: Path) -> None:
         try:
-            remove_log_files(directory)
+            self._file_system.remove_tree(directory)
         except FileNotFoundError:
             pass
         except OSError as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
 from bisect import bisect_left, bisect_right
 
-from kclient.broker.log.abstract_index import AbstractIndex, CorruptIndexError
+from kclient.broker.log.abstract_index import AbstractIndex, Content, CorruptIndexError
 from kclient.errors import InvalidOffsetError
 
 _ENTRY = struct.Struct(">ii")
@@ -64,7 +63,7 @@ class OffsetIndex(AbstractIndex):
         relative = offset - self.base_offset
         return bisect_right(range(count), relative, key=lambda i: _ENTRY.unpack_from(view, i * 8)[0]) - 1
 
-    def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
+    def _validate_entries(self, view: Content) -> None:
         last_relative = last_position = -1
         for relative, position in _ENTRY.iter_unpack(view):
             if relative <= last_relative or position <= last_position:

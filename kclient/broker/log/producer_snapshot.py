@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 
 from kclient._accel import crc32c
-from kclient.broker.log.files import opened, write_all
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.producer_state import NO_SEQUENCE, BatchMetadata, ProducerStateEntry
 
 _HEADER = struct.Struct(">hI")
@@ -21,7 +20,7 @@ class CorruptSnapshotError(Exception):
     """A snapshot that is not whole: an older one and the log say the same."""
 
 
-def write_snapshot(path: Path, entries: Iterable[ProducerStateEntry]) -> None:
+def write_snapshot(path: Path, entries: Iterable[ProducerStateEntry], file_system: FileSystem = DISK) -> None:
     """Write the state of all `entries`. Raises OSError.
 
     Not forced to disk and not atomic: the checksum tells a torn file from a whole one, and what it holds can
@@ -42,13 +41,12 @@ def write_snapshot(path: Path, entries: Iterable[ProducerStateEntry]) -> None:
     ]
     body = _COUNT.pack(len(packed)) + b"".join(packed)
     data = _HEADER.pack(_VERSION, crc32c(body)) + body
-    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
-        write_all(fd, data, 0)
+    file_system.write(path, data, size=len(data))
 
 
-def read_snapshot(path: Path) -> list[ProducerStateEntry]:
+def read_snapshot(path: Path, file_system: FileSystem = DISK) -> list[ProducerStateEntry]:
     """The state in the file. Raises `CorruptSnapshotError` or OSError."""
-    data = path.read_bytes()
+    data = file_system.read(path)
     if len(data) < _HEADER.size + _COUNT.size:
         raise CorruptSnapshotError(f"{path.name} has only {len(data)} bytes")
     version, crc = _HEADER.unpack_from(data)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import attrs
 
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import (
     DELETED_SUFFIX,
     SNAPSHOT_SUFFIX,
     offset_name,
     parse_offset_name,
-    remove_if_present,
 )
 from kclient.broker.log.producer_snapshot import CorruptSnapshotError, read_snapshot, write_snapshot
 from kclient.broker.log.producer_state import (
@@ -42,6 +42,7 @@ class ProducerStateManager:
     _topic_partition: TopicPartition
     _directory: Path
     _expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
+    _file_system: FileSystem = DISK
     producers: dict[int, ProducerStateEntry] = attrs.field(factory=dict, init=False)
     """The state of every producer that is not expired, by its id."""
     _ongoing: dict[int, int] = attrs.field(factory=dict, init=False)  # first offset -> producer id
@@ -95,7 +96,7 @@ class ProducerStateManager:
     def take_snapshot(self) -> None:
         """Write the state to a file unless that was done at this offset already. Raises OSError."""
         if self.map_end_offset > self._last_snapshot_offset:
-            write_snapshot(self._path(self.map_end_offset), self.producers.values())
+            write_snapshot(self._path(self.map_end_offset), self.producers.values(), self._file_system)
             self._last_snapshot_offset = self.map_end_offset
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
@@ -105,7 +106,7 @@ class ProducerStateManager:
         """
         for offset in self.snapshot_offsets():
             if offset > log_end_offset or offset < log_start_offset:
-                remove_if_present(self._path(offset))
+                self._file_system.remove(self._path(offset))
         if self.map_end_offset == log_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
@@ -114,10 +115,10 @@ class ProducerStateManager:
         self._unreplicated.clear()
         for offset in reversed(self.snapshot_offsets()):
             try:
-                entries = read_snapshot(self._path(offset))
+                entries = read_snapshot(self._path(offset), self._file_system)
             except CorruptSnapshotError as error:
                 log.warning("%s: falling back from a producer snapshot: %s", self._topic_partition, error)
-                remove_if_present(self._path(offset))
+                self._file_system.remove(self._path(offset))
                 continue
             for entry in entries:
                 if not self._is_expired(entry, now_ms):
@@ -144,12 +145,12 @@ class ProducerStateManager:
         self._ongoing.clear()
         self._unreplicated.clear()
         for snapshot in self.snapshot_offsets():
-            remove_if_present(self._path(snapshot))
+            self._file_system.remove(self._path(snapshot))
         self._last_snapshot_offset = self.map_end_offset = offset
 
     def snapshot_offsets(self) -> list[int]:
         """The offsets of all snapshots, in order."""
-        parsed = (parse_offset_name(path.name) for path in self._directory.iterdir())
+        parsed = (parse_offset_name(path.name) for path in self._file_system.list(self._directory))
         return sorted(name[0] for name in parsed if name is not None and name[1] == SNAPSHOT_SUFFIX)
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
@@ -157,14 +158,14 @@ class ProducerStateManager:
         bases = set(segment_base_offsets)
         for offset in self.snapshot_offsets()[:-1]:
             if offset not in bases:
-                remove_if_present(self._path(offset))
+                self._file_system.remove(self._path(offset))
 
     def mark_snapshot_deleted(self, offset: int) -> Path | None:
         """Give the snapshot at `offset` the suffix of deleted files; returns its path. Raises OSError."""
         path = self._path(offset)
         marked = path.with_name(path.name + DELETED_SUFFIX)
         try:
-            path.replace(marked)
+            self._file_system.replace(path, marked)
         except FileNotFoundError:
             return None
         return marked

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kclient.broker.log.abstract_index import CorruptIndexError
 from kclient.broker.log.config import LogConfig
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import remove_if_present, segment_paths
 from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.record_slice import RecordSlice
@@ -19,7 +20,6 @@ from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.errors import CorruptRecordError, InvalidRecordError
 from kclient.record import constants as c
 from kclient.record.batch import RecordBatch
-from kclient.record.file_records import FileRecords
 from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
@@ -47,6 +47,7 @@ class LogSegment:
         time: Time,
         files: OpenFiles,
         suffix: str = "",
+        file_system: FileSystem = DISK,
     ) -> None:
         """Find the segment's files, or make them; their names end with `suffix`. Raises OSError."""
         self.base_offset = base_offset
@@ -54,10 +55,11 @@ class LogSegment:
         self._index_interval_bytes = config.index_interval_bytes
         self._roll_jitter_ms = random.randint(0, min(config.segment_jitter_ms, config.segment_ms))
         log, index, time_index, txn_index = segment_paths(directory, base_offset, suffix)
-        self.records = FileRecords.open(log, files=files)
-        self.offset_index = OffsetIndex(index, base_offset, config.segment_index_bytes, files)
-        self.time_index = TimeIndex(time_index, base_offset, config.segment_index_bytes, files)
-        self.txn_index = TransactionIndex(txn_index)
+        self._file_system = file_system
+        self.records = file_system.open_records(log, files)
+        self.offset_index = OffsetIndex(index, base_offset, config.segment_index_bytes, files, file_system)
+        self.time_index = TimeIndex(time_index, base_offset, config.segment_index_bytes, files, file_system)
+        self.txn_index = TransactionIndex(txn_index, file_system)
         self._created_ms = time.wall_ms()
         self._first_timestamp_ms: int | None = None
         self._max_timestamp: tuple[int, int] | None = None
@@ -353,7 +355,7 @@ class LogSegment:
     def delete_files(self) -> None:
         """Remove all files of a closed segment; slices of it can still be read. Raises OSError."""
         self.records.file.outlive_removal(in_use=self._pins > 0)
-        remove_if_present(self.path)
+        self._file_system.remove(self.path)
         self.offset_index.delete()
         self.time_index.delete()
         self.txn_index.delete()
@@ -418,7 +420,8 @@ class LogSegment:
         otherwise.
         """
         index = self.offset_index
-        if not self.time_index.path.exists() or not index.path.exists():
+        exists = self._file_system.exists
+        if not exists(self.time_index.path) or not exists(index.path):
             raise CorruptIndexError(f"An index of {self.path.name} is missing")
         indexed_offset, start = index.entry(index.entries - 1) if index.entries else (None, 0)
         if start >= self.size:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
 from bisect import bisect_right
 
-from kclient.broker.log.abstract_index import AbstractIndex, CorruptIndexError
+from kclient.broker.log.abstract_index import AbstractIndex, Content, CorruptIndexError
 from kclient.errors import IllegalStateError, InvalidOffsetError
 
 _ENTRY = struct.Struct(">qi")
@@ -69,7 +68,7 @@ class TimeIndex(AbstractIndex):
         kept = bisect_right(range(count), relative - 1, key=lambda i: _ENTRY.unpack_from(view, i * 12)[1])
         self._truncate_to_entries(kept)
 
-    def _validate_entries(self, view: bytearray | mmap.mmap) -> None:
+    def _validate_entries(self, view: Content) -> None:
         last_timestamp_ms = last_relative = -1
         for timestamp_ms, relative in _ENTRY.iter_unpack(view):
             if timestamp_ms <= last_timestamp_ms or relative < last_relative:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import threading
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from kclient.broker.log.abstract_index import CorruptIndexError
-from kclient.broker.log.files import fsync_if_present, opened, remove_if_present, write_all
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.errors import IllegalStateError
 
 _ENTRY = struct.Struct(">hqqqq")
@@ -36,10 +35,11 @@ class TransactionIndex:
     every segment it touches.
     """
 
-    __slots__ = ("_entries", "_loading", "path")
+    __slots__ = ("_entries", "_file_system", "_loading", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file_system: FileSystem = DISK) -> None:
         self.path = path
+        self._file_system = file_system
         self._entries: list[AbortedTxn] | None = None
         # A reader's first look must not put what it found in the file over what was added meanwhile.
         self._loading = threading.Lock()
@@ -60,7 +60,7 @@ class TransactionIndex:
 
     def _read(self) -> list[AbortedTxn]:
         try:
-            data = self.path.read_bytes()
+            data = self._file_system.read(self.path)
         except FileNotFoundError:
             data = b""
         if len(data) % _ENTRY.size:
@@ -81,8 +81,7 @@ class TransactionIndex:
                 f"the last one of {self.path.name}, which ends at {entries[-1].last_offset}"
             )
         data = _ENTRY.pack(0, txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
-        with opened(self.path, os.O_WRONLY | os.O_CREAT) as fd:
-            write_all(fd, data, len(entries) * _ENTRY.size)
+        self._file_system.write(self.path, data, len(entries) * _ENTRY.size)
         # A new list: readers iterate over the old one without a lock.
         self._entries = [*entries, txn]
 
@@ -102,27 +101,27 @@ class TransactionIndex:
         """Drop the transactions whose marker is at `offset` or above. Raises OSError."""
         kept = [txn for txn in self.entries if txn.last_offset < offset]
         if len(kept) != len(self.entries):
-            os.truncate(self.path, len(kept) * _ENTRY.size)
+            self._file_system.truncate(self.path, len(kept) * _ENTRY.size)
             self._entries = kept
 
     def reset(self) -> None:
         """Drop all entries, whatever the file holds. Raises OSError."""
         self._entries = []
-        remove_if_present(self.path)
+        self._file_system.remove(self.path)
 
     def flush(self) -> None:
         """Force the file, if there is one, to disk. Raises OSError."""
-        fsync_if_present(self.path)
+        self._file_system.sync(self.path)
 
     def rename(self, path: Path) -> None:
         """Give the file, if there is one, another name. Raises OSError."""
-        if self.path.exists():
-            self.path.replace(path)
+        if self._file_system.exists(self.path):
+            self._file_system.replace(self.path, path)
         self.path = path
 
     def delete(self) -> None:
         """Remove the file if it is there. Raises OSError."""
-        remove_if_present(self.path)
+        self._file_system.remove(self.path)
 
 
 def collect_aborted(

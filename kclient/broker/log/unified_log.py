@@ -194,7 +194,12 @@ class UnifiedLog:
         """
         with self._lock, self._guard.disk("writing the partition's metadata"):
             if self.topic_id is None:
-                write_topic_id(self._local.directory, topic_id, durable=not self._local.is_unused)
+                write_topic_id(
+                    self._local.directory,
+                    topic_id,
+                    durable=not self._local.is_unused,
+                    file_system=self._local.file_system,
+                )
                 self.topic_id = topic_id
             elif self.topic_id != topic_id:
                 raise InconsistentTopicIdError(
@@ -331,7 +336,7 @@ class UnifiedLog:
         retention.
         """
         with self._lock, self._guard.disk("moving the log's start"):
-            self._guard.check_usable()
+            self._guard.check_writable()
             if not 0 <= offset <= self.high_watermark:
                 raise OffsetOutOfRangeError(
                     f"{self.topic_partition}: cannot delete before {offset}, the log ends at {self.high_watermark}"
@@ -342,7 +347,7 @@ class UnifiedLog:
     def delete_old_segments(self) -> int:
         """Delete segments that are too old, too many, or below the log's start; returns how many."""
         with self._lock, self._guard.disk("deleting old segments"):
-            self._guard.check_usable()
+            self._guard.check_writable()
             return self._retention.delete_old_segments(self._time.wall_ms(), self.high_watermark)
 
     def truncate_to(self, offset: int) -> bool:
@@ -354,7 +359,7 @@ class UnifiedLog:
         if offset < 0:
             raise InvalidRequestError(f"Cannot truncate {self.topic_partition} to the offset {offset}")
         with self._lock, self._guard.disk("truncating"), once_only():
-            self._guard.check_usable()
+            self._guard.check_writable()
             local = self._local
             if offset >= local.log_end_offset:
                 return False
@@ -376,7 +381,7 @@ class UnifiedLog:
     def roll(self) -> int:
         """Begin a new segment; returns its base offset, which is the log's end."""
         with self._lock, self._guard.disk("rolling"):
-            self._guard.check_usable()
+            self._guard.check_writable()
             return self._appender.roll().base_offset
 
     def remove_expired_producers(self) -> None:
@@ -410,7 +415,7 @@ class UnifiedLog:
         """Call `write` under the lock, and have what it wrote on disk as soon as the policy asks."""
         local, flusher = self._local, self.flusher
         with self._lock:
-            self._guard.check_usable()
+            self._guard.check_writable()
             with self._guard.disk("appending"):
                 info = write()
                 if flusher.syncs_appends:

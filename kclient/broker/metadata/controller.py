@@ -138,17 +138,28 @@ class Controller:
         """Call `listener(delta, image)` after each change of topics or settings, with no lock held."""
         self._listeners.append(listener)
 
-    def start(self, topics: Iterable[RecoveredTopic], listeners: Iterable[Listener]) -> None:
+    def start(
+        self,
+        topics: Iterable[RecoveredTopic],
+        listeners: Iterable[Listener],
+        inherited: Sequence[Message] = (),
+    ) -> None:
         """Register the broker, and lead every partition there is in a new epoch: the first thing after a start.
 
-        `topics` are those of the metadata and of adopted logs, with the directories of their partitions. Raises
-        KafkaError.
+        `topics` are those of the metadata and of adopted logs, with the directories of their partitions;
+        `inherited` is what else another cluster's metadata said. Raises KafkaError.
         """
         with self._lock:
             store = self._store
             self._broker_epoch = store.end_offset
             records = starting_records(
-                store.image, self._config.node_id, self._broker_epoch, listeners, topics, self._logs
+                store.image,
+                self._config.node_id,
+                self._broker_epoch,
+                listeners,
+                topics,
+                self._logs,
+                inherited,
             )
             delta = store.commit(list(records))
             self._replicas.lead_all(store.image)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kclient.broker.log.file_system import DISK, FileSystem
 from kclient.broker.log.files import LOG_SUFFIX, TMP_SUFFIX, parse_offset_name
 from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.metadata.metadata_files import PART_SUFFIX, SnapshotId
@@ -50,6 +51,12 @@ def find_metadata_log(log_dirs: Sequence[Path], configured: Path | None) -> Path
     return free
 
 
+def find_foreign_logs(places: Sequence[Path]) -> list[Path]:
+    """The directories of metadata logs that other brokers wrote. Raises KafkaStorageError."""
+    found = [place / name for place in dict.fromkeys(places) for name in _names()]
+    return [directory for directory in found if not _is_free(directory) and not _is_ours(directory)]
+
+
 def find_old_journal(log_dirs: Sequence[Path]) -> Path | None:
     """The journal that a kclient wrote before there was a metadata log, None if there is none."""
     return next((place / OLD_JOURNAL for place in log_dirs if (place / OLD_JOURNAL).exists()), None)
@@ -86,13 +93,13 @@ def _is_free(directory: Path) -> bool:
     return all(path.name.endswith((TMP_SUFFIX, PART_SUFFIX)) for path in _files(directory))
 
 
-def open_home(directory: Path, node_id: int) -> LogDirectory:
+def open_home(directory: Path, node_id: int, file_system: FileSystem = DISK) -> LogDirectory:
     """Lock a directory that has the metadata log and no partitions, if it is there, and read whose it is.
 
     The caller releases it. Raises IllegalStateError if another broker uses it,
     InconsistentClusterIdError if it is another node's, and KafkaStorageError.
     """
-    home = LogDirectory(directory)
+    home = LogDirectory(directory, file_system)
     try:
         if directory.exists():
             home.acquire()

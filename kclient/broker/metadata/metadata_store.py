@@ -12,7 +12,7 @@ from kclient.broker.metadata.image.metadata_delta import MetadataDelta
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.metadata.metadata_log import MetadataLog
 from kclient.common.uuid import Uuid
-from kclient.errors import KafkaStorageError
+from kclient.errors import KafkaStorageError, PolicyViolationError
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -132,3 +132,28 @@ class MetadataStore:
         except KafkaStorageError as error:
             log.warning("The metadata log goes on without a snapshot: %s", error)
         self._next_snapshot_bytes = self._log.bytes_since_snapshot + self._snapshot_bytes
+
+
+class ReadOnlyMetadataStore(MetadataStore):
+    """The image of a log that stays as it is, or of none.
+
+    What a broker has to say of its own start is taken into the image alone; that is the first change, and the only one.
+    """
+
+    _started = False
+
+    def start(self) -> None:
+        pass
+
+    def commit(self, records: Sequence[Message]) -> MetadataDelta:
+        """Take the records of a start into the image. Raises PolicyViolationError for any others."""
+        if self._started:
+            raise PolicyViolationError(
+                f"{self.directory.parent} was opened read-only (kclient.read.only): nothing can be changed"
+            )
+        self._started = True
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply()
+        return delta

@@ -14,6 +14,7 @@ from kclient.protocol.codec import append, decode
 from kclient.protocol.messages.metadata_records import (
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -33,6 +34,9 @@ _WRITTEN: Mapping[type[Message], int] = MappingProxyType(
     }
 )
 """The versions that are written, where they are not 0."""
+
+_IGNORED = frozenset({10, 21, 26})
+"""Records of Kafka's controllers that are nothing to this broker: delegation tokens, the migration from ZooKeeper."""
 
 _FRAME_VERSION = 1
 _FRAMES: Mapping[type[Message], bytes] = MappingProxyType(
@@ -67,6 +71,8 @@ def decode_record(value: bytes | None) -> Message:
         version, pos = read_unsigned_varint(value, pos)
     except IndexError as error:
         raise SchemaError("A metadata record is cut off in its frame") from error
+    if number in _IGNORED:
+        return NoOpRecord()
     kind = RECORD_TYPES.get(number)
     if kind is None:
         raise UnsupportedVersionError(f"Metadata record of type {number} is not known")

@@ -13,13 +13,19 @@ from kclient.common.uuid import Uuid
 
 @attrs.frozen
 class RecoveredTopic:
-    """One topic. Immutable. `directories` has the id of each partition's log directory, zero while it is in none."""
+    """One topic. Immutable. `directories` has the id of each partition's log directory, zero while it is in none.
+
+    `leader_epochs` are the last ones of another cluster, if it comes from one, and `elsewhere` the number of partitions
+    that other brokers have and this one has not.
+    """
 
     name: str
     id: Uuid
     partition_count: int
     configs: Mapping[str, str] = MappingProxyType({})
     directories: tuple[Uuid, ...] = ()
+    leader_epochs: tuple[int, ...] = ()
+    elsewhere: int = 0
 
     def topic_partitions(self) -> list[TopicPartition]:
         """All partitions in order."""

@@ -15,18 +15,21 @@ from types import MappingProxyType
 
 import attrs
 
+from kclient.broker.log.config import LogConfig
 from kclient.broker.log.log_directory import FoundPartition, LogDirectory
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.metadata.controller import OFFSETS_TOPIC_CONFIGS
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.metadata.image.topics import TopicsImage
+from kclient.broker.metadata.kafka_metadata import KafkaMetadata, with_kept_records
 from kclient.broker.metadata.metadata_directory import find_old_journal
 from kclient.broker.metadata.metadata_store import MetadataStore
 from kclient.broker.metadata.recovered_topic import RecoveredTopic
 from kclient.broker.metadata.topic_names import INTERNAL_TOPICS, METADATA_TOPICS, OFFSETS_TOPIC
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaStorageError
+from kclient.protocol.schema import Message
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +46,24 @@ class RecoveredTopics:
     topics: Mapping[str, RecoveredTopic]
     partitions: Sequence[FoundPartition]
     deleted: Sequence[FoundPartition]
+    inherited: Sequence[Message] = ()
+    """Records of what else the metadata of a Kafka said."""
+    kept: Sequence[str] = ()
+    """The topics that were given a retention.ms, as their Kafka's default is not known."""
 
-    def placed(self, logs: LogManager) -> list[RecoveredTopic]:
+    def placed(self, logs: LogManager, *, writable: bool = True) -> list[RecoveredTopic]:
         """The topics with the directory of each partition: where it was found, else where it was last. Called when
-        the directories are open. Raises KafkaStorageError.
+        the directories are open. Unless they are `writable`, what was not found is nowhere. Raises KafkaStorageError.
         """
         found = {one.topic_partition: one.log_dir.id for one in self.partitions}
         live = logs.directory_places()
         placed = []
         nowhere = {None, Uuid.ZERO}
         for topic in self.topics.values():
+            if not writable:
+                here = tuple(found.get(tp) or Uuid.ZERO for tp in topic.topic_partitions())
+                placed.append(attrs.evolve(topic, directories=here))
+                continue
             directories = []
             for tp, remembered in zip_longest(topic.topic_partitions(), topic.directories):
                 known = found.get(tp) or remembered
@@ -74,11 +85,17 @@ def recover_topics(
     *,
     node_id: int,
     adopt: bool,
+    read_only: bool = False,
+    defaults: LogConfig | None = None,
+    kafka: KafkaMetadata | None = None,
 ) -> RecoveredTopics:
     """Compare the metadata log, which is or will be in `home`, with what is on disk; changes neither.
 
-    Raises KafkaStorageError for a directory that is not in the log, unless `adopt` makes a topic of it.
+    With `adopt`, or `read_only`, the topics are those of `kafka`, if it is given, and a directory that no metadata know
+    becomes a topic as well. With `defaults`, the settings of topics that have none, Kafka's topics that have no
+    retention.ms are given one. Raises KafkaStorageError for a directory that is nobody's.
     """
+    adopt = adopt or read_only
     used = next((log_dir for log_dir in log_dirs if log_dir.meta is not None), None)
     if not store.found and not adopt and used is not None and home.meta is None:
         raise KafkaStorageError(
@@ -93,14 +110,25 @@ def recover_topics(
             "without their settings"
         )
     image = store.image
-    topics = {topic.name: topic for topic in known_topics(image, node_id)}
+    dead = image.topics.deleted.keys()
+    known_here = known_topics(image, node_id)
+    kept: tuple[str, ...] = ()
+    if kafka is not None:
+        dead, known_here = kafka.image.topics.deleted.keys(), kafka.topics(node_id)
+        if defaults is not None and not read_only:
+            before = known_here
+            known_here = [with_kept_records(one, defaults, kafka.retention_ms()) for one in before]
+            changed = (one.name for one, was in zip(known_here, before, strict=True) if one is not was)
+            kept = tuple(sorted(changed))
+    topics = {topic.name: topic for topic in known_here}
     partitions: list[FoundPartition] = []
     deleted: list[FoundPartition] = []
     strangers: list[FoundPartition] = []
     for one in found:
         name = one.topic_partition.topic
         known = topics.get(name)
-        if one.topic_id in image.topics.deleted or (known is None and _never_begun(image.topics, one)):
+        other = read_only and known is not None and one.topic_id not in {None, known.id}
+        if one.topic_id in dead or other or (known is None and _never_begun(image.topics, one)):
             deleted.append(one)
         elif name in METADATA_TOPICS:
             # Its own is empty if a crash came between making it and writing to it.
@@ -119,7 +147,8 @@ def recover_topics(
             "of the topic is set",
             _names(strangers),
         )
-    return RecoveredTopics({**topics, **adopted}, [*partitions, *strangers], deleted)
+    inherited = () if kafka is None else tuple(kafka.records(node_id))
+    return RecoveredTopics({**topics, **adopted}, [*partitions, *strangers], deleted, inherited, kept)
 
 
 def known_topics(image: MetadataImage, node_id: int) -> list[RecoveredTopic]:
@@ -168,7 +197,7 @@ def _adopted(
             raise KafkaStorageError(
                 f"{last.path} would make a topic of {count} partitions, and is hardly one; move it away"
             )
-        configs = OFFSETS_TOPIC_CONFIGS if name == OFFSETS_TOPIC else _KEEP_ALL
+        configs: Mapping[str, str] = OFFSETS_TOPIC_CONFIGS if name == OFFSETS_TOPIC else _KEEP_ALL
         if name in INTERNAL_TOPICS and name != OFFSETS_TOPIC:
             configs = _COMPACT
         adopted[name] = RecoveredTopic(name, ids.pop() if ids else Uuid.random(), count, configs)
@@ -180,7 +209,8 @@ def _refusal(strangers: Sequence[FoundPartition]) -> str:
     return (
         f"{places} has partitions of topics that the metadata log does not know ({_names(strangers)}), written by "
         "another broker such as Apache Kafka, or before the log was lost. Nothing was changed. Start once with "
-        "kclient.adopt.topics=true to take them over and keep all their records, or choose other log.dirs"
+        "kclient.adopt.topics=true to take them over with all their records, with kclient.read.only=true to read them "
+        "and leave them as they are, or choose other log.dirs"
     )
 
 

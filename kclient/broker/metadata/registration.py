@@ -54,11 +54,12 @@ def starting_records(
     listeners: Iterable[Listener],
     topics: Iterable[RecoveredTopic],
     logs: LogManager,
+    inherited: Sequence[Message] = (),
 ) -> Iterator[Message]:
     """The records of a start, as one change: the broker with its directories, and its partitions in new epochs.
 
     `listeners` have the addresses that clients are told. `topics` are all there are, with the directory of each
-    partition.
+    partition. `inherited` is what else another cluster's metadata said.
     """
     live = logs.directory_places()
     if FORMAT_FEATURE not in image.features.levels:
@@ -68,8 +69,12 @@ def starting_records(
         known = max(
             (one.producer_id for each in logs.all_logs() for one in each.producer_states()), default=-1
         )
+        known = max(
+            [known, *(one.next_producer_id - 1 for one in inherited if isinstance(one, ProducerIdsRecord))]
+        )
         if 0 <= known < MAX_PRODUCER_ID:
             yield ProducerIdsRecord(broker_id=node_id, broker_epoch=broker_epoch, next_producer_id=known + 1)
+        yield from (one for one in inherited if not isinstance(one, ProducerIdsRecord))
     yield RegisterBrokerRecord(
         broker_id=node_id,
         incarnation_id=Uuid.random(),
@@ -131,10 +136,11 @@ def _topic_records(
                 resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value
             )
     partitions: Sequence[PartitionImage] = () if known is None else known.partitions
-    for number, (partition, directory) in enumerate(zip_longest(partitions, topic.directories)):
+    places = zip_longest(partitions, topic.directories, topic.leader_epochs)
+    for number, (partition, directory, former_epoch) in enumerate(places):
         log = logs.get_log(TopicPartition(topic.name, number))
         latest = None if log is None else log.latest_epoch
-        next_in_log = 0 if latest is None else latest + 1
+        next_in_log = max(-1 if each is None else each for each in (latest, former_epoch)) + 1
         leader = node_id if directory in live else NO_LEADER
         if partition is None:
             yield partition_record(

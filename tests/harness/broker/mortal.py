@@ -72,8 +72,8 @@ def die_before(operations: int, seed: int) -> None:
         counting.set()
     start = KafkaBroker.start
 
-    def start_and_count(broker: KafkaBroker) -> None:
-        start(broker)
+    def start_and_count(broker: KafkaBroker, on_listening: Callable[[], None] | None = None) -> None:
+        start(broker, on_listening)
         counting.set()
 
     KafkaBroker.start = start_and_count  # type: ignore[method-assign]

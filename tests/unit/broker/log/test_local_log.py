@@ -180,7 +180,7 @@ class TestDurableNames:
     @pytest.fixture
     def synced(self, local: LocalLog, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         calls: list[object] = []
-        monkeypatch.setattr("kclient.broker.log.local_log.fsync_dir", calls.append)
+        monkeypatch.setattr("kclient.broker.log.file_system.fsync_dir", calls.append)
         local.sync_directory()
         assert calls == [local.directory.parent, local.directory], (
             "the first segment is new, as is the directory"
@@ -217,7 +217,7 @@ class TestDurableNames:
             if len(synced) == 1:
                 local.open_segment(10)
 
-        monkeypatch.setattr("kclient.broker.log.local_log.fsync_dir", meanwhile)
+        monkeypatch.setattr("kclient.broker.log.file_system.fsync_dir", meanwhile)
         local.open_segment(5)
         for _ in range(3):
             local.sync_directory()

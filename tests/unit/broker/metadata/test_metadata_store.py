@@ -11,9 +11,14 @@ import pytest
 
 from harness.mock_time import MockTime
 from kclient.broker.metadata.metadata_log import MetadataLog
-from kclient.broker.metadata.metadata_store import FORMAT_FEATURE, FORMAT_LEVEL, MetadataStore
+from kclient.broker.metadata.metadata_store import (
+    FORMAT_FEATURE,
+    FORMAT_LEVEL,
+    MetadataStore,
+    ReadOnlyMetadataStore,
+)
 from kclient.common.uuid import Uuid
-from kclient.errors import KafkaStorageError
+from kclient.errors import KafkaStorageError, PolicyViolationError
 from kclient.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -182,3 +187,20 @@ def test_records_that_contradict_each_other_on_disk_name_the_directory(
     log.close()
     with pytest.raises(KafkaStorageError, match=f"{tmp_path / 'log'} cannot be read: .*recorded twice"):
         store(started=False)
+
+
+def test_a_log_that_is_only_read_takes_the_records_of_a_start_into_the_image_alone(
+    store: Callable[..., MetadataStore], tmp_path: Path
+) -> None:
+    store().commit([topic(1)])
+    before = {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()}
+    read_only = ReadOnlyMetadataStore(tmp_path / "log", MockTime(), snapshot_bytes=1)
+    read_only.start()
+    delta = read_only.commit([topic(2)])
+    assert delta.topics is not None
+    assert set(read_only.image.topics.by_name) == {"t1", "t2"}
+    with pytest.raises(PolicyViolationError, match="opened read-only"):
+        read_only.commit([topic(3)])
+    read_only.close()
+    assert set(read_only.image.topics.by_name) == {"t1", "t2"}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before

@@ -60,3 +60,9 @@ def test_what_is_no_record_is_an_error(value: bytes | None) -> None:
 def test_bytes_behind_a_record_are_an_error() -> None:
     with pytest.raises(SchemaError, match="followed by 1 more"):
         decode_record(encode_record(NoOpRecord()) + b"x")
+
+
+@pytest.mark.parametrize("number", [10, 21, 26])
+def test_records_of_kafkas_that_mean_nothing_here_are_passed_over(number: int) -> None:
+    """Delegation tokens, and the migration from ZooKeeper with which every old cluster's log begins."""
+    assert decode_record(bytes([1, number, 0, 0xFF])) == NoOpRecord()

@@ -112,8 +112,8 @@ def test_a_client_that_is_held_back_is_told_nothing_and_its_session_goes_on() ->
     session_id = opened(cache, A, B)
     held = cache.context(session_id, 1, (), ()).throttled()
     assert (held.session_id, held.error_code, list(held.results)) == (session_id, 0, [])
-    answer = cache.context(session_id, 2, (), ()).answer(found(A, high_watermark=6))
-    assert [result.tp for result in answer.results] == [A]
+    answer = cache.context(session_id, 2, (), ()).answer([*found(A, high_watermark=6), *found(B)])
+    assert [result.tp for _, result in answer.results] == [A]
 
 
 def test_one_that_is_held_back_and_was_overtaken_is_told_so() -> None:

@@ -56,8 +56,8 @@ class TimerMachine(RuleBasedStateMachine):
         if not self.waiting:
             return
         task = data.draw(st.sampled_from(self.waiting))
-        task.due_ms = self.time.monotonic_ms() + max(task.delay_ms, 0)
         if task.delay_ms > 2 * self.tick_ms:  # one that is due at once is not in the wheel any more
+            task.due_ms = self.time.monotonic_ms() + task.delay_ms
             self.timer.add(task)
 
     @rule(data=st.data())
