@@ -263,7 +263,8 @@ class KafkaBroker:
                 config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS, time
             ),
             groups=groups,
-            producer_ids=ProducerIds(controller.allocate_producer_ids),
+            # Where nothing is written any id will do: a producer is told why by the answer to its first records.
+            producer_ids=ProducerIds(controller.allocate_producer_ids if mode.writable else lambda: range(1)),
             authorizer=configured_authorizer(config, self._metadata),
             quotas=quotas,
         )

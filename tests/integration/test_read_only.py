@@ -130,7 +130,10 @@ def test_whoever_wants_to_write_is_refused_with_one_error(unchanged: Path) -> No
             ):
                 with pytest.raises(PolicyViolationError, match=r"opened read-only|operators configured"):
                     change()
-        with KafkaProducer(bootstrap_servers=servers) as producer, pytest.raises(PolicyViolationError):
+        with (
+            KafkaProducer(bootstrap_servers=servers) as producer,
+            pytest.raises(PolicyViolationError, match="was opened read-only"),
+        ):
             producer.send("a", b"v").result(10)
         assert "new" not in topics(wire), "and no topic is made for the asking"
 
