@@ -11,6 +11,7 @@ import pytest
 
 from harness.broker.requests import create, fetch, produce
 from harness.broker.wire import Wire, batch
+from harness.waiting import wait_until
 from kclient.broker import EmbeddedKafka
 from kclient.broker.metadata.image.metadata_delta import MetadataDelta
 from kclient.broker.metadata.image.metadata_image import MetadataImage
@@ -103,3 +104,23 @@ def test_metadata_produce_and_fetch_are_answered_while_more_changes_wait_than_th
         assert first.receive().results[0].error_code == 0
         for wire in waiting:
             assert wire.receive() is not None
+
+
+def test_a_broker_that_stops_finishes_and_answers_the_change_that_is_under_way(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Wire(kafka.bootstrap_servers) as wire, ExitStack() as stack:
+        create(wire, "t", 2)
+        gate = Gate(monkeypatch)
+        stack.callback(gate.open)
+        wire.send(grow(4), 3)
+        assert gate.reached.wait(30)
+        stopping = threading.Thread(target=kafka.close)
+        stopping.start()
+        handlers = [each for each in threading.enumerate() if each.name.startswith("request-handler-")]
+        wait_until(lambda: not any(each.is_alive() for each in handlers), 30)
+        assert stopping.is_alive()
+        gate.open()
+        assert wire.receive().results[0].error_code == 0
+        stopping.join(30)
+        assert not stopping.is_alive()
