@@ -102,19 +102,28 @@ class KafkaAdminClient(PushedMetrics):
         new_topics: Iterable[NewTopic | str],
         *,
         validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
         timeout_ms: int | None = None,
     ) -> dict[str, CreatedTopic]:
-        """Create topics; a plain name takes the broker's default counts. `validate_only` only checks."""
-        wanted = checked_new_topics(new_topics)
-        check_flag("validate_only", validate_only)
-        what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
-        return self._run(what, timeout_ms, operations.topics.create_topics, wanted, validate_only)
+        """Create topics; a plain name takes the broker's default counts. `validate_only` only checks.
 
-    def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, None]:
-        """Delete topics and everything in them."""
-        wanted = checked_topics(names)
+        Topics that a quota refuses are tried again until the time is over, or not, by `retry_on_quota_violation`;
+        ThrottlingQuotaExceededError then has the `throttle_time_ms` that is left to wait (KIP-599).
+        """
+        wanted, retry = checked_new_topics(new_topics), retry_on_quota_violation
+        check_flag("validate_only", validate_only)
+        check_flag("retry_on_quota_violation", retry)
+        what = f"Creating topics {', '.join(topic.name for topic in wanted)}"
+        return self._run(what, timeout_ms, operations.topics.create_topics, wanted, validate_only, retry)
+
+    def delete_topics(
+        self, names: Iterable[str], *, retry_on_quota_violation: bool = True, timeout_ms: int | None = None
+    ) -> dict[str, None]:
+        """Delete topics and everything in them. `retry_on_quota_violation` is as in `create_topics`."""
+        wanted, retry = checked_topics(names), retry_on_quota_violation
+        check_flag("retry_on_quota_violation", retry)
         what = f"Deleting topics {', '.join(wanted)}"
-        return self._run(what, timeout_ms, operations.topics.delete_topics, wanted)
+        return self._run(what, timeout_ms, operations.topics.delete_topics, wanted, retry)
 
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None

@@ -9,6 +9,7 @@ import attrs
 from kclient.broker.config import BrokerConfig
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.metadata.controller import Controller
+from kclient.broker.metadata.controller_events import ControllerEvents
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.quota.quota_managers import QuotaManagers
 from kclient.broker.replica.fetch_sessions import FetchSessionCache
@@ -29,6 +30,8 @@ class BrokerContext:
     advertised: Sequence[Endpoint]
     """Addresses that clients are told for this broker, by listener."""
     controller: Controller
+    controller_events: ControllerEvents
+    """The thread that handles requests which change the metadata."""
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
     groups: GroupCoordinator

@@ -25,6 +25,7 @@ from kclient.broker.log.log_tasks import LogIntervals
 from kclient.broker.metadata.adoption import Adoption
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
+from kclient.broker.metadata.controller_events import ControllerEvents
 from kclient.broker.metadata.kafka_metadata import KafkaMetadata
 from kclient.broker.metadata.metadata_directory import (
     claim_home,
@@ -258,6 +259,7 @@ class KafkaBroker:
             cluster_id=self._cluster_id,
             advertised=self._advertised,
             controller=controller,
+            controller_events=ControllerEvents(config.node_id),
             replicas=replicas,
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS, time
@@ -271,6 +273,7 @@ class KafkaBroker:
         handlers = RequestHandlerPool(
             server.request_channel, ApiDispatcher(broker).handle, config.num_io_threads, time
         )
+        cleanup.callback(broker.controller_events.shutdown)
         cleanup.callback(handlers.shutdown)
 
         used = config
@@ -295,6 +298,7 @@ class KafkaBroker:
         self._metrics.start(scheduler)
         cleanup.callback(self._forget_metrics)
         scheduler.startup()
+        broker.controller_events.start()
         handlers.start()
         server.start()
         self._log.info(

@@ -58,7 +58,7 @@ def _create(admin: KafkaAdminClient, options: argparse.Namespace) -> int:
         options.topic, options.partitions, options.replication_factor, configs=dict(options.config)
     )
     try:
-        created = admin.create_topics([topic])[options.topic]
+        created = admin.create_topics([topic], retry_on_quota_violation=False)[options.topic]
     except TopicExistsError:
         if not options.if_not_exists:
             raise
@@ -70,7 +70,7 @@ def _create(admin: KafkaAdminClient, options: argparse.Namespace) -> int:
 
 def _delete(admin: KafkaAdminClient, names: list[str]) -> int:
     if names:
-        admin.delete_topics(names)
+        admin.delete_topics(names, retry_on_quota_violation=False)
     for name in names:
         print(f"Deleted topic {name}.")
     return 0

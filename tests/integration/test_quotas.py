@@ -13,10 +13,16 @@ import pytest
 from harness.broker.requests import create
 from harness.broker.wire import Wire, batch
 from harness.waiting import wait_until
-from kclient.admin import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter, KafkaAdminClient
+from kclient.admin import (
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    KafkaAdminClient,
+    NewTopic,
+)
 from kclient.broker import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
-from kclient.errors import Errors
+from kclient.errors import Errors, ThrottlingQuotaExceededError
 from kclient.producer import KafkaProducer
 from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -228,6 +234,38 @@ def test_mutations_above_their_quota_fail_and_with_old_versions_wait(
         assert made.topics[0].error_code == 0
         assert made.throttle_time_ms > 2000
         assert not is_served(wire)
+
+
+def test_the_admin_client_waits_until_the_quota_of_mutations_allows_what_was_refused(
+    kafka: EmbeddedKafka, set_quota: Setter
+) -> None:
+    set_quota({"client-id": "maker"}, "controller_mutation_rate", 4)
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "maker"}
+    with KafkaAdminClient(settings) as admin:
+        began = time.monotonic()
+        admin.create_topics([NewTopic("large", 8)])
+        assert list(admin.create_topics(["first", "second"])) == ["first", "second"]
+        admin.create_topics([NewTopic("owed", 10)])
+        assert admin.delete_topics(["large", "first"]) == {"large": None, "first": None}
+        # Of 8 + 1 + 1 + 10 + 8 the last is not waited for, and a second's worth is there at first.
+        assert time.monotonic() - began > 1
+        assert sorted(admin.list_topics()) == ["owed", "second"]
+
+
+@pytest.mark.parametrize("retry", [True, False], ids=["at the deadline", "without retries"])
+def test_the_admin_client_tells_how_long_the_quota_of_mutations_is_exceeded(
+    kafka: EmbeddedKafka, set_quota: Setter, retry: bool
+) -> None:
+    set_quota({"client-id": "maker"}, "controller_mutation_rate", 1)
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "maker"}
+    with KafkaAdminClient(settings) as admin:
+        admin.create_topics([NewTopic("large", 100)])
+        began = time.monotonic()
+        with pytest.raises(ThrottlingQuotaExceededError) as raised:
+            admin.create_topics(["small"], retry_on_quota_violation=retry, timeout_ms=1500)
+        waited_ms = (time.monotonic() - began) * 1000
+        assert (waited_ms >= 1500) is retry
+        assert 80_000 < raised.value.throttle_time_ms <= 100_000 - (1500 if retry else 0)
 
 
 def test_a_topic_is_not_made_by_asking_for_it_above_the_quota_of_mutations(

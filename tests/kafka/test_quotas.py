@@ -19,9 +19,10 @@ from kclient.admin import (
     ClientQuotaAlteration,
     ClientQuotaEntity,
     KafkaAdminClient,
+    NewTopic,
 )
 from kclient.broker import EmbeddedKafka
-from kclient.errors import Errors
+from kclient.errors import Errors, ThrottlingQuotaExceededError
 from kclient.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -290,6 +291,20 @@ def test_mutations_above_their_quota_are_refused_alike(brokers: list[str]) -> No
             refused = wire.ask(new_topic(f"{name}-2", 1), 7)
             assert refused.topics[0].error_code == Errors.THROTTLING_QUOTA_EXCEEDED
             assert 0 < refused.throttle_time_ms <= 20_000
+
+
+def test_the_admin_client_waits_for_the_quota_of_mutations_or_tells_of_it(brokers: list[str]) -> None:
+    for servers in brokers:
+        name = f"w-{uuid.uuid4().hex[:12]}"
+        set_quota(servers, name, "controller_mutation_rate", 1)
+        with KafkaAdminClient({"bootstrap.servers": servers, "client.id": name}) as admin:
+            # 11 tokens at first, and 3 more than there are.
+            admin.create_topics([NewTopic(f"{name}-1", 14)])
+            with pytest.raises(ThrottlingQuotaExceededError) as raised:
+                admin.create_topics([f"{name}-2"], retry_on_quota_violation=False)
+            assert 0 < raised.value.throttle_time_ms <= 3000
+            assert f"{name}-2" in admin.create_topics([f"{name}-2"])
+            assert admin.delete_topics([f"{name}-1", f"{name}-2"]) == {f"{name}-1": None, f"{name}-2": None}
 
 
 def configs(servers: str, *arguments: str) -> str:

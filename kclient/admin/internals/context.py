@@ -54,21 +54,26 @@ class OperationContext:
         *,
         min_version: int | None = None,
         max_version: int | None = None,
+        delay_ms: int = 0,
     ) -> KafkaFuture[Any]:
-        """Submit one request to `target`, by default to any broker; in a version within the limits given."""
+        """Submit one request to `target`, by default to any broker; in a version within the limits given.
+
+        It is sent `delay_ms` from now at the earliest.
+        """
         build = message_or_builder if callable(message_or_builder) else lambda _version: message_or_builder
-        return self.driver.submit(
-            Call(
-                api_key,
-                build,
-                target or Target(),
-                self.timer.deadline_ms,
-                self,
-                retry_on,
-                min_version,
-                max_version,
-            )
+        call = Call(
+            api_key,
+            build,
+            target or Target(),
+            self.timer.deadline_ms,
+            self,
+            retry_on,
+            min_version,
+            max_version,
         )
+        if delay_ms:
+            call.not_before_ms = self.timer.now_ms() + delay_ms
+        return self.driver.submit(call)
 
     def coordinator(self, target: Target) -> KafkaFuture[Node]:
         """The broker that the coordinator `target` is: where the last call there went, if there was one."""

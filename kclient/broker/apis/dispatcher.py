@@ -6,10 +6,14 @@ import logging
 import struct
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from kclient.broker.apis.api_versions import unsupported_version_response
 from kclient.broker.apis.call import ApiCall
-from kclient.broker.apis.registry import served_apis
+from kclient.broker.apis.controller_requests import is_for_controller
+from kclient.broker.apis.registry import ServedApi, served_apis
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.errors import Errors, KafkaError
@@ -42,8 +46,12 @@ class ApiDispatcher:
 
     def handle(self, request: Request) -> None:
         """Answer `request`, now or later. Never raises."""
+        self._guard(request, lambda: self._handle(request))
+
+    def _guard(self, request: Request, work: Callable[[], None]) -> None:
+        """Do `work` for a request, and close its connection if that fails."""
         try:
-            self._handle(request)
+            work()
         except KafkaError as error:
             self._refuse(request, str(error))
         except Exception:
@@ -75,10 +83,19 @@ class ApiDispatcher:
         # for all topics in a flexible version of Metadata.
         message, _ = decode_prefix(request_class(api.key), version, frame, position)
         call = ApiCall(self._broker, request, api.key, version, correlation_id, header.client_id, started_ns)
+        if is_for_controller(self._broker, api.key, message):
+            call.handled_ns = time.perf_counter_ns() if started_ns else 0
+            answer = partial(self._answer, api, call, message)
+            self._broker.controller_events.put(lambda: self._guard(request, answer))
+        else:
+            self._answer(api, call, message)
+
+    @staticmethod
+    def _answer(api: ServedApi, call: ApiCall, message: Any) -> None:
         response = api.handler(call, message)
         if response is not None:
             call.respond(response)
-        elif started_ns:
+        elif call.started_ns:
             call.handled_ns = time.perf_counter_ns()
 
     def _refuse(self, request: Request, why: str) -> None:

@@ -17,13 +17,16 @@ class ProducerIds:
         """`allocate` gives a block that nobody has had."""
         self._allocate = allocate
         self._lock = threading.Lock()
-        self._block = iter(range(0))
+        self._block = range(0)
+
+    @property
+    def exhausted(self) -> bool:
+        """True if the next id needs a new block."""
+        return not self._block
 
     def next(self) -> int:
         """An id that nobody has had. Raises KafkaStorageError."""
         with self._lock:
-            producer_id = next(self._block, None)
-            if producer_id is None:
-                self._block = iter(self._allocate())
-                producer_id = next(self._block)
-            return producer_id
+            block = self._block or self._allocate()
+            self._block = block[1:]
+            return block[0]

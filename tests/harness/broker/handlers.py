@@ -14,6 +14,7 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.group.coordinator import GroupCoordinator
 from kclient.broker.group.group_store import GroupStore
 from kclient.broker.group.member import JoinRequest
+from kclient.broker.metadata.controller_events import ControllerEvents
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
 from kclient.broker.quota.quota_managers import QuotaManagers
@@ -97,6 +98,7 @@ class Handlers:
             cluster_id="cluster",
             advertised=(Endpoint("inside", 9092), Endpoint("outside", 19092)),
             controller=controller,
+            controller_events=ControllerEvents(NODE),
             replicas=replicas,
             fetch_sessions=FetchSessionCache(10, 120_000, self.time),
             groups=self.groups,

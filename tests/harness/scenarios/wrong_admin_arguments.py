@@ -48,6 +48,20 @@ Invoke = Callable[[KafkaAdminClient, Any], object]
 
 ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]]] = [
     (
+        "create_topics",
+        lambda a, x: a.create_topics(["t"], retry_on_quota_violation=x),
+        "retry_on_quota_violation",
+        (TypeError,),
+        _FLAGS,
+    ),
+    (
+        "delete_topics",
+        lambda a, x: a.delete_topics(["t"], retry_on_quota_violation=x),
+        "retry_on_quota_violation",
+        (TypeError,),
+        _FLAGS,
+    ),
+    (
         "create_acls",
         lambda a, x: a.create_acls(x),
         "acls",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kclient.admin.internals.context import OperationContext, retry_on_codes, settle_each
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.fan_out import topic_request
+from kclient.admin.internals.quota_retries import change_topics
 from kclient.admin.internals.steps import Operation, answer_of
 from kclient.admin.types import ClusterDescription, CreatedTopic, NewTopic, TopicDescription, TopicListing
 from kclient.common.node import Node
@@ -16,6 +17,7 @@ from kclient.common.topic_partition import PartitionInfo
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.utils.futures import KafkaFuture
 
 if TYPE_CHECKING:
     from kclient.protocol.messages.create_topics import CreatableTopic
@@ -25,29 +27,33 @@ _CONTROLLER = Target(Role.CONTROLLER)
 
 
 def create_topics(
-    context: OperationContext, topics: Sequence[NewTopic], validate_only: bool
+    context: OperationContext,
+    topics: Sequence[NewTopic],
+    validate_only: bool,
+    retry_on_quota_violation: bool,
 ) -> Operation[dict[str, CreatedTopic]]:
     """CreateTopics at the controller."""
     from kclient.protocol.messages.create_topics import CreateTopicsRequest
 
-    request = CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in topics],
-        timeout_ms=context.timer.timeout_ms,
-        validate_only=validate_only,
-    )
-    answer = yield from answer_of(
-        context.call(
-            ApiKeys.CREATE_TOPICS,
-            request,
-            _CONTROLLER,
-            retry_on_codes(attrgetter("topics"), Errors.NOT_CONTROLLER),
+    def submit(names: Sequence[str], delay_ms: int) -> KafkaFuture[Any]:
+        wanted = set(names)
+        request = CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in topics if topic.name in wanted],
+            timeout_ms=context.timer.remaining_ms(),
+            validate_only=validate_only,
         )
-    )
-    outcomes = {
-        topic.name: Errors.for_code(topic.error_code, topic.error_message)
-        or CreatedTopic(topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor)
-        for topic in answer.topics
-    }
+        moved = retry_on_codes(attrgetter("topics"), Errors.NOT_CONTROLLER)
+        return context.call(ApiKeys.CREATE_TOPICS, request, _CONTROLLER, moved, delay_ms=delay_ms)
+
+    def outcomes_of(answer: Any) -> dict[str, CreatedTopic | KafkaError]:
+        return {
+            topic.name: Errors.for_code(topic.error_code, topic.error_message)
+            or CreatedTopic(topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor)
+            for topic in answer.topics
+        }
+
+    names = [topic.name for topic in topics]
+    outcomes = yield from change_topics(context, names, submit, outcomes_of, retry_on_quota_violation)
     return settle_each(topics, outcomes, "Creating topics")
 
 
@@ -71,30 +77,31 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def delete_topics(context: OperationContext, names: Sequence[str]) -> Operation[dict[str, None]]:
+def delete_topics(
+    context: OperationContext, names: Sequence[str], retry_on_quota_violation: bool
+) -> Operation[dict[str, None]]:
     """DeleteTopics at the controller."""
     from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
-    timeout_ms = context.timer.timeout_ms
+    def submit(names: Sequence[str], delay_ms: int) -> KafkaFuture[Any]:
+        timeout_ms = context.timer.remaining_ms()
 
-    def build(version: int) -> DeleteTopicsRequest:
-        if version >= 6:
-            return DeleteTopicsRequest(
-                topics=[DeleteTopicState(name=name) for name in names], timeout_ms=timeout_ms
-            )
-        return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+        def build(version: int) -> DeleteTopicsRequest:
+            if version >= 6:
+                return DeleteTopicsRequest(
+                    topics=[DeleteTopicState(name=name) for name in names], timeout_ms=timeout_ms
+                )
+            return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
 
-    answer = yield from answer_of(
-        context.call(
-            ApiKeys.DELETE_TOPICS,
-            build,
-            _CONTROLLER,
-            retry_on_codes(attrgetter("responses"), Errors.NOT_CONTROLLER),
-        )
-    )
-    outcomes = {
-        topic.name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses
-    }
+        moved = retry_on_codes(attrgetter("responses"), Errors.NOT_CONTROLLER)
+        return context.call(ApiKeys.DELETE_TOPICS, build, _CONTROLLER, moved, delay_ms=delay_ms)
+
+    def outcomes_of(answer: Any) -> dict[str, KafkaError | None]:
+        return {
+            topic.name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses
+        }
+
+    outcomes = yield from change_topics(context, names, submit, outcomes_of, retry_on_quota_violation)
     return settle_each(names, outcomes, "Deleting topics")
 
 
