@@ -341,7 +341,7 @@ def test_partitions_are_described_page_by_page(both: Callable[[Scenario], None])
     def scenario(wire: Wire) -> object:
         for name, partitions in ((first, 3), (second, 1), (third, 2)):
             made(wire, name, partitions)
-        names = [third, first, second, missing, "not/legal", "__transaction_state"]
+        names = [third, first, second, missing, "not/legal"]
         return [
             pages(wire, 100, names, None),
             pages(wire, 2, [first, second, third], None),
