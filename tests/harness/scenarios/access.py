@@ -28,8 +28,8 @@ CASES: Sequence[Case] = [*access_cases.CASES, *access_id_cases.CASES, *access_cl
 """The table."""
 PASSWORD = "secret"
 LISTENER = "USERS"
-CLIENTS = "clients"
-"""A user of scenarios of their own."""
+CLIENTS, SESSIONS = "clients", "sessions"
+"""Users of scenarios of their own."""
 
 _WITH_OFFSETS = {
     "offset-fetch",
@@ -49,7 +49,9 @@ _WITH_OFFSETS = {
 
 def settings() -> dict[str, str]:
     """Settings of a broker, but for its listeners: whoever comes without authentication is a super user."""
-    users = " ".join(f'user_{user}="{PASSWORD}"' for user in (*(case.name for case in CASES), CLIENTS))
+    users = " ".join(
+        f'user_{user}="{PASSWORD}"' for user in (*(case.name for case in CASES), CLIENTS, SESSIONS)
+    )
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

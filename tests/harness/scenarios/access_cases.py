@@ -68,7 +68,7 @@ CASES: Sequence[Case] = [
         "list-offsets-twice",
         7,
         ask.list_ends_twice,
-        lambda s, a: [(p.partition_index, p.error_code, p.offset) for t in a.topics for p in t.partitions],
+        ask.listed_ends,
         [
             (None, [(0, TOPIC, -1), (0, TOPIC, -1), (1, TOPIC, -1)]),
             (on_topic(_O.DESCRIBE), [(0, INVALID_REQUEST, -1), (1, UNKNOWN_TOPIC, -1)]),

@@ -91,7 +91,7 @@ def _described(scene: Scene, answer: Any) -> object:
 
 
 def _known(operation: AclOperation) -> Sequence[tuple[Any, object]]:
-    """An id of no topic is told to be unknown whatever the rights; one of a topic is, until there is a right, refused."""
+    """An id of no topic is unknown whatever the rights; that of a topic is refused until there is one."""
     return [(None, (TOPIC, UNKNOWN_ID)), (on_topic(operation), (OK, UNKNOWN_ID))]
 
 

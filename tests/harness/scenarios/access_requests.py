@@ -99,6 +99,15 @@ def list_ends_twice(scene: Scene) -> Message:
     return list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
 
 
+def listed_ends(scene: Scene, answer: Any) -> object:
+    # A real broker answers in no certain order.
+    return sorted(
+        (part.partition_index, part.error_code, part.offset)
+        for topic in answer.topics
+        for part in topic.partitions
+    )
+
+
 def describe_topics(*, create: bool = False, operations: bool = False) -> Callable[[Scene], Message]:
     def request(scene: Scene) -> Message:
         return metadata.MetadataRequest(
