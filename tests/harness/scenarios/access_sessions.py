@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from harness.broker.requests import produce
+from harness.broker.requests import try_produce
 from harness.broker.wire import Wire, batch
 from harness.scenarios.access import SESSIONS, log_in
 from harness.waiting import wait_until
@@ -88,6 +89,10 @@ def reading(topic: str, user: str) -> AclBinding:
     return AclBinding(pattern, AccessControlEntry(f"User:{user}", AclOperation.READ))
 
 
+def _is_written(wire: Wire, name: str) -> bool:
+    return try_produce(wire, name, batch(name.encode())).error_code == OK
+
+
 def check_sessions(admin: KafkaAdminClient, plain: str, address: str, version: int) -> None:
     """Open a session without any right, give one, and take it away again."""
     one, other = f"session-{version}-one", f"session-{version}-other"
@@ -101,7 +106,8 @@ def check_sessions(admin: KafkaAdminClient, plain: str, address: str, version: i
         denied["nobody's"] = UNKNOWN_ID
     with Wire(plain) as wire:
         for name in (one, other):
-            produce(wire, name, batch(name.encode()))
+            # A real broker tells of topics before it leads their partitions.
+            wait_until(partial(_is_written, wire, name), 30, "the record")
     with Wire(address) as wire:
         log_in(wire, SESSIONS)
         reader = SessionReader(wire, version, topics)
