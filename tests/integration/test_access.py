@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
-from harness.broker.wire import Wire
+from harness.broker.requests import produce
+from harness.broker.wire import Wire, batch
 from harness.scenarios import access, access_rules
 from harness.scenarios.access_clients import check_clients
+from harness.scenarios.access_sessions import SessionReader, check_sessions, reading
 from kclient.admin import (
     AccessControlEntry,
     AclBinding,
     AclOperation,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
     KafkaAdminClient,
     ResourcePattern,
     ResourceType,
@@ -160,6 +164,45 @@ def test_a_right_that_is_taken_away_ends_what_a_fetch_session_reads(
         follow = FetchRequest(max_bytes=1000, session_id=first.session_id, session_epoch=1)
         told = wire.ask(follow, 12).responses
         assert [(topic.topic, topic.partitions[0].error_code) for topic in told] == [("session-2", 29)]
+
+
+@pytest.mark.parametrize("version", [12, 13, 18])
+def test_a_session_reads_what_may_be_read_now(
+    kafka: EmbeddedKafka, admin: KafkaAdminClient, version: int
+) -> None:
+    check_sessions(admin, *kafka.bootstrap_servers.split(","), version)
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_session_that_a_quota_holds_back_gets_all_that_it_may_read_and_nothing_else(version: int) -> None:
+    users = {"admin": access.PASSWORD, "reader": access.PASSWORD}
+    sent = [b"%d" % number * 1000 for number in range(9)]
+    with (
+        EmbeddedKafka(
+            {"quota.window.num": "2"}, security="SASL_PLAINTEXT", users=users, super_users=["admin"]
+        ) as broker,
+        KafkaAdminClient(broker.client_settings("admin")) as admin,
+        Wire(broker.bootstrap_servers) as writer,
+        Wire(broker.bootstrap_servers) as wire,
+    ):
+        admin.create_topics(["mine", "theirs"])
+        admin.create_acls([reading("mine", "reader")])
+        quota = ClientQuotaAlteration(ClientQuotaEntity({"user": "reader"}), {"consumer_byte_rate": 4000})
+        admin.alter_client_quotas([quota])
+        access.log_in(writer, "admin")
+        for value in sent:
+            produce(writer, "mine", batch(value))
+            produce(writer, "theirs", batch(b"secret"))
+        access.log_in(wire, "reader")
+        topics = {name: topic.topic_id for name, topic in admin.list_topics().items()}
+        reader = SessionReader(wire, version, topics)
+        while len(reader.values) < len(sent):
+            waited = reader.throttled
+            codes = reader.read()
+            # Whoever is held back is told nothing: the next answer tells it.
+            assert codes == ({} if reader.throttled > waited else {"mine": 0, "theirs": 29})
+        assert reader.values == sent
+        assert reader.throttled
 
 
 def test_clients_go_on_as_far_as_they_have_the_rights(kafka: EmbeddedKafka, admin: KafkaAdminClient) -> None:

@@ -10,6 +10,7 @@ from harness.real_kafka.broker import RealKafka, missing
 from harness.requirements import skip_if
 from harness.scenarios import access, access_rules
 from harness.scenarios.access_clients import check_clients
+from harness.scenarios.access_sessions import check_sessions
 from kclient.admin import KafkaAdminClient
 
 
@@ -47,6 +48,13 @@ def test_rules_are_added_found_and_removed_as_far_as_they_can_be_ones(
     broker: RealKafka, check: Callable[[str], None]
 ) -> None:
     check(broker.bootstrap_servers)
+
+
+@pytest.mark.parametrize("version", [12, 13, 18])
+def test_a_session_reads_what_may_be_read_now(
+    broker: RealKafka, admin: KafkaAdminClient, version: int
+) -> None:
+    check_sessions(admin, broker.bootstrap_servers, f"127.0.0.1:{broker.ports[access.LISTENER]}", version)
 
 
 def test_clients_go_on_as_far_as_they_have_the_rights(broker: RealKafka, admin: KafkaAdminClient) -> None:

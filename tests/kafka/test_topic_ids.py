@@ -305,7 +305,7 @@ def test_the_cluster_is_described_to_who_asks_for_brokers(
 
 
 def pages(wire: Wire, limit: int, asked: list[str], cursor: tuple[str, int] | None) -> object:
-    """The topics with their codes and partitions, and where the next page begins."""
+    """The topics with their codes, operations and partitions, and where the next page begins."""
     request = DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name=name) for name in asked],
         response_partition_limit=limit,
@@ -320,6 +320,7 @@ def pages(wire: Wire, limit: int, asked: list[str], cursor: tuple[str, int] | No
             topic.name,
             topic.error_code,
             topic.is_internal,
+            topic.topic_authorized_operations,
             [
                 (
                     part.partition_index,

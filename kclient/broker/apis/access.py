@@ -10,6 +10,7 @@ from kclient.errors import (
     AuthorizationError,
     ClusterAuthorizationError,
     GroupAuthorizationError,
+    InvalidRequestError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
 )
@@ -53,16 +54,22 @@ def bits(operations: Iterable[AclOperation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
+BROKER_LOGGER = 8
+_CLIENT_METRICS = 16
 _CONFIGURED_GROUP = 32
+_OF_THE_CLUSTER = frozenset({int(ConfiguredType.BROKER), BROKER_LOGGER, _CLIENT_METRICS})
 
 
 def guardian(configured_type: int, name: str) -> tuple[ResourceType, str]:
     """Return the resource whose rules say who may see and alter the settings of another one.
 
-    For what has no rules of its own, such as brokers, that is the cluster.
+    For what has no rules of its own, such as brokers, that is the cluster. Raises InvalidRequestError if nothing of
+    that type has settings in Kafka.
     """
     if configured_type == ConfiguredType.TOPIC:
         return ResourceType.TOPIC, name
     if configured_type == _CONFIGURED_GROUP:
         return ResourceType.GROUP, name
+    if configured_type not in _OF_THE_CLUSTER:
+        raise InvalidRequestError(f"There is no resource type {configured_type}")
     return ResourceType.CLUSTER, CLUSTER_NAME

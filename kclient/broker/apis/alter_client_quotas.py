@@ -30,20 +30,24 @@ _Changes = Mapping[str, float | None]
 
 def alter_client_quotas(call: ApiCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Change the quotas of each entity."""
+    try:
+        call.require(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
+    except KafkaError as denied:
+        return AlterClientQuotasResponse(
+            entries=[_result(_entity(entry), denied) for entry in request.entries]
+        )
     changes: dict[QuotaEntity, _Changes] = {}
     errors: dict[QuotaEntity, KafkaError | None] = {}
     for entry in request.entries:
-        parts = {part.entity_type: part.entity_name for part in entry.entity}
-        entity = frozenset(parts.items())
+        entity = _entity(entry)
         try:
-            call.require(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
             if entity in errors:
                 raise InvalidRequestError(
                     "The entity is in the request more than once; only the first counts"
                 )
             errors[entity] = None
             # Before the metadata is asked and its lock taken: this may ask the resolver for an address.
-            changes[entity] = _checked(parts, entry)
+            changes[entity] = _checked(dict(entity), entry)
         except KafkaError as error:
             errors[entity] = error
 
@@ -60,6 +64,10 @@ def alter_client_quotas(call: ApiCall, request: AlterClientQuotasRequest) -> Alt
         except KafkaError as error:
             errors |= {entity: errors[entity] or error for entity in changes}
     return AlterClientQuotasResponse(entries=[_result(entity, error) for entity, error in errors.items()])
+
+
+def _entity(entry: AlterClientQuotasRequestEntryData) -> QuotaEntity:
+    return frozenset({part.entity_type: part.entity_name for part in entry.entity}.items())
 
 
 def _checked(entity: Mapping[str, str | None], entry: AlterClientQuotasRequestEntryData) -> _Changes:

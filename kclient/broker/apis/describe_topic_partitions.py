@@ -85,7 +85,7 @@ def _describe(call: ApiCall, names: Sequence[str], first: int, limit: int) -> De
             break
         topic = cache.topic(name)
         if topic is None:
-            response.topics.append(_missing(name))
+            response.topics.append(_missing(call, name))
             continue
         end = min(first + limit, topic.partition_count)
         response.topics.append(_topic(call, topic, first, end))
@@ -114,8 +114,12 @@ def _topic(call: ApiCall, topic: TopicImage, first: int, end: int) -> DescribeTo
     )
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
-    described = DescribeTopicPartitionsResponseTopic(name=name, is_internal=name in INTERNAL_TOPICS)
+def _missing(call: ApiCall, name: str) -> DescribeTopicPartitionsResponseTopic:
+    described = DescribeTopicPartitionsResponseTopic(
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=call.authorized_operations(ResourceType.TOPIC, name),
+    )
     try:
         validate_topic_name(name)
         described.error_code = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)

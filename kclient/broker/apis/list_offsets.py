@@ -3,10 +3,13 @@
 Versions: 2 brought isolation, 4 leader epochs, 6 is flexible, 7 finds the greatest timestamp (-3), 8 the earliest
 offset that is here (-4), 9 and 11 those of remote storage (-5, -6; there is none), 10 brought a timeout. Behaviour:
 -1 is the end as far as the isolation lets the client read, -2 the start; a time after the last record gives
-offset -1. Followers (replica id 0 and up) are refused: there are none. Access: DESCRIBE on the topics.
+offset -1. A partition that comes twice is answered once, with an error. Followers (replica id 0 and up) are refused:
+there are none. Access: DESCRIBE on the topics.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.log.log_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, FetchIsolation
@@ -46,20 +49,34 @@ def list_offsets(call: ApiCall, request: ListOffsetsRequest) -> ListOffsetsRespo
     visible = call.authorized_names(
         AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in request.topics)
     )
+    times = Counter(
+        TopicPartition(topic.name, wanted.partition_index)
+        for topic in request.topics
+        for wanted in topic.partitions
+    )
+    refused: list[ListOffsetsTopicResponse] = []
+    found: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        if topic.name not in visible:
+            answers = [_refused(wanted, Errors.TOPIC_AUTHORIZATION_FAILED) for wanted in topic.partitions]
+            refused.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            continue
+        of_topic = found.setdefault(topic.name, {})
+        for wanted in topic.partitions:
+            if times[TopicPartition(topic.name, wanted.partition_index)] > 1:
+                answer = _refused(wanted, Errors.INVALID_REQUEST)
+            elif follower:
+                answer = _refused(wanted, Errors.CLUSTER_AUTHORIZATION_FAILED)
+            else:
+                answer = _look_up(call, topic.name, wanted, isolation)
+            of_topic[wanted.partition_index] = answer
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _refused(wanted, Errors.TOPIC_AUTHORIZATION_FAILED)
-                    if topic.name not in visible
-                    else _refused(wanted, Errors.CLUSTER_AUTHORIZATION_FAILED)
-                    if follower
-                    else _look_up(call, topic.name, wanted, isolation)
-                    for wanted in topic.partitions
-                ],
-            )
-            for topic in request.topics
+            *(
+                ListOffsetsTopicResponse(name=name, partitions=[*answers.values()])
+                for name, answers in found.items()
+            ),
+            *refused,
         ]
     )
 

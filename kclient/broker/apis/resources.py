@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from kclient.broker.apis.access import guardian
+from kclient.broker.apis.access import BROKER_LOGGER, guardian
 from kclient.broker.apis.call import ApiCall, error_in
 from kclient.broker.metadata.broker_settings import ALL_BROKERS, DYNAMIC_SETTINGS
 from kclient.broker.metadata.image.configurations import ResourceType
+from kclient.broker.metadata.topic_names import validate_topic_name
 from kclient.common.acl import AclOperation
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidRequestError
+from kclient.protocol.api_keys import ApiKeys
 
 Change: TypeAlias = Callable[[Sequence[Any], Mapping[str, str]], dict[str, str]]
 
@@ -44,6 +46,9 @@ def altered(
         with error_in(result):
             if times[kind, name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once")
+            if kind == BROKER_LOGGER and call.key is ApiKeys.ALTER_CONFIGS:
+                # Loggers came with IncrementalAlterConfigs; here they are unknown, whatever the client's rights.
+                raise InvalidRequestError(f"There is no resource type {kind}")
             call.require(AclOperation.ALTER_CONFIGS, *guardian(kind, name))
             controller = call.broker.controller
             if kind == ResourceType.BROKER:
@@ -52,6 +57,9 @@ def altered(
                 wanted = partial(change_broker, resource.configs)
                 controller.alter_broker_configs(name, wanted, validate_only=request.validate_only)
             elif kind == ResourceType.TOPIC:
+                if not name:
+                    raise InvalidRequestError("Topics have no settings that are common to all of them")
+                validate_topic_name(name)
                 wanted = partial(change, resource.configs)
                 controller.alter_configs(name, wanted, validate_only=request.validate_only)
             else:

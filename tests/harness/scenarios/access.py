@@ -6,10 +6,13 @@ name of a topic that is not there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.broker.wire import Wire
+from harness.scenarios import access_cases, access_cluster_cases, access_id_cases
 from harness.scenarios import access_requests as ask
-from harness.scenarios.access_cases import CASES, Case
 from harness.scenarios.access_requests import Scene
+from harness.scenarios.access_table import Case
 from harness.waiting import wait_until
 from kclient.admin import (
     AccessControlEntry,
@@ -21,16 +24,21 @@ from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
+CASES: Sequence[Case] = [*access_cases.CASES, *access_id_cases.CASES, *access_cluster_cases.CASES]
+"""The table."""
 PASSWORD = "secret"
 LISTENER = "USERS"
-CLIENTS = "clients"
-"""A user of scenarios of their own."""
+CLIENTS, SESSIONS = "clients", "sessions"
+"""Users of scenarios of their own."""
 
 _WITH_OFFSETS = {
     "offset-fetch",
     "offset-fetch-all",
     "offset-fetch-old",
+    "offset-fetch-by-id",
+    "offset-fetch-all-by-id",
     "offset-commit",
+    "offset-commit-by-id",
     "offset-delete",
     "leave-group",
     "describe-groups",
@@ -41,7 +49,9 @@ _WITH_OFFSETS = {
 
 def settings() -> dict[str, str]:
     """Settings of a broker, but for its listeners: whoever comes without authentication is a super user."""
-    users = " ".join(f'user_{user}="{PASSWORD}"' for user in (*(case.name for case in CASES), CLIENTS))
+    users = " ".join(
+        f'user_{user}="{PASSWORD}"' for user in (*(case.name for case in CASES), CLIENTS, SESSIONS)
+    )
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import attrs
+from collections.abc import Sequence
 
 from harness.scenarios import access_requests as ask
-from harness.scenarios.access_requests import CLUSTER, Scene
+from harness.scenarios.access_requests import CLUSTER
+from harness.scenarios.access_table import Case, Right, on_cluster, on_group, on_topic
 from kclient.admin import (
     AclOperation,
-    ResourcePattern,
     ResourceType,
 )
 from kclient.protocol.messages import alter_configs as legacy
@@ -34,39 +31,12 @@ from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.init_producer_id import InitProducerIdRequest
 from kclient.protocol.messages.sync_group import SyncGroupRequest
-from kclient.protocol.schema import Message
 
 OK, UNKNOWN_TOPIC, UNKNOWN_MEMBER, TOPIC, GROUP = 0, 3, 25, 29, 30
 TRANSACTIONAL_ID, GROUP_NOT_FOUND, MEMBER_ID_REQUIRED, NO_CREDENTIAL = 53, 69, 79, 91
+INVALID_REQUEST = 42
 NOT_TOLD = -(2**31)
 _O, _R = AclOperation, ResourceType
-
-
-Right = tuple[AclOperation, ResourceType, str]
-"""An operation on a resource: `{t}` stands for the topic or the group, `{n}` for the topic that is not there."""
-
-
-@attrs.frozen
-class Case:
-    """One request, what is looked at of its answers, and the answers after each further right."""
-
-    name: str
-    version: int
-    request: Callable[[Scene], Message]
-    seen: Callable[[Scene, Any], object]
-    steps: Sequence[tuple[Right | None, object]]
-
-
-def _topic(operation: AclOperation, name: str = "{t}") -> Right:
-    return operation, _R.TOPIC, name
-
-
-def _group(operation: AclOperation) -> Right:
-    return operation, _R.GROUP, "{t}"
-
-
-def _cluster(operation: AclOperation) -> Right:
-    return operation, _R.CLUSTER, ResourcePattern.CLUSTER_NAME
 
 
 _BOTH_DENIED = (TOPIC, TOPIC)
@@ -76,16 +46,34 @@ def _both(operation: AclOperation, absent: int = UNKNOWN_TOPIC) -> Sequence[tupl
     """Nothing is said of either topic, then of the one that is there, then that the other one is not."""
     return [
         (None, _BOTH_DENIED),
-        (_topic(operation), (OK, TOPIC)),
-        (_topic(operation, "{n}"), (OK, absent)),
+        (on_topic(operation), (OK, TOPIC)),
+        (on_topic(operation, "{n}"), (OK, absent)),
     ]
 
+
+_DENIED_PAGE = [("none", TOPIC, 0, NOT_TOLD), ("there", TOPIC, 0, NOT_TOLD)]
+_THERE = ("there", OK, 1, ask.bits(_O.DESCRIBE))
+_PAGES: Sequence[tuple[Right | None, object]] = [
+    (None, (_DENIED_PAGE, None)),
+    (on_topic(_O.DESCRIBE), ([_DENIED_PAGE[0], _THERE], None)),
+    (on_topic(_O.DESCRIBE, "{n}"), ([("none", UNKNOWN_TOPIC, 0, ask.bits(_O.DESCRIBE)), _THERE], None)),
+]
 
 CASES: Sequence[Case] = [
     Case("produce", 9, ask.produce, ask.produced, _both(_O.WRITE)),
     Case("fetch", 12, ask.fetch, lambda s, a: ask.by_topic(s, a.responses, "topic"), _both(_O.READ)),
     Case("list-offsets", 7, ask.list_ends, lambda s, a: ask.by_topic(s, a.topics), _both(_O.DESCRIBE)),
     Case("list-offsets-read", 7, ask.list_ends, lambda s, a: ask.by_topic(s, a.topics), _both(_O.READ)),
+    Case(
+        "list-offsets-twice",
+        7,
+        ask.list_ends_twice,
+        ask.listed_ends,
+        [
+            (None, [(0, TOPIC, -1), (0, TOPIC, -1), (1, TOPIC, -1)]),
+            (on_topic(_O.DESCRIBE), [(0, INVALID_REQUEST, -1), (1, UNKNOWN_TOPIC, -1)]),
+        ],
+    ),
     Case("metadata", 12, ask.describe_topics(), lambda s, a: ask.by_name(s, a.topics), _both(_O.DESCRIBE)),
     Case("metadata-write", 4, ask.describe_topics(), lambda s, a: ask.by_name(s, a.topics), _both(_O.WRITE)),
     Case(
@@ -93,7 +81,7 @@ CASES: Sequence[Case] = [
         12,
         lambda scene: metadata.MetadataRequest(topics=None),
         lambda scene, answer: [(t.name, t.error_code) for t in answer.topics if t.name == scene.name],
-        [(None, []), (_topic(_O.DESCRIBE), [("metadata-all", OK)])],
+        [(None, []), (on_topic(_O.DESCRIBE), [("metadata-all", OK)])],
     ),
     Case(
         "metadata-by-id",
@@ -102,7 +90,31 @@ CASES: Sequence[Case] = [
             topics=[metadata.MetadataRequestTopic(name=None, topic_id=scene.topic_id)]
         ),
         lambda scene, answer: [(t.name, t.error_code, t.topic_id == scene.topic_id) for t in answer.topics],
-        [(None, [(None, TOPIC, True)]), (_topic(_O.DESCRIBE), [("metadata-by-id", OK, True)])],
+        [(None, [(None, TOPIC, True)]), (on_topic(_O.DESCRIBE), [("metadata-by-id", OK, True)])],
+    ),
+    Case(
+        "describe-topic-partitions",
+        0,
+        ask.page(),
+        ask.paged,
+        _PAGES,
+    ),
+    Case(
+        "describe-topic-partitions-all",
+        0,
+        ask.page(every=True),
+        ask.paged,
+        [(None, ([], None)), (on_topic(_O.DESCRIBE), ([_THERE], None))],
+    ),
+    Case(
+        "describe-topic-partitions-from",
+        0,
+        ask.page(limit=1, first=0),
+        ask.paged,
+        [
+            *_PAGES[:2],
+            (on_topic(_O.DESCRIBE, "{n}"), ([_THERE], ("none", 0))),
+        ],
     ),
     Case(
         "auto-create",
@@ -111,8 +123,8 @@ CASES: Sequence[Case] = [
         ask.created,
         [
             (None, _BOTH_DENIED),
-            (_topic(_O.DESCRIBE, "{n}"), _BOTH_DENIED),
-            (_topic(_O.CREATE, "{n}"), (TOPIC, OK)),
+            (on_topic(_O.DESCRIBE, "{n}"), _BOTH_DENIED),
+            (on_topic(_O.CREATE, "{n}"), (TOPIC, OK)),
         ],
     ),
     Case(
@@ -121,8 +133,8 @@ CASES: Sequence[Case] = [
         ask.describe_topics(create=True),
         ask.created,
         [
-            (_cluster(_O.CREATE), _BOTH_DENIED),
-            (_topic(_O.DESCRIBE, "{n}"), (TOPIC, OK)),
+            (on_cluster(_O.CREATE), _BOTH_DENIED),
+            (on_topic(_O.DESCRIBE, "{n}"), (TOPIC, OK)),
         ],
     ),
     Case(
@@ -132,26 +144,29 @@ CASES: Sequence[Case] = [
         ask.operations,
         [
             (None, (0, NOT_TOLD)),
-            (_topic(_O.DESCRIBE), (0, ask.bits(_O.DESCRIBE))),
-            (_topic(_O.READ), (0, ask.bits(_O.READ, _O.DESCRIBE))),
+            (on_topic(_O.DESCRIBE), (0, ask.bits(_O.DESCRIBE))),
+            (on_topic(_O.READ), (0, ask.bits(_O.READ, _O.DESCRIBE))),
             (
-                _topic(_O.ALTER_CONFIGS),
+                on_topic(_O.ALTER_CONFIGS),
                 (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
             ),
             # Whoever may not describe the cluster is not told what else may be done with it.
             (
-                _cluster(_O.IDEMPOTENT_WRITE),
+                on_cluster(_O.IDEMPOTENT_WRITE),
                 (0, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
             ),
             (
-                _cluster(_O.DESCRIBE),
+                on_cluster(_O.DESCRIBE),
                 (
                     ask.bits(_O.IDEMPOTENT_WRITE, _O.DESCRIBE),
                     ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
                 ),
             ),
-            (_cluster(_O.ALL), (8096, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS))),
-            (_topic(_O.ALL), (8096, 3576)),
+            (
+                on_cluster(_O.ALL),
+                (8096, ask.bits(_O.READ, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)),
+            ),
+            (on_topic(_O.ALL), (8096, 3576)),
         ],
     ),
     Case(
@@ -161,8 +176,8 @@ CASES: Sequence[Case] = [
         lambda scene, answer: (answer.error_code, answer.cluster_authorized_operations, len(answer.brokers)),
         [
             (None, (OK, 0, 1)),
-            (_cluster(_O.CREATE), (OK, 0, 1)),
-            (_cluster(_O.ALTER), (OK, ask.bits(_O.CREATE, _O.ALTER, _O.DESCRIBE), 1)),
+            (on_cluster(_O.CREATE), (OK, 0, 1)),
+            (on_cluster(_O.ALTER), (OK, ask.bits(_O.CREATE, _O.ALTER, _O.DESCRIBE), 1)),
         ],
     ),
     Case(
@@ -172,9 +187,9 @@ CASES: Sequence[Case] = [
         lambda scene, answer: ask.by_topic(scene, answer.topics),
         [
             (None, (GROUP, GROUP)),
-            (_group(_O.READ), _BOTH_DENIED),
-            (_topic(_O.READ), (OK, TOPIC)),
-            (_topic(_O.READ, "{n}"), (OK, UNKNOWN_TOPIC)),
+            (on_group(_O.READ), _BOTH_DENIED),
+            (on_topic(_O.READ), (OK, TOPIC)),
+            (on_topic(_O.READ, "{n}"), (OK, UNKNOWN_TOPIC)),
         ],
     ),
     Case(
@@ -184,8 +199,8 @@ CASES: Sequence[Case] = [
         ask.group_offsets,
         [
             (None, (GROUP, {})),
-            (_group(_O.DESCRIBE), (OK, {"offset-fetch": (TOPIC, -1), "offset-fetch-none": (TOPIC, -1)})),
-            (_topic(_O.READ), (OK, {"offset-fetch": (OK, 0), "offset-fetch-none": (TOPIC, -1)})),
+            (on_group(_O.DESCRIBE), (OK, {"offset-fetch": (TOPIC, -1), "offset-fetch-none": (TOPIC, -1)})),
+            (on_topic(_O.READ), (OK, {"offset-fetch": (OK, 0), "offset-fetch-none": (TOPIC, -1)})),
         ],
     ),
     Case(
@@ -195,8 +210,8 @@ CASES: Sequence[Case] = [
         ask.group_offsets,
         [
             (None, (GROUP, {})),
-            (_group(_O.DESCRIBE), (OK, {})),
-            (_topic(_O.DESCRIBE), (OK, {"offset-fetch-all": (OK, 0)})),
+            (on_group(_O.DESCRIBE), (OK, {})),
+            (on_topic(_O.DESCRIBE), (OK, {"offset-fetch-all": (OK, 0)})),
         ],
     ),
     Case(
@@ -208,8 +223,8 @@ CASES: Sequence[Case] = [
         ),
         lambda scene, answer: (answer.error_code, [t.partitions[0].error_code for t in answer.topics][:1]),
         [
-            (_group(_O.READ), (OK, [TOPIC])),
-            (_topic(_O.READ), (OK, [OK])),
+            (on_group(_O.READ), (OK, [TOPIC])),
+            (on_topic(_O.READ), (OK, [OK])),
         ],
     ),
     Case(
@@ -217,14 +232,14 @@ CASES: Sequence[Case] = [
         4,
         lambda scene: FindCoordinatorRequest(key_type=0, coordinator_keys=[scene.name]),
         lambda scene, answer: answer.coordinators[0].error_code,
-        [(None, GROUP), (_group(_O.DESCRIBE), OK)],
+        [(None, GROUP), (on_group(_O.DESCRIBE), OK)],
     ),
     Case(
         "find-coordinator-old",
         2,
         lambda scene: FindCoordinatorRequest(key_type=0, key=scene.name),
         lambda scene, answer: (answer.error_code, answer.node_id == scene.node_id),
-        [(None, (GROUP, False)), (_group(_O.READ), (OK, True))],
+        [(None, (GROUP, False)), (on_group(_O.READ), (OK, True))],
     ),
     Case(
         "find-transaction-coordinator",
@@ -233,7 +248,7 @@ CASES: Sequence[Case] = [
         lambda scene, answer: answer.coordinators[0].error_code,
         [(None, TRANSACTIONAL_ID)],
     ),
-    Case("join-group", 9, ask.join, ask.code, [(None, GROUP), (_group(_O.READ), MEMBER_ID_REQUIRED)]),
+    Case("join-group", 9, ask.join, ask.code, [(None, GROUP), (on_group(_O.READ), MEMBER_ID_REQUIRED)]),
     Case(
         "sync-group",
         5,
@@ -241,21 +256,28 @@ CASES: Sequence[Case] = [
             group_id=scene.name, member_id="m", protocol_type="consumer", protocol_name="range"
         ),
         ask.code,
-        [(None, GROUP), (_group(_O.READ), UNKNOWN_MEMBER)],
+        [(None, GROUP), (on_group(_O.READ), UNKNOWN_MEMBER)],
     ),
     Case(
         "heartbeat",
         4,
         lambda scene: HeartbeatRequest(group_id=scene.name, member_id="m"),
         ask.code,
-        [(None, GROUP), (_group(_O.READ), UNKNOWN_MEMBER)],
+        [(None, GROUP), (on_group(_O.READ), UNKNOWN_MEMBER)],
     ),
     Case(
         "leave-group",
         5,
         ask.leave,
         lambda scene, answer: (answer.error_code, [member.error_code for member in answer.members]),
-        [(None, (GROUP, [])), (_group(_O.READ), (OK, [UNKNOWN_MEMBER]))],
+        [(None, (GROUP, [])), (on_group(_O.READ), (OK, [UNKNOWN_MEMBER]))],
+    ),
+    Case(
+        "leave-no-group",
+        3,
+        ask.leave,
+        lambda scene, answer: (answer.error_code, [member.error_code for member in answer.members]),
+        [(None, (GROUP, [])), (on_group(_O.READ), (OK, [UNKNOWN_MEMBER]))],
     ),
     Case(
         "describe-groups",
@@ -264,9 +286,9 @@ CASES: Sequence[Case] = [
         lambda scene, answer: [(g.error_code, g.group_state, g.authorized_operations) for g in answer.groups],
         [
             (None, [(GROUP, "", NOT_TOLD)]),
-            (_group(_O.DESCRIBE), [(OK, "Empty", ask.bits(_O.DESCRIBE))]),
-            (_group(_O.DELETE), [(OK, "Empty", ask.bits(_O.DELETE, _O.DESCRIBE))]),
-            (_group(_O.ALL), [(OK, "Empty", 3400)]),
+            (on_group(_O.DESCRIBE), [(OK, "Empty", ask.bits(_O.DESCRIBE))]),
+            (on_group(_O.DELETE), [(OK, "Empty", ask.bits(_O.DELETE, _O.DESCRIBE))]),
+            (on_group(_O.ALL), [(OK, "Empty", 3400)]),
         ],
     ),
     Case(
@@ -274,14 +296,14 @@ CASES: Sequence[Case] = [
         5,
         lambda scene: list_groups.ListGroupsRequest(),
         ask.listed,
-        [(None, []), (_group(_O.DESCRIBE), ["list-groups"])],
+        [(None, []), (on_group(_O.DESCRIBE), ["list-groups"])],
     ),
     Case(
         "list-groups-cluster",
         5,
         lambda scene: list_groups.ListGroupsRequest(),
         ask.listed,
-        [(None, []), (_cluster(_O.DESCRIBE), ["list-groups-cluster"])],
+        [(None, []), (on_cluster(_O.DESCRIBE), ["list-groups-cluster"])],
     ),
     Case(
         "delete-groups",
@@ -297,9 +319,9 @@ CASES: Sequence[Case] = [
         ask.deleted_offsets,
         [
             (None, (GROUP, ())),
-            (_group(_O.DELETE), (OK, _BOTH_DENIED)),
-            (_topic(_O.READ, "{n}"), (OK, (TOPIC, UNKNOWN_TOPIC))),
-            (_topic(_O.READ), (OK, (OK, UNKNOWN_TOPIC))),
+            (on_group(_O.DELETE), (OK, _BOTH_DENIED)),
+            (on_topic(_O.READ, "{n}"), (OK, (TOPIC, UNKNOWN_TOPIC))),
+            (on_topic(_O.READ), (OK, (OK, UNKNOWN_TOPIC))),
         ],
     ),
     Case(
@@ -307,7 +329,7 @@ CASES: Sequence[Case] = [
         7,
         ask.create,
         ask.created_topic,
-        [(None, (TOPIC, OK, -1, False)), (_topic(_O.CREATE, "{n}"), (OK, TOPIC, -1, False))],
+        [(None, (TOPIC, OK, -1, False)), (on_topic(_O.CREATE, "{n}"), (OK, TOPIC, -1, False))],
     ),
     Case(
         "create-topics-cluster",
@@ -315,8 +337,8 @@ CASES: Sequence[Case] = [
         ask.create,
         ask.created_topic,
         [
-            (_topic(_O.DESCRIBE_CONFIGS, "{n}"), (TOPIC, OK, -1, False)),
-            (_cluster(_O.CREATE), (OK, OK, 1, True)),
+            (on_topic(_O.DESCRIBE_CONFIGS, "{n}"), (TOPIC, OK, -1, False)),
+            (on_cluster(_O.CREATE), (OK, OK, 1, True)),
         ],
     ),
     Case(
@@ -326,9 +348,9 @@ CASES: Sequence[Case] = [
         lambda scene, answer: ask.by_name(scene, answer.responses),
         [
             (None, _BOTH_DENIED),
-            (_topic(_O.DESCRIBE), _BOTH_DENIED),
-            (_topic(_O.DESCRIBE, "{n}"), (TOPIC, UNKNOWN_TOPIC)),
-            (_topic(_O.DELETE), (OK, UNKNOWN_TOPIC)),
+            (on_topic(_O.DESCRIBE), _BOTH_DENIED),
+            (on_topic(_O.DESCRIBE, "{n}"), (TOPIC, UNKNOWN_TOPIC)),
+            (on_topic(_O.DELETE), (OK, UNKNOWN_TOPIC)),
         ],
     ),
     Case(
@@ -338,8 +360,8 @@ CASES: Sequence[Case] = [
         ask.deleted_by_id,
         [
             (None, (TOPIC, False, True)),
-            (_topic(_O.DESCRIBE), (TOPIC, True, False)),
-            (_topic(_O.DELETE), (OK, True, False)),
+            (on_topic(_O.DESCRIBE), (TOPIC, True, False)),
+            (on_topic(_O.DELETE), (OK, True, False)),
         ],
     ),
     Case(
@@ -347,7 +369,7 @@ CASES: Sequence[Case] = [
         6,
         ask.delete,
         lambda scene, answer: ask.by_name(scene, answer.responses),
-        [(_cluster(_O.DELETE), (OK, UNKNOWN_TOPIC))],
+        [(on_cluster(_O.DELETE), (OK, UNKNOWN_TOPIC))],
     ),
     Case("create-partitions", 3, ask.grow, lambda s, a: ask.by_name(s, a.results), _both(_O.ALTER)),
     Case("delete-records", 2, ask.delete_records, lambda s, a: ask.by_topic(s, a.topics), _both(_O.DELETE)),
@@ -366,7 +388,7 @@ CASES: Sequence[Case] = [
         4,
         ask.find_epochs,
         lambda scene, answer: ask.by_topic(scene, answer.topics, "topic"),
-        [(None, _BOTH_DENIED), (_cluster(_O.CLUSTER_ACTION), (OK, UNKNOWN_TOPIC))],
+        [(None, _BOTH_DENIED), (on_cluster(_O.CLUSTER_ACTION), (OK, UNKNOWN_TOPIC))],
     ),
     Case(
         "describe-configs",
@@ -375,9 +397,9 @@ CASES: Sequence[Case] = [
         ask.described_configs,
         [
             (None, [(TOPIC, False), (TOPIC, False), (CLUSTER, False)]),
-            (_topic(_O.DESCRIBE_CONFIGS), [(OK, True), (TOPIC, False), (CLUSTER, False)]),
-            (_topic(_O.ALTER_CONFIGS, "{n}"), [(OK, True), (UNKNOWN_TOPIC, False), (CLUSTER, False)]),
-            (_cluster(_O.DESCRIBE_CONFIGS), [(OK, True), (UNKNOWN_TOPIC, False), (OK, True)]),
+            (on_topic(_O.DESCRIBE_CONFIGS), [(OK, True), (TOPIC, False), (CLUSTER, False)]),
+            (on_topic(_O.ALTER_CONFIGS, "{n}"), [(OK, True), (UNKNOWN_TOPIC, False), (CLUSTER, False)]),
+            (on_cluster(_O.DESCRIBE_CONFIGS), [(OK, True), (UNKNOWN_TOPIC, False), (OK, True)]),
         ],
     ),
     *(
@@ -388,8 +410,8 @@ CASES: Sequence[Case] = [
             ask.altered,
             [
                 (None, (TOPIC, True)),
-                (_topic(_O.ALTER_CONFIGS), (OK, True)),
-                (_cluster(_O.ALTER_CONFIGS), (OK, False)),
+                (on_topic(_O.ALTER_CONFIGS), (OK, True)),
+                (on_cluster(_O.ALTER_CONFIGS), (OK, False)),
             ],
         )
         for name, version, module, request in (
@@ -402,7 +424,7 @@ CASES: Sequence[Case] = [
         4,
         lambda scene: DescribeLogDirsRequest(topics=None),
         lambda scene, answer: (answer.error_code, bool(answer.results)),
-        [(None, (CLUSTER, False)), (_cluster(_O.DESCRIBE), (OK, True))],
+        [(None, (CLUSTER, False)), (on_cluster(_O.DESCRIBE), (OK, True))],
     ),
     *(
         Case(
@@ -413,9 +435,9 @@ CASES: Sequence[Case] = [
             [(None, (CLUSTER, False)), (right, (OK, True))],
         )
         for name, right in (
-            ("idempotent-write", _cluster(_O.IDEMPOTENT_WRITE)),
-            ("idempotent-write-any-topic", _topic(_O.WRITE)),
-            ("idempotent-write-all", _topic(_O.ALL)),
+            ("idempotent-write", on_cluster(_O.IDEMPOTENT_WRITE)),
+            ("idempotent-write-any-topic", on_topic(_O.WRITE)),
+            ("idempotent-write-all", on_topic(_O.ALL)),
         )
     ),
     Case(
@@ -423,7 +445,7 @@ CASES: Sequence[Case] = [
         4,
         lambda scene: InitProducerIdRequest(transactional_id=scene.name, transaction_timeout_ms=1000),
         ask.code,
-        [(_cluster(_O.IDEMPOTENT_WRITE), TRANSACTIONAL_ID)],
+        [(on_cluster(_O.IDEMPOTENT_WRITE), TRANSACTIONAL_ID)],
     ),
     Case(
         "describe-scram",
@@ -431,7 +453,7 @@ CASES: Sequence[Case] = [
         # Of all users a real broker never tells anybody that he may not see them.
         lambda scene: DescribeUserScramCredentialsRequest(users=[UserName(name=scene.none)]),
         ask.code,
-        [(None, CLUSTER), (_cluster(_O.DESCRIBE), OK)],
+        [(None, CLUSTER), (on_cluster(_O.DESCRIBE), OK)],
     ),
     Case(
         "alter-scram",
@@ -440,23 +462,23 @@ CASES: Sequence[Case] = [
         lambda scene, answer: [(result.user, result.error_code) for result in answer.results],
         [
             (None, [("alter-scram-other", CLUSTER)]),
-            (_cluster(_O.ALTER), [("alter-scram-other", NO_CREDENTIAL)]),
+            (on_cluster(_O.ALTER), [("alter-scram-other", NO_CREDENTIAL)]),
         ],
     ),
-    Case("describe-acls", 3, ask.find_acls, ask.code, [(None, CLUSTER), (_cluster(_O.DESCRIBE), OK)]),
+    Case("describe-acls", 3, ask.find_acls, ask.code, [(None, CLUSTER), (on_cluster(_O.DESCRIBE), OK)]),
     Case(
         "create-acls",
         3,
         ask.create_acl,
         lambda scene, answer: [result.error_code for result in answer.results],
-        [(None, [CLUSTER]), (_cluster(_O.ALTER), [OK])],
+        [(None, [CLUSTER]), (on_cluster(_O.ALTER), [OK])],
     ),
     Case(
         "delete-acls",
         3,
         ask.delete_acl,
         lambda scene, answer: [result.error_code for result in answer.filter_results],
-        [(None, [CLUSTER]), (_cluster(_O.ALTER), [OK])],
+        [(None, [CLUSTER]), (on_cluster(_O.ALTER), [OK])],
     ),
 ]
-"""The table."""
+"""The part of the table for topics and groups by their names, and for all that is older."""

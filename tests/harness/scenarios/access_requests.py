@@ -27,6 +27,7 @@ from kclient.protocol.messages import create_topics as creating
 from kclient.protocol.messages import delete_records as records
 from kclient.protocol.messages import delete_topics as deleting
 from kclient.protocol.messages import describe_configs as configs
+from kclient.protocol.messages import describe_topic_partitions as pages
 from kclient.protocol.messages import fetch as fetching
 from kclient.protocol.messages import offset_commit as committing
 from kclient.protocol.messages import offset_delete as forgetting
@@ -91,6 +92,22 @@ def list_ends(scene: Scene) -> Message:
     return list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
 
 
+def list_ends_twice(scene: Scene) -> Message:
+    """The first partition twice, and one that is not there."""
+    wanted = [list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in (0, 0, 1)]
+    topics = [list_offsets.ListOffsetsTopic(name=scene.name, partitions=wanted)]
+    return list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
+
+
+def listed_ends(scene: Scene, answer: Any) -> object:
+    # A real broker answers in no certain order.
+    return sorted(
+        (part.partition_index, part.error_code, part.offset)
+        for topic in answer.topics
+        for part in topic.partitions
+    )
+
+
 def describe_topics(*, create: bool = False, operations: bool = False) -> Callable[[Scene], Message]:
     def request(scene: Scene) -> Message:
         return metadata.MetadataRequest(
@@ -101,6 +118,29 @@ def describe_topics(*, create: bool = False, operations: bool = False) -> Callab
         )
 
     return request
+
+
+def page(*, every: bool = False, limit: int = 100, first: int | None = None) -> Callable[[Scene], Message]:
+    """Partitions of both topics, or of all; `first` is where they begin in the one that is there."""
+
+    def request(scene: Scene) -> Message:
+        topics = [] if every else [pages.TopicRequest(name=name) for name in scene.topics]
+        cursor = pages.DescribeTopicPartitionsRequestCursor(topic_name=scene.name, partition_index=first or 0)
+        return pages.DescribeTopicPartitionsRequest(
+            topics=topics, response_partition_limit=limit, cursor=None if first is None else cursor
+        )
+
+    return request
+
+
+def paged(scene: Scene, answer: Any) -> object:
+    """Both topics, and where the next page begins."""
+    called = {scene.name: "there", scene.none: "none"}
+    following = answer.next_cursor
+    return sorted(
+        (called[topic.name], topic.error_code, len(topic.partitions), topic.topic_authorized_operations)
+        for topic in answer.topics
+    ), following and (called[following.topic_name], following.partition_index)
 
 
 def created(scene: Scene, answer: Any) -> object:

@@ -14,7 +14,7 @@ from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS
 from kclient.config.declare import definition_of
 from kclient.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
-UNKNOWN_TOPIC, INVALID_REQUEST = 3, 42
+UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_REQUEST = 3, 17, 42
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
 
 
@@ -41,17 +41,32 @@ def test_all_settings_are_told_if_none_are_named(handlers: Handlers) -> None:
     assert {config.name for config in broker.configs} == {key.name for key in definition_of(BrokerConfig)}
 
 
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        pytest.param(["flush.ms", "no.such", "flush.ms"], ["flush.ms"], id="some"),
-        pytest.param([], [], id="none of them"),
-    ],
-)
-def test_only_settings_that_are_named_are_told(handlers: Handlers, keys: list[str], told: list[str]) -> None:
+def test_only_settings_that_are_named_are_told(handlers: Handlers) -> None:
     handlers.topics.create("t", 1)
-    (result,) = describe(handlers, (TOPIC, "t"), keys=keys)
-    assert (result.error_code, [config.name for config in result.configs]) == (0, told)
+    (result,) = describe(handlers, (TOPIC, "t"), keys=["flush.ms", "no.such", "flush.ms"])
+    assert (result.error_code, [config.name for config in result.configs]) == (0, ["flush.ms"])
+
+
+def test_an_empty_list_of_settings_means_all_of_them(handlers: Handlers) -> None:
+    handlers.topics.create("t", 1)
+    (result,) = describe(handlers, (TOPIC, "t"), keys=[])
+    assert {config.name for config in result.configs} == set(LogConfig().to_topic_configs())
+
+
+def test_an_unknown_type_of_resource_refuses_the_whole_request(handlers: Handlers) -> None:
+    handlers.topics.create("t", 1)
+    results = describe(handlers, (TOPIC, "t"), (99, "x"))
+    assert [(result.resource_name, result.error_code, result.configs) for result in results] == [
+        ("t", INVALID_REQUEST, []),
+        ("x", INVALID_REQUEST, []),
+    ]
+    assert {result.error_message for result in results} == {"There is no resource type 99"}
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_a_topic_that_cannot_be_is_not_merely_unknown(handlers: Handlers, name: str) -> None:
+    (result,) = describe(handlers, (TOPIC, name))
+    assert result.error_code == INVALID_TOPIC
 
 
 def test_each_resource_succeeds_or_fails_by_itself(handlers: Handlers) -> None:

@@ -53,12 +53,17 @@ def test_the_error_of_one_member_is_told_where_its_version_has_a_place(
 
 
 @pytest.mark.parametrize("version", [0, 3, 5])
-@pytest.mark.parametrize(("group_id", "error"), [("", INVALID_GROUP_ID), ("none", UNKNOWN_MEMBER)])
-def test_the_error_of_a_group_is_told_for_all_members_together(
-    handlers: Handlers, version: int, group_id: str, error: int
+def test_a_wrong_name_of_a_group_is_told_for_all_members_together(handlers: Handlers, version: int) -> None:
+    answer = leave(handlers, ("m", None), version=version, group_id="")
+    assert (answer.error_code, answer.members) == (INVALID_GROUP_ID, [])
+
+
+@pytest.mark.parametrize(("version", "of_all", "of_one"), [(2, UNKNOWN_MEMBER, []), (3, 0, [UNKNOWN_MEMBER])])
+def test_a_group_that_is_not_there_knows_no_member(
+    handlers: Handlers, version: int, of_all: int, of_one: list[int]
 ) -> None:
-    answer = leave(handlers, ("m", None), version=version, group_id=group_id)
-    assert (answer.error_code, answer.members) == (error, [])
+    answer = leave(handlers, ("m", None), version=version, group_id="none")
+    assert (answer.error_code, [member.error_code for member in answer.members]) == (of_all, of_one)
 
 
 def test_each_member_leaves_or_fails_by_itself(handlers: Handlers) -> None:

@@ -13,6 +13,7 @@ from kclient.broker.apis.list_offsets import list_offsets
 from kclient.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 UNKNOWN_TOPIC, CLUSTER_AUTHORIZATION, UNSUPPORTED_VERSION, FENCED, UNKNOWN_EPOCH = 3, 31, 35, 74, 75
+INVALID_REQUEST = 42
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 FIRST_MS = 1_700_000_000_000
 COMMITTED = 1
@@ -44,6 +45,22 @@ def filled(handlers: Handlers) -> Handlers:
     in_transaction = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     append_alone(log, batch(b"open", first_ms=FIRST_MS + 100, **in_transaction))
     return handlers
+
+
+def test_a_partition_that_comes_twice_is_answered_once_with_an_error(filled: Handlers) -> None:
+    first, second = (ListOffsetsPartition(partition_index=number, timestamp=LATEST) for number in (0, 9))
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsTopic(name="t", partitions=[first, second]),
+            ListOffsetsTopic(name="t", partitions=[first]),
+        ],
+    )
+    (topic,) = filled.ask(list_offsets, request, 7).topics
+    assert [(part.partition_index, part.error_code, part.offset) for part in topic.partitions] == [
+        (0, INVALID_REQUEST, -1),
+        (9, UNKNOWN_TOPIC, -1),
+    ]
 
 
 def test_the_end_is_where_the_isolation_lets_the_client_read(filled: Handlers) -> None:

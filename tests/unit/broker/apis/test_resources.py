@@ -28,7 +28,7 @@ from kclient.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-UNKNOWN_TOPIC, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION = 3, 40, 42, 44
+UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION = 3, 17, 40, 42, 44
 
 Change = Callable[[Sequence[AlterableConfig], Mapping[str, str]], dict[str, str]]
 
@@ -69,6 +69,11 @@ def test_each_resource_succeeds_or_fails_by_itself(handlers: Handlers) -> None:
     assert "type 8" in (results[2].error_message or "")
     assert results[3].error_message is None
     assert configs(handlers) == {"retention.ms": "5"}
+
+
+@pytest.mark.parametrize(("name", "code"), [("", INVALID_REQUEST), ("a/b", INVALID_TOPIC)])
+def test_a_topic_that_cannot_be_is_not_merely_unknown(handlers: Handlers, name: str, code: int) -> None:
+    assert [result.error_code for result in alter(handlers, (ResourceType.TOPIC, name))] == [code]
 
 
 def test_a_change_is_made_of_what_the_topic_has_and_of_what_is_asked_for(handlers: Handlers) -> None:
