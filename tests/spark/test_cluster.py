@@ -141,7 +141,9 @@ def test_the_recipe_for_a_cluster_runs_as_printed(tmp_path: Path, master: str) -
     import pyspark
 
     base = Path(sys.base_prefix) / "bin" / "python3"
-    assert subprocess.run([base, "-c", "import kclient"], capture_output=True, check=False).returncode != 0
+    # Not in the checkout, from which it can be imported without being installed.
+    alone = subprocess.run([base, "-c", "import kclient"], cwd=tmp_path, capture_output=True, check=False)
+    assert alone.returncode != 0
     make_environment(tmp_path / "job-env")
     (tmp_path / "job.py").write_text(_JOB)
     (tmp_path / "bin").mkdir()
