@@ -204,7 +204,7 @@ def left(request: pytest.FixtureRequest) -> Iterator[Left]:
         kafka = stack.enter_context(RealKafka(settings=SETTINGS))
         fill(kafka.bootstrap_servers, stack)
         said = contents(kafka.bootstrap_servers, list(PARTITIONS))
-        with pytest.raises(IllegalStateError, match="in use by another broker"):
+        with pytest.raises(IllegalStateError, match=f"in use by another broker, process {kafka.pid} "):
             EmbeddedKafka(data_dir=kafka.log_dir, read_only=True).start()
         if request.param == "stopped":
             kafka.stop()

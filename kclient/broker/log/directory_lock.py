@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import sys
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -12,6 +14,8 @@ from pathlib import Path
 from kclient.errors import IllegalStateError
 
 _LOCK_FILE = ".lock"
+_FLOCK = struct.Struct("hhqqi4x")
+"""Linux's struct flock: type, whence, start, length, process."""
 
 # A record lock, as Java's FileLock is, so that a Java broker is kept out as well, and so that a forked child that
 # outlives this process does not go on holding it. It does not keep out this process itself, and would be lost if the
@@ -42,13 +46,14 @@ class DirectoryLock:
         real = self._directory.resolve()
         with _process_lock:
             if real in _writers or _readers[real]:
-                raise _in_use(self._directory)
+                raise _in_use(self._directory, os.getpid())
             fd, made = _open_or_make(self._directory / _LOCK_FILE)
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
+                holder = _holder(fd)
                 os.close(fd)
-                raise _in_use(self._directory) from error
+                raise _in_use(self._directory, holder) from error
             if os.fstat(fd).st_nlink == 0:
                 # Its owner removed it between our two calls: whoever comes next makes and locks another one.
                 os.close(fd)
@@ -84,7 +89,7 @@ class SharedDirectoryLock(DirectoryLock):
         real = self._directory.resolve()
         with _process_lock:
             if real in _writers:
-                raise _in_use(self._directory)
+                raise _in_use(self._directory, os.getpid())
             if not _readers[real]:
                 _shared[real] = self._open()
             _readers[real] += 1
@@ -110,8 +115,9 @@ class SharedDirectoryLock(DirectoryLock):
         try:
             fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
+            holder = _holder(fd)
             os.close(fd)
-            raise _in_use(self._directory) from error
+            raise _in_use(self._directory, holder) from error
         return fd
 
 
@@ -123,8 +129,24 @@ def _open_or_make(path: Path) -> tuple[int, bool]:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o644), False
 
 
-def _in_use(path: Path) -> IllegalStateError:
+def _holder(fd: int) -> int | None:
+    """Return the id of the process that has the file locked, None if the system does not say."""
+    if sys.platform != "linux":
+        return None  # other systems have another struct flock
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    # It may have gone meanwhile; and one of another container has no id here.
+    return pid if kind != fcntl.F_UNLCK and pid > 0 else None
+
+
+def _in_use(path: Path, holder: int | None = None) -> IllegalStateError:
+    who = "another broker" if holder is None else f"another broker, process {holder}"
+    if holder == os.getpid():
+        who = f"another broker of this process, {holder}"
     return IllegalStateError(
-        f"Log directory {path} is in use by another broker (its {_LOCK_FILE} file is locked): stop that broker, "
-        "or give this one a directory of its own"
+        f"Log directory {path} is in use by {who} (its {_LOCK_FILE} file is locked): stop that broker, or give this "
+        "one a directory of its own"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -49,9 +50,9 @@ def elsewhere(kind: type[DirectoryLock], directory: Path) -> str:
 def test_who_writes_is_alone(make: Make, tmp_path: Path, second: type[DirectoryLock]) -> None:
     first = make(DirectoryLock)
     first.acquire()
-    with pytest.raises(IllegalStateError, match="in use by another broker"):
+    with pytest.raises(IllegalStateError, match=f"in use by another broker of this process, {os.getpid()}"):
         make(second).acquire()
-    assert "in use by another broker" in elsewhere(second, tmp_path)
+    assert f"in use by another broker, process {os.getpid()} " in elsewhere(second, tmp_path)
     first.release()
     make(second).acquire()
 
