@@ -11,11 +11,11 @@ import pytest
 
 from harness.broker.requests import create, fetch, produce
 from harness.broker.wire import Wire, batch
+from harness.waiting import wait_until
 from kclient.broker import EmbeddedKafka
 from kclient.broker.metadata.image.metadata_delta import MetadataDelta
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.replica.metadata_publisher import ReplicaMetadataPublisher
-from kclient.broker.request_handler import RequestHandlerPool
 from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -107,25 +107,21 @@ def test_metadata_produce_and_fetch_are_answered_while_more_changes_wait_than_th
 
 
 def test_a_broker_that_stops_finishes_and_answers_the_change_that_is_under_way(
-    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Wire(kafka.bootstrap_servers) as wire, ExitStack() as stack:
+    others = set(threading.enumerate())  # of other tests' brokers
+    with EmbeddedKafka() as kafka, Wire(kafka.bootstrap_servers) as wire, ExitStack() as stack:
+        own = set(threading.enumerate()) - others
+        handlers = [each for each in own if each.name.startswith("request-handler-")]
+        assert handlers
         create(wire, "t", 2)
         gate = Gate(monkeypatch)
         stack.callback(gate.open)
         wire.send(grow(4), 3)
         assert gate.reached.wait(30)
-        ended = threading.Event()
-        shutdown = RequestHandlerPool.shutdown
-
-        def note(pool: RequestHandlerPool) -> None:
-            shutdown(pool)
-            ended.set()
-
-        monkeypatch.setattr(RequestHandlerPool, "shutdown", note)
         stopping = threading.Thread(target=kafka.close)
         stopping.start()
-        assert ended.wait(30)
+        wait_until(lambda: not any(each.is_alive() for each in handlers), 30)
         assert stopping.is_alive()
         gate.open()
         assert wire.receive().results[0].error_code == 0
