@@ -50,16 +50,7 @@ def test_requests_are_answered_as_far_as_their_sender_has_the_rights(
     access.check(case, admin, *kafka.bootstrap_servers.split(","))
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        access_rules.check_creations,
-        access_rules.check_filters,
-        access_rules.check_removals,
-        access_rules.check_bounds,
-    ],
-    ids=lambda check: check.__name__,
-)
+@pytest.mark.parametrize("check", access_rules.CHECKS, ids=lambda check: check.__name__)
 def test_rules_are_added_found_and_removed_as_far_as_they_can_be_ones(
     kafka: EmbeddedKafka, check: Callable[[str], None]
 ) -> None:

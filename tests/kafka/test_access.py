@@ -34,16 +34,7 @@ def test_requests_are_answered_as_far_as_their_sender_has_the_rights(
     access.check(case, admin, broker.bootstrap_servers, f"127.0.0.1:{broker.ports[access.LISTENER]}")
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        access_rules.check_creations,
-        access_rules.check_filters,
-        access_rules.check_removals,
-        access_rules.check_bounds,
-    ],
-    ids=lambda check: check.__name__,
-)
+@pytest.mark.parametrize("check", access_rules.CHECKS, ids=lambda check: check.__name__)
 def test_rules_are_added_found_and_removed_as_far_as_they_can_be_ones(
     broker: RealKafka, check: Callable[[str], None]
 ) -> None:

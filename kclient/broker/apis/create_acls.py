@@ -29,7 +29,6 @@ from kclient.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from kclient.protocol.messages.metadata_records import AccessControlEntryRecord
 from kclient.protocol.schema import Message
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse
             raise PolicyViolationError(
                 f"One request can create at most {MAX_RECORDS_PER_REQUEST} access rules, not {len(new)}"
             )
-        records.extend(map(_record, new))
+        records.extend(acl.record(Uuid.random()) for acl in new)
         return records
 
     try:
@@ -125,17 +124,4 @@ def _entry(wanted: AclCreation) -> AccessControlEntry:
         wanted.host,
         wanted.operation,
         wanted.permission_type,
-    )
-
-
-def _record(acl: AccessControlEntry) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=Uuid.random(),
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
     )

@@ -214,3 +214,7 @@ def _check_closes(address: str, request: Message) -> None:
     """A code of 0, which stands for none, is no request that could be answered."""
     with Wire(address) as wire, pytest.raises((EOFError, ConnectionError)):
         wire.ask(request, 3)
+
+
+CHECKS = (check_creations, check_filters, check_removals, check_bounds)
+"""All that is checked of rules themselves."""

@@ -31,6 +31,19 @@ class AccessControlEntry:
     operation: int
     permission_type: int
 
+    def record(self, acl_id: Uuid) -> AccessControlEntryRecord:
+        """The record that makes the rule."""
+        return AccessControlEntryRecord(
+            id=acl_id,
+            resource_type=self.resource_type,
+            resource_name=self.resource_name,
+            pattern_type=self.pattern_type,
+            principal=self.principal,
+            host=self.host,
+            operation=self.operation,
+            permission_type=self.permission_type,
+        )
+
 
 @attrs.frozen
 class AclsImage:
@@ -41,16 +54,7 @@ class AclsImage:
     def records(self) -> Iterator[Message]:
         """The records that make all of this."""
         for acl_id, acl in self.acls.items():
-            yield AccessControlEntryRecord(
-                id=acl_id,
-                resource_type=acl.resource_type,
-                resource_name=acl.resource_name,
-                pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission_type,
-            )
+            yield acl.record(acl_id)
 
 
 class AclsDelta(KeyedDelta[Uuid, AccessControlEntry]):
