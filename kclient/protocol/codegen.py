@@ -18,7 +18,6 @@ allocated for it, and each array charges `budget` for the objects it is about to
 
 from __future__ import annotations
 
-import linecache
 import threading
 from typing import Any
 
@@ -29,6 +28,7 @@ from kclient.protocol.decoder_source import DecoderSource
 from kclient.protocol.encoder_source import EncoderSource
 from kclient.protocol.schema import Codec, Message
 from kclient.protocol.wire import VARINTS, read_numbers, read_size, unsigned_varint
+from kclient.utils.generated import compile_source
 
 _lock = threading.Lock()
 
@@ -47,9 +47,8 @@ def build(cls: type[Message], version: int) -> tuple[Codec, Codec]:
             encoder, decoder = EncoderSource(cls, version), DecoderSource(cls, version)
             source = encoder.text() + "\n\n" + decoder.text()
             name = f"<kclient codec {cls.__name__} v{version}>"
-            linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
             scope = {**_COMMON, **encoder.scope, **decoder.scope}
-            exec(compile(source, name, "exec"), scope)
+            compile_source(name, source, scope)
             cls.ENCODERS[version] = scope["encode"]
             cls.DECODERS[version] = scope["decode"]
         return cls.ENCODERS[version], cls.DECODERS[version]

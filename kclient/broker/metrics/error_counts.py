@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from kclient.protocol.schema import Structure
 from kclient.protocol.wire import Array
+from kclient.utils.generated import compile_source
 
 ONE_SUCCESS: Mapping[int, int] = MappingProxyType({0: 1})
 """The counts of most responses."""
@@ -30,11 +30,8 @@ def error_counts(message: Structure, version: int) -> Mapping[int, int]:
 
 def _compiled(cls: type[Structure], version: int) -> Callable[[Any], Mapping[int, int]]:
     """Return a function that walks over the codes; made from the declaration, as the codecs are, to be quick."""
-    source = _source(cls, version)
-    name = f"<kclient error codes {cls.__name__} v{version}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     scope: dict[str, Any] = {"summed": _summed}
-    exec(compile(source, name, "exec"), scope)
+    compile_source(f"<kclient error codes {cls.__name__} v{version}>", _source(cls, version), scope)
     reader: Callable[[Any], Mapping[int, int]] = scope["read"]
     return reader
 
