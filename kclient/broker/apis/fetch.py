@@ -47,7 +47,7 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | None:
     context = call.broker.fetch_sessions.context(
         request.session_id,
         request.session_epoch,
-        _fetches(request),
+        _fetches(call, request),
         [
             TopicPartition(topic.topic, partition)
             if topic.topic_id == Uuid.ZERO
@@ -127,14 +127,15 @@ def _is_given(call: ApiCall, results: Sequence[PartitionFetched]) -> bool:
     return given and not request_ms
 
 
-def _fetches(request: FetchRequest) -> list[PartitionFetch]:
+def _fetches(call: ApiCall, request: FetchRequest) -> list[PartitionFetch]:
     # One that comes twice is read once, as it was asked for last: as by Kafka, or a small request could ask for the
     # same batch a million times.
     fetches: dict[FetchKey, PartitionFetch] = {}
     for topic in request.topics:
+        name = topic.topic if topic.topic_id == Uuid.ZERO else _name_of(call, topic.topic_id)
         for data in topic.partitions:
             fetch = PartitionFetch(
-                TopicPartition(topic.topic, data.partition),
+                TopicPartition(name, data.partition),
                 data.fetch_offset,
                 data.partition_max_bytes,
                 data.current_leader_epoch,
@@ -145,17 +146,22 @@ def _fetches(request: FetchRequest) -> list[PartitionFetch]:
     return list(fetches.values())
 
 
-def _named(call: ApiCall, fetches: Sequence[PartitionFetch]) -> list[PartitionFetch]:
-    """Return what is to be read with the names of the topics; those of a session may have come to be meanwhile."""
-    cache = call.broker.controller.cache
-    named = []
-    for fetch in fetches:
-        if not fetch.tp.topic:
-            topic = cache.topic_by_id(fetch.topic_id)
-            if topic is not None:
-                fetch = attrs.evolve(fetch, tp=TopicPartition(topic.name, fetch.tp.partition))
-        named.append(fetch)
-    return named
+def _named(call: ApiCall, fetches: Sequence[PartitionFetch]) -> Sequence[PartitionFetch]:
+    """Return what is to be read, with the names of topics that have come to be since their session heard of them."""
+    if all(fetch.tp.topic for fetch in fetches):
+        return fetches
+    return [
+        attrs.evolve(fetch, tp=TopicPartition(_name_of(call, fetch.topic_id), fetch.tp.partition))
+        if not fetch.tp.topic
+        else fetch
+        for fetch in fetches
+    ]
+
+
+def _name_of(call: ApiCall, topic_id: Uuid) -> str:
+    """Return the name of the topic, nothing if there is none."""
+    topic = call.broker.controller.cache.topic_by_id(topic_id)
+    return "" if topic is None else topic.name
 
 
 def _response(call: ApiCall, answer: FetchAnswer) -> FetchResponse:

@@ -38,10 +38,11 @@ class PartitionFetch:
     last_fetched_epoch: int = -1
     topic_id: Uuid = Uuid.ZERO
     """Of the topic that is to be read, if the client said so."""
+    key: FetchKey = attrs.field(init=False)
+    """The name by which the client knows the partition: for one with a topic id not that of the topic."""
 
-    @property
-    def key(self) -> FetchKey:
-        """The name by which the client knows the partition: for one with a topic id not that of the topic."""
+    @key.default
+    def _known_as(self) -> FetchKey:
         return self.tp if self.topic_id == Uuid.ZERO else (self.topic_id, self.tp.partition)
 
 
