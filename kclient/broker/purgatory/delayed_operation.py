@@ -12,6 +12,14 @@ from kclient.broker.timer.timing_wheel import TimerTask
 
 
 @attrs.define(eq=False)
+class Watch:
+    """An operation's entry on watch lists. The lists may keep it for a while after the operation is complete."""
+
+    operation: DelayedOperation | None
+    """None once it is complete: what is left on the lists holds no request."""
+
+
+@attrs.define(eq=False)
 class DelayedOperation(TimerTask):
     """Something that completes once: when its condition holds, or when `delay_ms` have passed. Thread-safe.
 
@@ -21,8 +29,13 @@ class DelayedOperation(TimerTask):
     """
 
     lock: threading.RLock = attrs.field(factory=threading.RLock, kw_only=True)
+    watch: Watch = attrs.field(init=False)
     _once: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _completed: bool = attrs.field(default=False, init=False)
+
+    @watch.default
+    def _own_watch(self) -> Watch:
+        return Watch(self)
 
     @abc.abstractmethod
     def try_complete(self) -> bool:
@@ -45,6 +58,7 @@ class DelayedOperation(TimerTask):
         if not self._once.acquire(blocking=False):
             return False
         self._completed = True
+        self.watch.operation = None
         self.cancel()
         self.on_complete()
         return True

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from kclient.broker.purgatory.delayed_operation import DelayedOperation
+from kclient.broker.purgatory.delayed_operation import DelayedOperation, Watch
 from kclient.broker.timer.system_timer import SystemTimer
 from kclient.utils.threads import KafkaThread
 from kclient.utils.time import SYSTEM_TIME, Time
@@ -44,7 +44,7 @@ class DelayedOperationPurgatory(Generic[Op]):
         # Java spreads the keys over 512 locks; here the interpreter lock already serialises the few
         # dictionary operations that this one is held for, and no user code runs under it.
         self._lock = threading.Lock()
-        self._watchers: dict[Hashable, dict[Op, None]] = {}
+        self._watchers: dict[Hashable, dict[Watch, None]] = {}
         self._estimated_operations = 0
         self._stop = threading.Event()
         self._reaper: KafkaThread | None = None
@@ -92,22 +92,19 @@ class DelayedOperationPurgatory(Generic[Op]):
             watched = self._watchers.get(key)
             if not watched:
                 return 0
-            operations = list(watched)
+            watches = list(watched)
         completed = 0
         done = []
-        for operation in operations:
-            if operation.is_completed():
-                done.append(operation)
-                continue
+        for watch in watches:
+            operation = watch.operation
             try:
-                if operation.safe_try_complete():
+                if operation is not None and operation.safe_try_complete():
                     completed += 1
-                    done.append(operation)
             except Exception:
                 # One request's answer that fails must not keep the others waiting.
                 log.exception("Purgatory %s: an operation watching %s raised", self.name, key)
-                if operation.is_completed():
-                    done.append(operation)
+            if watch.operation is None:
+                done.append(watch)
         if done:
             with self._lock:
                 self._forget(key, done)
@@ -129,7 +126,7 @@ class DelayedOperationPurgatory(Generic[Op]):
         purged = 0
         with self._lock:
             for key in list(self._watchers):
-                done = [operation for operation in self._watchers[key] if operation.is_completed()]
+                done = [watch for watch in self._watchers[key] if watch.operation is None]
                 self._forget(key, done)
                 purged += len(done)
         return purged
@@ -149,16 +146,16 @@ class DelayedOperationPurgatory(Generic[Op]):
             for key in keys:
                 if operation.is_completed():
                     break
-                self._watchers.setdefault(key, {})[operation] = None
+                self._watchers.setdefault(key, {})[operation.watch] = None
             if keys:
                 self._estimated_operations += 1
 
-    def _forget(self, key: Hashable, operations: Iterable[Op]) -> None:
+    def _forget(self, key: Hashable, watches: Iterable[Watch]) -> None:
         watched = self._watchers.get(key)
         if watched is None:
             return
-        for operation in operations:
-            watched.pop(operation, None)
+        for watch in watches:
+            watched.pop(watch, None)
         if not watched:
             del self._watchers[key]
 

@@ -38,11 +38,4 @@ class DelayedFetch(DelayedOperation):
         return available >= self._missing_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        on_enough = self._on_enough
-        # It may stay on watch lists for a while, where it must hold neither the request nor its frame.
-        self._fetches, self._appended_before, self._on_enough = (), {}, _nothing
-        on_enough()
-
-
-def _nothing() -> None:
-    """Do nothing: the fetch is complete."""
+        self._on_enough()

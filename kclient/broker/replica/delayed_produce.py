@@ -54,10 +54,4 @@ class DelayedProduce(DelayedOperation):
             self._outcomes[partition].error = KafkaTimeoutError(
                 f"The records for {partition.tp} were not acknowledged within the timeout of the request"
             )
-        answer = self._answer
-        self._answer = _nothing  # it may stay on watch lists for a while, and must not hold the request there
-        answer()
-
-
-def _nothing() -> None:
-    """Do nothing: the request is answered."""
+        self._answer()

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.mock_time import MockTime
 from kclient.broker.log.unified_log import FetchIsolation
+from kclient.broker.purgatory import DelayedOperationPurgatory
 from kclient.broker.replica.delayed_fetch import DelayedFetch
 from kclient.broker.replica.fetching import FetchParams, PartitionFetch
 from kclient.common.topic_partition import TopicPartition
@@ -166,8 +168,13 @@ def test_a_fetch_that_is_complete_holds_nothing_of_its_request() -> None:
     seen = weakref.ref(request)
     partition = FakePartition()
     operation = fetch_of(partition, 100, on_enough=request.answer)
+    purgatory = DelayedOperationPurgatory[DelayedFetch]("fetch", MockTime(), reaper_enabled=False)
+    assert not purgatory.try_complete_else_watch(operation, ["t-0", "t-1"])
     del request
     assert operation.force_complete()
     assert answers == [1]
-    assert seen() is None, "while the operation may still be on the watch list of another partition"
     assert not operation.try_complete()
+    del operation
+    assert purgatory.watched == 2
+    assert seen() is None, "while there are still entries on the watch lists of partitions"
+    purgatory.shutdown()

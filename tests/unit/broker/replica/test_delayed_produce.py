@@ -125,6 +125,11 @@ def test_a_produce_that_is_answered_holds_nothing_of_its_request() -> None:
     seen = weakref.ref(request)
     outcomes: dict[Any, ProduceOutcome] = {FakePartition(): ProduceOutcome(last_offset=4)}
     operation = DelayedProduce(1000, outcomes, request.answer)
+    purgatory = DelayedOperationPurgatory[DelayedProduce]("produce", MockTime(), reaper_enabled=False)
+    assert not purgatory.try_complete_else_watch(operation, ["t-0", "t-1"])
     del request
     assert operation.force_complete()
-    assert seen() is None, "while the operation may still be on the watch list of another partition"
+    del operation
+    assert purgatory.watched == 2
+    assert seen() is None, "while there are still entries on the watch lists of partitions"
+    purgatory.shutdown()
