@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import attrs
 
-from kclient.broker.quota.entity_quotas import EntityQuotas, Owner
-from kclient.broker.quota.sensor_table import SensorTable
+from kclient.broker.quota.quota_manager import QuotaManager
 from kclient.broker.quota.windows import MOST_MS, QuotaWindows, throttle_ms
 from kclient.metrics.stats import Avg, Rate
 from kclient.utils.time import Time
-
-
-@attrs.frozen
-class QuotaUsage:
-    """The use that is made of a quota by those who share it. Immutable."""
-
-    user: str
-    """Empty if the quota is one of a client id, whoever the user is."""
-    client_id: str
-    """Empty if the quota is one of a user, whatever the client is called."""
-    limit: float
-    used: float
-    """In a second; of controller mutations the tokens that are left."""
-    throttle_time_avg_ms: float
-    """The mean of the last minute's throttles; NaN without one."""
 
 
 @attrs.frozen
@@ -35,8 +17,13 @@ class RateSensor:
     rate: Rate
     throttle_time: Avg = attrs.field(factory=Avg)
 
+    def measure(self, limit: float, now_ms: int) -> float:
+        """Return the rate as of now."""
+        del limit  # what they take is the same whatever they may take
+        return self.rate.measure(now_ms)
 
-class ClientQuotaManager:
+
+class ClientQuotaManager(QuotaManager[RateSensor]):
     """One kind of quota: bytes produced, bytes fetched or time of requests. Thread-safe.
 
     Values are in what the quota is in. A client without a quota costs no more than looking for one, which takes no
@@ -44,22 +31,9 @@ class ClientQuotaManager:
     """
 
     def __init__(self, windows: QuotaWindows, time: Time, *, most_ms: int = MOST_MS) -> None:
-        self.enabled = False
-        """True if there is any quota of this kind."""
+        super().__init__(lambda: RateSensor(windows.rate()), time)
         self._windows = windows
-        self._time = time
         self._most_ms = most_ms
-        self._quotas = EntityQuotas()
-        self._lock = threading.Lock()
-        self._sensors: SensorTable[Owner, RateSensor] = SensorTable(lambda: RateSensor(windows.rate()))
-
-    def update(self, quotas: EntityQuotas) -> None:
-        """Use these quotas from now on; what was measured stays."""
-        with self._lock:
-            self._quotas = quotas
-            self.enabled = bool(quotas.limits)
-            if not self.enabled:
-                self._sensors.clear()
 
     def record(self, user: str, client_id: str | None, value: float) -> int:
         """Take note of what a client has taken; returns for how many ms it is to be held back."""
@@ -106,19 +80,6 @@ class ClientQuotaManager:
         """Return the most that a client can get at once after a silence, None if it has no quota."""
         found = self._quotas.find(user, client_id or "")
         return None if found is None else int(self._windows.most(found[1]))
-
-    def usage(self) -> list[QuotaUsage]:
-        """Return the use of all quotas that are in use."""
-        now_ms = self._time.monotonic_ms()
-        with self._lock:
-            self._sensors.expire(now_ms)
-            return [
-                QuotaUsage(
-                    *owner, found[1], sensor.rate.measure(now_ms), sensor.throttle_time.measure(now_ms)
-                )
-                for owner, sensor in self._sensors.items()
-                if (found := self._quotas.find(*owner)) is not None and found[0] == owner
-            ]
 
     def _throttle(self, sensor: RateSensor, limit: float, now_ms: int) -> int:
         held_ms = throttle_ms(sensor.rate, limit, now_ms, self._most_ms)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import attrs
 
-from kclient.broker.quota.client_quota_manager import QuotaUsage
-from kclient.broker.quota.entity_quotas import EntityQuotas, Owner
-from kclient.broker.quota.sensor_table import SensorTable
+from kclient.broker.quota.entity_quotas import Owner
+from kclient.broker.quota.quota_manager import QuotaManager
 from kclient.broker.quota.windows import MOST_MS, QuotaWindows
 from kclient.errors import ThrottlingQuotaExceededError
 from kclient.metrics.stats import Avg
@@ -27,7 +24,7 @@ class TokenBucket:
     _tokens: float | None = attrs.field(default=None, init=False)
     _filled_ms: int = attrs.field(default=0, init=False)
 
-    def tokens(self, limit: float, now_ms: int) -> float:
+    def measure(self, limit: float, now_ms: int) -> float:
         """Return the tokens there are; fewer than none are owed."""
         burst = limit * self._windows.count * self._windows.window_ms / 1000
         if self._tokens is None:
@@ -39,11 +36,11 @@ class TokenBucket:
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
         """Take tokens, also those that are not there."""
-        self._tokens = self.tokens(limit, now_ms) - count
+        self._tokens = self.measure(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Return the time until no tokens are owed."""
-        owed = -self.tokens(limit, now_ms)
+        owed = -self.measure(limit, now_ms)
         if owed <= 0:
             return 0
         held_ms = round(min(owed / limit * 1000, MOST_MS))
@@ -51,24 +48,11 @@ class TokenBucket:
         return held_ms
 
 
-class MutationQuotaManager:
+class MutationQuotaManager(QuotaManager[TokenBucket]):
     """The quotas of controller mutations. Thread-safe."""
 
     def __init__(self, windows: QuotaWindows, time: Time) -> None:
-        self.enabled = False
-        """True if there is any quota of this kind."""
-        self._time = time
-        self._quotas = EntityQuotas()
-        self._lock = threading.Lock()
-        self._buckets: SensorTable[Owner, TokenBucket] = SensorTable(lambda: TokenBucket(windows))
-
-    def update(self, quotas: EntityQuotas) -> None:
-        """Use these quotas from now on."""
-        with self._lock:
-            self._quotas = quotas
-            self.enabled = bool(quotas.limits)
-            if not self.enabled:
-                self._buckets.clear()
+        super().__init__(lambda: TokenBucket(windows), time)
 
     def quota_of(self, user: str, client_id: str | None, *, strict: bool) -> MutationQuota:
         """Return the quota against which the mutations of one request are held.
@@ -84,7 +68,7 @@ class MutationQuotaManager:
         """
         now_ms = self._time.monotonic_ms()
         with self._lock:
-            bucket = self._buckets.get(owner, now_ms)
+            bucket = self._sensors.get(owner, now_ms)
             if strict:
                 held_ms = bucket.throttle_ms(limit, now_ms)
                 if held_ms == 0:
@@ -92,19 +76,6 @@ class MutationQuotaManager:
                 return held_ms
             bucket.take(count, limit, now_ms)
             return bucket.throttle_ms(limit, now_ms)
-
-    def usage(self) -> list[QuotaUsage]:
-        """Return the tokens that are left of all quotas that are in use."""
-        now_ms = self._time.monotonic_ms()
-        with self._lock:
-            self._buckets.expire(now_ms)
-            return [
-                QuotaUsage(
-                    *owner, found[1], bucket.tokens(found[1], now_ms), bucket.throttle_time.measure(now_ms)
-                )
-                for owner, bucket in self._buckets.items()
-                if (found := self._quotas.find(*owner)) is not None and found[0] == owner
-            ]
 
 
 @attrs.define(eq=False)
