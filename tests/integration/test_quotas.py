@@ -95,6 +95,14 @@ def test_a_produce_quota_is_told_and_mutes_the_connection_and_no_other(
         began = time.monotonic()
         held_ms = produce(loud, "t", 40).throttle_time_ms
         assert 2000 < held_ms < 5000
+        of_loud = {
+            name.name: value
+            for name, value in kafka.metrics().items()
+            if name.group == "server.Produce" and dict(name.tags) == {"user": "", "client-id": "loud"}
+        }
+        assert of_loud.keys() == {"byte-rate", "throttle-time"}
+        assert of_loud["byte-rate"] > 0
+        assert of_loud["throttle-time"] == held_ms
         assert produce(other, "t", 40).throttle_time_ms == 0
         assert is_served(other, 10)
         assert not is_served(loud)

@@ -9,6 +9,7 @@ from kclient.broker.log.log_manager import LogManager
 from kclient.broker.metrics.coordinator_readout import read_broker
 from kclient.broker.metrics.idle_time import SAMPLE_MS
 from kclient.broker.metrics.network_readout import read_network
+from kclient.broker.metrics.quota_readout import read_quotas
 from kclient.broker.metrics.readout import Readout
 from kclient.broker.metrics.storage_readout import read_cleaner, read_logs, read_replicas, read_topics
 from kclient.broker.network.socket_server import SocketServer
@@ -57,4 +58,5 @@ class BrokerMetrics:
         read_logs(out, self._logs)
         read_cleaner(out, self._logs)
         read_broker(out, self._broker)
+        read_quotas(out, self._broker.quotas)
         return out.measurements
