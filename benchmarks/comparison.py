@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import attrs
@@ -14,7 +13,8 @@ from benchmarks.child import measure
 from benchmarks.clients import CLIENTS, COLUMNAR, LATENCY, READING
 from benchmarks.memory import make_present
 from benchmarks.plan import Stage, records_for
-from kclient.admin import KafkaAdminClient, NewTopic
+from benchmarks.topics import create_topic
+from kclient.admin import KafkaAdminClient
 
 _SPARE_RECORDS = (
     20_000  # what is read ends before the topic does, so that nobody waits for a fetch that is not full
@@ -127,7 +127,7 @@ class Comparison:
         # Columns come so fast that a run takes all there is in the topic.
         times = 1 + self._warm_up if operation in COLUMNAR else client.share
         records = records_for(operation, case, self.records, self.part * times)
-        topic = source or self._create(admin, case)
+        topic = source or create_topic(admin, case.partitions)
         try:
             warm_up = int(records * client.warm_up)
             if operation not in LATENCY:
@@ -150,7 +150,7 @@ class Comparison:
 
         Filled by confluent-kafka where it is installed, with batches of the same size whatever kclient makes of them.
         """
-        source = self._create(admin, case)
+        source = create_topic(admin, case.partitions)
         records = records_for("consume", case, self.records, self.part * (1 + self._warm_up)) + _SPARE_RECORDS
         writer = "confluent" if importlib.util.find_spec("confluent_kafka") else "kclient_pure"
         self.tell(f"{case.name}: filling a topic with {records:,} records")
@@ -161,11 +161,6 @@ class Comparison:
     def _warm_up(self) -> float:
         """The longest warm-up of a client: records read before those that count, for each that counts."""
         return max((CLIENTS[name].warm_up for name in self.clients), default=0.0)
-
-    def _create(self, admin: KafkaAdminClient, case: Case) -> str:
-        name = f"bench-{uuid.uuid4().hex[:12]}"
-        admin.create_topics([NewTopic(name, case.partitions, 1)])
-        return name
 
 
 def _median(figures: Sequence[float | None]) -> float | None:

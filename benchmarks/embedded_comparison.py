@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 
 import attrs
@@ -14,7 +13,8 @@ from benchmarks.case import Case, Job, Measured
 from benchmarks.child import measure
 from benchmarks.clients import CLIENTS
 from benchmarks.memory import make_present
-from kclient.admin import KafkaAdminClient, NewTopic
+from benchmarks.topics import create_topic
+from kclient.admin import KafkaAdminClient
 
 OURS = "embedded"
 KAFKA = "kafka"
@@ -110,10 +110,8 @@ class ServerComparison:
 
     @staticmethod
     def _create(server: Server) -> str:
-        name = f"bench-{uuid.uuid4().hex[:12]}"
         with KafkaAdminClient(bootstrap_servers=server.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(name, 1, 1)])
-        return name
+            return create_topic(admin)
 
     def rows(self) -> Iterator[list[str]]:
         """A row for each operation and broker."""

@@ -8,14 +8,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 
 from benchmarks.broker import real_kafka
-from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+from benchmarks.topics import create_topic
+from kclient.admin import KafkaAdminClient, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
 
 FORMATS = ("kclient", "kafka")
@@ -188,10 +188,8 @@ class SparkComparison:
             raise ValueError(f"{end} records were written instead of {wanted}")
 
     def _create(self) -> str:
-        name = f"bench-{uuid.uuid4().hex[:12]}"
         with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
-            admin.create_topics([NewTopic(name, 1, 1)])
-        return name
+            return create_topic(admin)
 
     def _delete(self, topic: str) -> None:
         with KafkaAdminClient(bootstrap_servers=self.servers) as admin:

@@ -11,7 +11,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from benchmarks.clients import CLIENTS, Client
 from benchmarks.command import new_broker, positive, run
 from benchmarks.memory import make_present
 from benchmarks.output import Sheet
-from kclient.admin import KafkaAdminClient, NewTopic
+from benchmarks.topics import create_topic
+from kclient.admin import KafkaAdminClient
 
 _PEERS = {
     "kclient": CLIENTS["kclient"],
@@ -66,7 +66,7 @@ class TlsComparison:
                         turns = list(_PEERS.items())
                         for name, client in turns[number % 3 :] + turns[: number % 3]:
                             for tls in (False, True):
-                                topic = source if operation == "consume" else self._create(admin)
+                                topic = source if operation == "consume" else create_topic(admin)
                                 self._run(name, client, self._job(operation, topic, records, case, tls))
                                 if topic != source:
                                     admin.delete_topics([topic])
@@ -94,16 +94,11 @@ class TlsComparison:
         )
 
     def _filled(self, admin: KafkaAdminClient, case: Case, records: int) -> str:
-        source = self._create(admin)
+        source = create_topic(admin)
         self.tell(f"{case.name}: filling a topic")
         job = Job("produce", self.servers, source, records + _SPARE_RECORDS, case)
         measure(CLIENTS["confluent"], job)
         return source
-
-    def _create(self, admin: KafkaAdminClient) -> str:
-        name = f"bench-{uuid.uuid4().hex[:12]}"
-        admin.create_topics([NewTopic(name, 1, 1)])
-        return name
 
     def rate(self, operation: str, size: int, name: str, tls: bool) -> float:
         """Return records/s, the median."""
