@@ -442,7 +442,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             core = self._core
             timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            operation = GroupMembershipOperation(group_membership_operation)
+            operation = arguments.checked_operation(group_membership_operation)
             failure: BaseException | None = None
             try:
                 failure = self._run(self._calls.close(timer, operation))

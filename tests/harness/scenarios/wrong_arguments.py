@@ -338,6 +338,13 @@ CONSUMER: list[Case] = [
     timeouts("list_topics", lambda b, x: b.consumer.list_topics(timeout_ms=x)),
     ("enforce_rebalance", lambda b, x: b.consumer.enforce_rebalance(x), "reason", TypeError, _NO_STR),
     timeouts("close", lambda b, x: b.consumer.close(x)),
+    (
+        "close",
+        lambda b, x: b.consumer.close(group_membership_operation=x),
+        "group_membership_operation",
+        TypeError,
+        [None, 5, "leave_group", True, []],
+    ),
 ]
 
 _NAMES: list[Any] = [5, None, "t", b"t", [5], [None], [["t"]], [b"t"], [{}], *([each] for each in _TOPICS)]
