@@ -1,0 +1,93 @@
+"""Groups of kclient's, librdkafka's and Java's members, which come, leave, are killed and stopped all the time."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.checker.log import HistoryLog
+from harness.checker.report import check
+from harness.real_kafka.broker import RealKafka
+from harness.soak.churn import Program, handed_out
+from harness.soak.group_churn import GroupChurn
+from harness.soak.load import Load
+from harness.soak.recorded import end_of, observe, read_to_end
+from harness.topics import new_topic
+from harness.waiting import wait_until
+from kclient.admin import KafkaAdminClient
+
+_PARTITIONS = 6
+_SETTLE_S = 60
+_JAVA = "org.apache.kafka.clients.consumer."
+_SESSION = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
+
+_JAVA_SESSION = {"--session-timeout": "3000", "heartbeat.interval.ms": "300"}
+
+_GROUPS: dict[str, list[tuple[Program, Mapping[str, object]]]] = {
+    "eager": [
+        ("kclient", {"partition.assignment.strategy": ["range"]}),
+        ("librdkafka", {"partition.assignment.strategy": "range", **_SESSION}),
+        ("java", {"--assignment-strategy": f"{_JAVA}RangeAssignor", **_JAVA_SESSION}),
+    ],
+    "cooperative": [
+        ("kclient", {"partition.assignment.strategy": ["cooperative-sticky"]}),
+        ("librdkafka", {"partition.assignment.strategy": "cooperative-sticky", **_SESSION}),
+        ("kclient", {"partition.assignment.strategy": ["cooperative-sticky"]}),
+        ("java", {"--assignment-strategy": f"{_JAVA}CooperativeStickyAssignor", **_JAVA_SESSION}),
+    ],
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("protocol", "steps"),
+    [
+        pytest.param("cooperative", 20, id="cooperative"),
+        pytest.param("eager", 50, id="eager-50", marks=pytest.mark.soak),
+        pytest.param(
+            "cooperative", 200, id="cooperative-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]
+        ),
+    ],
+)
+def test_no_partition_is_lost_or_owned_twice(
+    kafka: RealKafka, tmp_path: Path, protocol: str, steps: int
+) -> None:
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (pip install '.[peers]')")
+    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
+    print(f"SOAK_SEED={seed}")
+    rng = random.Random(seed)
+    servers = kafka.bootstrap_servers
+    topic = new_topic(servers, _PARTITIONS)
+    sends = tmp_path / "sends.jsonl"
+    # Longer than the session: the group goes on without a member that is stopped.
+    churn = GroupChurn(tmp_path, servers, topic, rng, programs=_GROUPS[protocol], stop_s=4.0)
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        load = Load(servers, topic, f"load-{topic}", HistoryLog.at(sends), per_s=200)
+        try:
+            churn.fill()
+            wait_until(lambda: churn.settled(_PARTITIONS), _SETTLE_S, "one owner for each partition")
+            for _ in range(steps):
+                churn.step()
+                observe(admin, churn.group, churn.log)
+            churn.fill()
+            wait_until(lambda: churn.settled(_PARTITIONS), _SETTLE_S, "one owner for each partition again")
+            load.stop()
+            ended, ends = churn.log.now(), end_of(servers, topic)
+            wait_until(
+                lambda: handed_out(churn.history()) == ends, _SETTLE_S, "the group reading up to the end"
+            )
+            churn.log.at_end(churn.group, list(ends), at=ended)
+            churn.end(kill=False)
+        finally:
+            churn.end(kill=True)
+        read_to_end(servers, topic, churn.log)
+        committed = observe(admin, churn.group, churn.log)
+    history = churn.history(sends)
+    print(f"{len(churn.members)} members, {churn.steps}")
+    assert load.recorded.problems == []
+    assert [str(anomaly) for anomaly in check(history)] == []
+    assert committed == dict.fromkeys(committed, 0) | handed_out(history)
