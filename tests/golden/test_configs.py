@@ -29,7 +29,7 @@ OPTIONAL = {"key.serializer", "value.serializer", "key.deserializer", "value.des
 
 OTHER_DEFAULTS: dict[str, object] = {
     "metric.reporters": [],  # Java's JMX does not exist here
-    "partition.assignment.strategy": ["range"],  # the cooperative assignor is still to come
+    "partition.assignment.strategy": ["range"],  # cooperative rebalancing is still to come
     # Java's 32 to 128 KiB cost a quarter of the rate of reading; the system's own buffers grow as needed.
     "receive.buffer.bytes": -1,
     "send.buffer.bytes": -1,
