@@ -28,7 +28,6 @@ These defaults differ from Java's:
 
 - `receive.buffer.bytes` and `send.buffer.bytes` are -1: the system's buffers, which grow as needed. Java's 32 to
   128 KiB cost about a quarter of the rate of reading, and more on lines with a long way.
-- `partition.assignment.strategy` is `range` alone, as long as the cooperative assignor is to come.
 - Without a serializer or deserializer, keys and values are bytes.
 - `metric.reporters` is empty: there is no JMX.
 

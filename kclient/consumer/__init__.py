@@ -8,7 +8,13 @@ from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
     from kclient.config.durations import ByDuration
-    from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
+    from kclient.consumer.assignor import (
+        ConsumerPartitionAssignor,
+        CooperativeStickyAssignor,
+        RangeAssignor,
+        RoundRobinAssignor,
+        StickyAssignor,
+    )
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
     from kclient.consumer.group_membership_operation import GroupMembershipOperation
@@ -23,7 +29,13 @@ else:
         __name__,
         {
             "kclient.config.durations": ("ByDuration",),
-            "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
+            "kclient.consumer.assignor": (
+                "ConsumerPartitionAssignor",
+                "CooperativeStickyAssignor",
+                "RangeAssignor",
+                "RoundRobinAssignor",
+                "StickyAssignor",
+            ),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
             "kclient.consumer.config": ("ConsumerConfig",),
             "kclient.consumer.group_membership_operation": ("GroupMembershipOperation",),
@@ -47,10 +59,12 @@ __all__ = [
     "ConsumerRecord",
     "ConsumerRecords",
     "ConsumerSettings",
+    "CooperativeStickyAssignor",
     "GroupMembershipOperation",
     "HeaderColumns",
     "KafkaConsumer",
     "RangeAssignor",
     "RecordColumns",
     "RoundRobinAssignor",
+    "StickyAssignor",
 ]

@@ -13,11 +13,7 @@ from kclient.config.declare import boolean, class_, integer, list_, raise_defaul
 from kclient.config.durations import parse_duration_ms
 from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
 from kclient.errors import ConfigError
-from kclient.utils.log_context import shared_logger
 
-_log = shared_logger(__name__)
-
-_ASSIGNORS_TO_COME = frozenset({"sticky", "cooperative-sticky"})
 _ANSWER_OVERHEAD_BYTES = 1_048_576
 """Room for what a fetch answer holds besides records."""
 
@@ -65,9 +61,9 @@ class ConsumerConfig(ClientConfig):
         None, MEDIUM, "The coordinator's assignor to use, for group.protocol=consumer.", support=LATER
     )
     partition_assignment_strategy: list[object] = list_(
-        ["range"],
+        ["range", "cooperative-sticky"],
         MEDIUM,
-        "How partitions are shared out: range, roundrobin or assignor objects, the preferred one first.",
+        "The assignors, preferred first: range, roundrobin, sticky, cooperative-sticky, or objects of your own.",
         NoDuplicates(),
         java_kind="assignor",
         takes="kclient.consumer.assignor:ConsumerPartitionAssignor",
@@ -201,14 +197,11 @@ def _fit_group(values: dict[str, Any], given: frozenset[str]) -> None:
 
 def _fit_assignors(values: dict[str, Any]) -> None:
     name = "partition.assignment.strategy"
-    usable = [assignor for assignor in values[name] if assignor not in _ASSIGNORS_TO_COME]
-    left_out = [assignor for assignor in values[name] if assignor in _ASSIGNORS_TO_COME]
-    if not usable:
-        what = f"{', '.join(left_out)} is not implemented yet" if left_out else "it is empty"
-        raise ConfigError(f"{name}: {what}; use range, roundrobin or an assignor of your own.", name=name)
-    if left_out:
-        _log.warning("%s: %s is not implemented yet and left out.", name, ", ".join(left_out))
-    values[name] = usable
+    if not values[name]:
+        raise ConfigError(
+            f"{name}: it is empty; use range, roundrobin, sticky, cooperative-sticky or an assignor of your own.",
+            name=name,
+        )
 
 
 def _less(values: dict[str, Any], smaller: str, larger: str) -> None:

@@ -82,8 +82,8 @@ class ConsumerSettings(ClientSettings, total=False):
     partition_assignment_strategy: (
         AssignorName | Sequence[AssignorName | ConsumerPartitionAssignor | type[ConsumerPartitionAssignor]]
     )
-    """Default: ['range']. How partitions are shared out: range, roundrobin or assignor objects, the preferred one
-    first.
+    """Default: ['range', 'cooperative-sticky']. The assignors, preferred first: range, roundrobin, sticky, cooperative-
+    sticky, or objects of your own.
     """
     session_timeout_ms: int
     """Default: 45000. After how long without a heartbeat the coordinator takes the consumer for dead."""

@@ -89,6 +89,10 @@ def timeouts(what: str, call: Call) -> Case:
     return what, call, "timeout_ms", _WRONG, _TIMEOUTS
 
 
+def _close_as(clients: Clients, operation: Any) -> None:
+    clients.consumer.close(group_membership_operation=operation)
+
+
 def of_admin(call: Invoke) -> Call:
     return lambda clients, value: call(clients.admin, value)
 
@@ -338,13 +342,7 @@ CONSUMER: list[Case] = [
     timeouts("list_topics", lambda b, x: b.consumer.list_topics(timeout_ms=x)),
     ("enforce_rebalance", lambda b, x: b.consumer.enforce_rebalance(x), "reason", TypeError, _NO_STR),
     timeouts("close", lambda b, x: b.consumer.close(x)),
-    (
-        "close",
-        lambda b, x: b.consumer.close(group_membership_operation=x),
-        "group_membership_operation",
-        TypeError,
-        [None, 5, "leave_group", True, []],
-    ),
+    ("close", _close_as, "group_membership_operation", TypeError, [None, 5, "leave_group", True, []]),
 ]
 
 _NAMES: list[Any] = [5, None, "t", b"t", [5], [None], [["t"]], [b"t"], [{}], *([each] for each in _TOPICS)]

@@ -24,7 +24,7 @@ from harness.soak.recorded import RecordingListener, write_poll
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecords, KafkaConsumer
-from kclient.errors import CommitFailedError, RetriableError
+from kclient.errors import CommitFailedError, RebalanceInProgressError, RetriableError
 
 CLASSIC = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
 
@@ -46,7 +46,7 @@ def commit_positions(consumer: KafkaConsumer[bytes, bytes]) -> None:
     """Commit the positions; a group that has moved on meanwhile may refuse."""
     try:
         consumer.commit_sync()
-    except (CommitFailedError, RetriableError) as error:
+    except (CommitFailedError, RebalanceInProgressError, RetriableError) as error:
         print(f"not committed: {error}", file=sys.stderr)
 
 
@@ -61,7 +61,7 @@ def commit_offsets(
     number = log.commit(group, {Place(*tp): offset for tp, offset in ends.items()})
     try:
         consumer.commit_sync({tp: OffsetAndMetadata(offset) for tp, offset in ends.items()})
-    except CommitFailedError:
+    except (CommitFailedError, RebalanceInProgressError):
         log.committed(number, "fail")
     except RetriableError:
         log.committed(number, "unknown")
