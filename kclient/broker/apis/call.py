@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from kclient.broker.apis.access import ERRORS, EVERYTHING, OPERATIONS, bits
+from kclient.broker.apis.error_responses import error_response
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
@@ -20,7 +21,7 @@ from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.broker.security.authorizer import Requester, java_address
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.common.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kclient.errors import Errors, KafkaError
+from kclient.errors import Errors, InvalidRequestError, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 
@@ -29,11 +30,15 @@ log = logging.getLogger(__name__)
 _PERCENT_NS = 10_000_000  # of a second
 
 
+class UnreadableRequestError(InvalidRequestError):
+    """A request that Java's broker cannot even read, though its bytes are in order: the connection is closed."""
+
+
 @attrs.define(eq=False)
 class ApiCall:
     """One request, its version, and the ways to answer it.
 
-    `respond`, `no_response` or `close` is called exactly once, from any thread.
+    `respond`, `no_response` or `close` is called exactly once, from any thread; `fail` where that did not come about.
     """
 
     broker: BrokerContext
@@ -42,6 +47,8 @@ class ApiCall:
     version: int
     correlation_id: int
     client_id: str | None
+    message: Any = None
+    """The request as it was decoded."""
     started_ns: int = 0
     """The time at which a handler took the request, if that is of interest: while there are quotas of request time."""
     handled_ns: int = 0
@@ -49,6 +56,8 @@ class ApiCall:
     throttle_ms: int = 0
     """The time for which the connection is held back once the request is answered."""
     _known: Requester | None = attrs.field(default=None, init=False)
+    _answered: bool = attrs.field(default=False, init=False)
+    _failed: bool = attrs.field(default=False, init=False)
 
     @property
     def client_host(self) -> str:
@@ -176,22 +185,50 @@ class ApiCall:
             record = self.request.record
             record.errors = error_counts(message, version)
             record.throttle_ms = getattr(message, "throttle_time_ms", 0)
-        except Exception:
+        except Exception as error:
             # Also called by whoever completes a waiting request, to whom this answer's trouble means nothing.
-            log.exception("The response to %s cannot be encoded", self.key.name)
-            self.close({int(Errors.UNKNOWN_SERVER_ERROR): 1})
+            self.fail(error)
             return
+        self._answered = True
         self.request.reply(
             Response(self.request.connection_id, ResponseAction.SEND, encoded, self.throttle_ms)
         )
 
+    def fail(self, error: Exception) -> None:
+        """Log an error that nobody expected, and answer the request with it; close the connection if that fails, too.
+
+        Never raises. A request that was answered before stays so.
+        """
+        log.error(
+            "%s request of version %d with correlation id %d from client %r at %s failed%s",
+            self.key.title, self.version, self.correlation_id, self.client_id, self.request.client_host,
+            " after it was answered" if self._answered else "", exc_info=error,
+        )  # fmt: skip
+        if self._answered:
+            return
+        if self._failed or self.message is None:
+            self.close({Errors.code_for(error): 1})
+            return
+        self._failed = True
+        try:
+            response = error_response(self.message, self.version, error)
+        except Exception as second:
+            self.fail(second)
+            return
+        if response is None:
+            self.close({Errors.code_for(error): 1})
+        else:
+            self.respond(response)
+
     def no_response(self) -> None:
         """The client expects none; its next request may be read."""
+        self._answered = True
         response = Response(self.request.connection_id, ResponseAction.NOTHING, throttle_ms=self.throttle_ms)
         self.request.reply(response)
 
     def close(self, errors: Mapping[int, int]) -> None:
         """Close the connection, because of errors that are counted by their codes."""
+        self._answered = True
         self.request.record.errors = errors
         self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))
 

@@ -115,7 +115,7 @@ class Handlers:
         api = request.API_KEY
         assert api is not None
         came = Request("0-0", CLIENT_HOST, listener, ANONYMOUS, frame, exchange.responses.append)
-        return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID), exchange
+        return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID, request), exchange
 
     def send(
         self, handler: Callable[..., Any], request: Message, version: int, *, listener: int = 0
