@@ -173,6 +173,10 @@ class Selector:
         if now_ms >= self._idle.next_expiry_ms:
             self._close_idle(now_ms)
 
+    def least_recently_used(self) -> str | None:
+        """The connection that did nothing for longest, None if there is none."""
+        return self._idle.least_recently_used()
+
     def _close_idle(self, now_ms: int) -> None:
         for channel_id in self._idle.expired(now_ms):
             channel = self._channels[channel_id]

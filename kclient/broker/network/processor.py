@@ -185,6 +185,8 @@ class Processor:
             self._forget(connection_id, error)
         self._end_refused()
         self._end_stalled()
+        if self._quotas.exceeded(self._listener):
+            self._end_least_recently_used()
 
     def _is_known(self, connection_id: str) -> None:
         """The client has said who it is, perhaps once more: its requests may come."""
@@ -255,7 +257,7 @@ class Processor:
                 channel = self._selector.register(connection_id, sock, memory)
             except (OSError, KafkaError) as error:
                 self._log.debug("A connection from %s could not be set up: %s", host, error)
-                self._quotas.release(host)
+                self._quotas.release(host, self._listener)
                 continue
             self._hosts[connection_id] = host
             self.connections.created += 1
@@ -334,6 +336,14 @@ class Processor:
                 continue
             self._growth[channel.id] = arrived, since_ms
 
+    def _end_least_recently_used(self) -> None:
+        """Make room for a connection of the brokers' listener, or for a limit that is lower than it was."""
+        connection_id = self._selector.least_recently_used()
+        if connection_id is not None:
+            host = self._hosts[connection_id]
+            self._warn("exceeded", f"Closed a connection from {host}: max.connections is exceeded")
+            self._end(connection_id)
+
     def _queue(self, connection_id: str, frame: memoryview) -> None:
         host, principal = self._hosts[connection_id], self._principals[connection_id]
         record = self._asked[connection_id] = RequestRecord(self._polled_ns, len(frame))
@@ -366,7 +376,7 @@ class Processor:
         self.connections.closed += 1
         self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
-        self._quotas.release(host)
+        self._quotas.release(host, self._listener)
         if isinstance(error, InvalidReceiveError):
             self._warn(f"receive {host}", f"Closed a connection from {host}: {error}")
         elif isinstance(error, AuthenticationError):
@@ -390,4 +400,4 @@ class Processor:
         while self._accepted:
             sock, host = self._accepted.popleft()
             sock.close()
-            self._quotas.release(host)
+            self._quotas.release(host, self._listener)
