@@ -141,6 +141,7 @@ class Handlers:
         instance_id: str | None = None,
     ) -> JoinGroupResponse:
         """Make a group stable with one member, which reads `topics`; the generation as it is told."""
+        self.groups.coordinator_partition(group_id)
         subscription = bytearray(2)
         append(ConsumerProtocolSubscription(topics=list(topics)), 0, subscription)
         joins: list[JoinGroupResponse] = []
