@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,6 +18,7 @@ from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.quota.client_quota_manager import ClientQuotaManager
 from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.broker.security.authorizer import Requester, java_address
 from kclient.broker.security.principal import KafkaPrincipal
@@ -164,12 +166,18 @@ class ApiCall:
         return manager.quota_of(self.user, self.client_id, strict=self.version >= strict_since)
 
     def charge_request_time(self) -> int:
-        """Hold the handler's time against the client's quota, once; returns for how many ms the client is held back."""
+        """Hold the handler's time against the client's quota, once; returns for how many ms the client is held back.
+
+        The time of the network thread is added when the answer has left, and holds back from the next request on.
+        """
         if not self.started_ns:
             return 0
         used_ns = (self.handled_ns or time.perf_counter_ns()) - self.started_ns
         self.started_ns = 0
-        held_ms = self.broker.quotas.request.record(self.user, self.client_id, used_ns / _PERCENT_NS)
+        quota = self.broker.quotas.request
+        held_ms = quota.record(self.user, self.client_id, used_ns / _PERCENT_NS)
+        # Not by a method of this call, which would keep the request's memory until the answer has left.
+        self.request.record.charge_network_ns = partial(_charge_network, quota, self.user, self.client_id)
         self.hold_back(held_ms)
         return held_ms
 
@@ -231,6 +239,10 @@ class ApiCall:
         self._answered = True
         self.request.record.errors = errors
         self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))
+
+
+def _charge_network(quota: ClientQuotaManager, user: str, client_id: str | None, used_ns: int) -> None:
+    quota.note(user, client_id, used_ns / _PERCENT_NS)
 
 
 @contextmanager

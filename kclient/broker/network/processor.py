@@ -55,7 +55,8 @@ class Processor:
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
     that has to prove again who it is (KIP-368), and does not, ends its connection with its next request.
 
-    `accept`, `reply` and `shutdown` may be called from any thread; everything else happens on the thread.
+    `accept`, `reply`, `measure_time` and `shutdown` may be called from any thread; everything else happens on the
+    thread.
     """
 
     def __init__(
@@ -121,6 +122,11 @@ class Processor:
         response.answered_ns = self._time.monotonic_ns()
         self._responses.append(response)
         self._selector.wakeup()
+
+    def measure_time(self, measured: bool) -> None:
+        """Measure what the thread does for each connection, to be held against quotas; or do so no longer."""
+        if measured != (self._selector.busy_ns is not None):
+            self._selector.busy_ns = {} if measured else None
 
     @property
     def response_queue_size(self) -> int:
@@ -364,6 +370,12 @@ class Processor:
         record = self._asked.pop(connection_id, None)
         if record is not None:
             self.metrics.record(record, now_ns, size)
+            if record.charge_network_ns is not None:
+                record.charge_network_ns(self._take_busy_ns(connection_id))
+
+    def _take_busy_ns(self, connection_id: str) -> int:
+        busy_ns = self._selector.busy_ns
+        return 0 if busy_ns is None else busy_ns.pop(connection_id, 0)
 
     def _forget(self, connection_id: str, error: KafkaError | None) -> None:
         host = self._hosts.pop(connection_id, None)
@@ -374,6 +386,7 @@ class Processor:
         if asked is not None and asked.dequeued_ns:  # else the answer is still to come
             self._done(connection_id, self._polled_ns, 0)
         self.connections.closed += 1
+        self._take_busy_ns(connection_id)
         self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
         self._quotas.release(host, self._listener)

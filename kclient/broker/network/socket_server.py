@@ -86,6 +86,11 @@ class SocketServer:
         self.quotas.set_limits(connection_limits(config))
         self._rates.set_limits(config)
 
+    def measure_time(self, measured: bool) -> None:
+        """Measure what network threads do for each request, to be held against quotas; or do so no longer."""
+        for processor in self._processors:
+            processor.measure_time(measured)
+
     @property
     def processors(self) -> Sequence[Processor]:
         """The network threads of all listeners."""

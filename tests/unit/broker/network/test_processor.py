@@ -110,6 +110,30 @@ def test_a_connection_that_goes_away_gives_back_its_memory_and_its_place(
     wait_until(lambda: (running.memory.held, running.quotas.total) == (0, 0))
 
 
+def test_the_threads_time_for_a_request_is_told_once_its_answer_has_left(running: Processing) -> None:
+    told: list[int] = []
+    running.processor.measure_time(True)
+    sock = running.connect()
+    for number in range(2):
+        sock.sendall(frame(b"x"))
+        request = running.take()
+        request.record.charge_network_ns = told.append
+        answered(request, b"y")
+        assert read_frame(sock) == b"y"
+        wait_until(lambda number=number: len(told) == number + 1)
+    assert min(told) > 0
+    sock.close()
+    wait_until(lambda: running.quotas.total == 0)
+    assert running.processor._selector.busy_ns == {}
+    running.processor.measure_time(False)
+    running.connect().sendall(frame(b"x"))
+    request = running.take()
+    request.record.charge_network_ns = told.append
+    answered(request, b"y")
+    wait_until(lambda: len(told) == 3)
+    assert told[2] == 0
+
+
 def test_connections_above_the_limit_end_with_the_least_recently_used(running: Processing) -> None:
     old, middle, used = (running.connect() for _ in range(3))
     for sock in (old, middle, used, old):
