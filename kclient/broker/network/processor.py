@@ -55,7 +55,8 @@ class Processor:
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
     that has to prove again who it is (KIP-368), and does not, ends its connection with its next request.
 
-    `accept`, `reply` and `shutdown` may be called from any thread; everything else happens on the thread.
+    `accept`, `reply`, `measure_time` and `shutdown` may be called from any thread; everything else happens on the
+    thread.
     """
 
     def __init__(
@@ -122,6 +123,11 @@ class Processor:
         self._responses.append(response)
         self._selector.wakeup()
 
+    def measure_time(self, measured: bool) -> None:
+        """Measure what the thread does for each connection, to be held against quotas; or do so no longer."""
+        if measured != (self._selector.busy_ns is not None):
+            self._selector.busy_ns = {} if measured else None
+
     @property
     def response_queue_size(self) -> int:
         """Answers that are not being written yet: one for each connection at most."""
@@ -185,6 +191,8 @@ class Processor:
             self._forget(connection_id, error)
         self._end_refused()
         self._end_stalled()
+        if self._quotas.exceeded(self._listener):
+            self._end_least_recently_used()
 
     def _is_known(self, connection_id: str) -> None:
         """The client has said who it is, perhaps once more: its requests may come."""
@@ -255,7 +263,7 @@ class Processor:
                 channel = self._selector.register(connection_id, sock, memory)
             except (OSError, KafkaError) as error:
                 self._log.debug("A connection from %s could not be set up: %s", host, error)
-                self._quotas.release(host)
+                self._quotas.release(host, self._listener)
                 continue
             self._hosts[connection_id] = host
             self.connections.created += 1
@@ -334,6 +342,14 @@ class Processor:
                 continue
             self._growth[channel.id] = arrived, since_ms
 
+    def _end_least_recently_used(self) -> None:
+        """Make room for a connection of the brokers' listener, or for a limit that is lower than it was."""
+        connection_id = self._selector.least_recently_used()
+        if connection_id is not None:
+            host = self._hosts[connection_id]
+            self._warn("exceeded", f"Closed a connection from {host}: max.connections is exceeded")
+            self._end(connection_id)
+
     def _queue(self, connection_id: str, frame: memoryview) -> None:
         host, principal = self._hosts[connection_id], self._principals[connection_id]
         record = self._asked[connection_id] = RequestRecord(self._polled_ns, len(frame))
@@ -354,6 +370,12 @@ class Processor:
         record = self._asked.pop(connection_id, None)
         if record is not None:
             self.metrics.record(record, now_ns, size)
+            if record.charge_network_ns is not None:
+                record.charge_network_ns(self._take_busy_ns(connection_id))
+
+    def _take_busy_ns(self, connection_id: str) -> int:
+        busy_ns = self._selector.busy_ns
+        return 0 if busy_ns is None else busy_ns.pop(connection_id, 0)
 
     def _forget(self, connection_id: str, error: KafkaError | None) -> None:
         host = self._hosts.pop(connection_id, None)
@@ -364,9 +386,10 @@ class Processor:
         if asked is not None and asked.dequeued_ns:  # else the answer is still to come
             self._done(connection_id, self._polled_ns, 0)
         self.connections.closed += 1
+        self._take_busy_ns(connection_id)
         self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
-        self._quotas.release(host)
+        self._quotas.release(host, self._listener)
         if isinstance(error, InvalidReceiveError):
             self._warn(f"receive {host}", f"Closed a connection from {host}: {error}")
         elif isinstance(error, AuthenticationError):
@@ -390,4 +413,4 @@ class Processor:
         while self._accepted:
             sock, host = self._accepted.popleft()
             sock.close()
-            self._quotas.release(host)
+            self._quotas.release(host, self._listener)
