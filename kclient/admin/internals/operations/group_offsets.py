@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from kclient.admin.internals.context import (
     COORDINATOR_MOVED,
     OperationContext,
+    accepted_answer_about,
+    refused,
     retry_on_codes,
     said_of_each,
     settle,
@@ -15,7 +17,7 @@ from kclient.admin.internals.context import (
 )
 from kclient.admin.internals.driver import Target
 from kclient.admin.internals.fan_out import RetryOn, ask_coordinators, by_topic
-from kclient.admin.internals.steps import Operation, accepted_answer_of, answer_of
+from kclient.admin.internals.steps import Operation, answer_of
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
@@ -48,7 +50,7 @@ def list_group_offsets(
     answers = yield from _fetch(context, {group_id: partitions}, require_stable)
     answer = answers[group_id]
     if isinstance(answer, KafkaError):
-        raise answer
+        raise refused(group_id, answer, "Listing the offsets") if answer.code is not None else answer
     return _settled(group_id, partitions, answer)
 
 
@@ -228,14 +230,9 @@ def delete_group_offsets(
             for topic, numbers in by_topic(partitions).items()
         ],
     )
-    answer = yield from accepted_answer_of(
-        context.call(
-            ApiKeys.OFFSET_DELETE,
-            request,
-            Target.of_group(group_id),
-            retry_on_codes(lambda message: [message], *COORDINATOR_MOVED),
-        )
-    )
+    retry = retry_on_codes(lambda message: [message], *COORDINATOR_MOVED)
+    call = context.call(ApiKeys.OFFSET_DELETE, request, Target.of_group(group_id), retry)
+    answer = yield from accepted_answer_about(group_id, call, "Deleting offsets")
     outcomes = said_of_each(partitions, _errors(answer))
     return settle_each(partitions, outcomes, f"Deleting offsets of group {group_id}")
 

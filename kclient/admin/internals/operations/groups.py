@@ -10,13 +10,14 @@ from kclient.admin.groups import GroupListing
 from kclient.admin.internals.context import (
     COORDINATOR_MOVED,
     OperationContext,
+    accepted_answer_about,
     retry_on_codes,
     settle_each,
 )
 from kclient.admin.internals.driver import Target
 from kclient.admin.internals.fan_out import RetryOn, ask_coordinators, ask_every_broker, settle_brokers
 from kclient.admin.internals.operations.group_descriptions import describe_consumer_groups
-from kclient.admin.internals.steps import Operation, accepted_answer_of
+from kclient.admin.internals.steps import Operation
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.list_groups import ListGroupsRequest
@@ -89,15 +90,14 @@ def remove_members(
         leaving = [MemberIdentity(group_instance_id=each, reason=said) for each in instance_ids]
     if not leaving:
         return {}
-    answer = yield from accepted_answer_of(
-        context.call(
-            ApiKeys.LEAVE_GROUP,
-            LeaveGroupRequest(group_id=group_id, members=leaving),
-            Target.of_group(group_id),
-            retry_on_codes(lambda message: [message], *COORDINATOR_MOVED),
-            min_version=_FIRST_LEAVE_GROUP_OF_SEVERAL,
-        )
+    call = context.call(
+        ApiKeys.LEAVE_GROUP,
+        LeaveGroupRequest(group_id=group_id, members=leaving),
+        Target.of_group(group_id),
+        retry_on_codes(lambda message: [message], *COORDINATOR_MOVED),
+        min_version=_FIRST_LEAVE_GROUP_OF_SEVERAL,
     )
+    answer = yield from accepted_answer_about(group_id, call, "Removing members")
     outcomes = {_name(member): Errors.for_code(member.error_code) for member in answer.members}
     return settle_each(list(map(_name, leaving)), outcomes, f"Removing members from group {group_id}")
 

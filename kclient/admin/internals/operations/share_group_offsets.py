@@ -10,6 +10,7 @@ from kclient.admin.groups import SharePartitionOffsetInfo
 from kclient.admin.internals.context import (
     COORDINATOR_MOVED,
     OperationContext,
+    accepted_answer_about,
     retry_on_codes,
     said_of_each,
     settle,
@@ -17,7 +18,7 @@ from kclient.admin.internals.context import (
 )
 from kclient.admin.internals.driver import Target
 from kclient.admin.internals.fan_out import RetryOn, ask_coordinators, by_topic
-from kclient.admin.internals.steps import Operation, accepted_answer_of
+from kclient.admin.internals.steps import Operation
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
@@ -120,9 +121,8 @@ def alter_share_group_offsets(
             for topic, numbers in by_topic(offsets).items()
         ],
     )
-    answer = yield from accepted_answer_of(
-        context.call(ApiKeys.ALTER_SHARE_GROUP_OFFSETS, request, Target.of_group(group_id), _MOVED)
-    )
+    call = context.call(ApiKeys.ALTER_SHARE_GROUP_OFFSETS, request, Target.of_group(group_id), _MOVED)
+    answer = yield from accepted_answer_about(group_id, call, "Altering the offsets")
     said = {
         TopicPartition(topic.topic_name, partition.partition_index): Errors.for_code(
             partition.error_code, partition.error_message
@@ -146,9 +146,8 @@ def delete_share_group_offsets(
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
     )
-    answer = yield from accepted_answer_of(
-        context.call(ApiKeys.DELETE_SHARE_GROUP_OFFSETS, request, Target.of_group(group_id), _MOVED)
-    )
+    call = context.call(ApiKeys.DELETE_SHARE_GROUP_OFFSETS, request, Target.of_group(group_id), _MOVED)
+    answer = yield from accepted_answer_about(group_id, call, "Deleting offsets")
     said = {
         topic.topic_name: Errors.for_code(topic.error_code, topic.error_message) for topic in answer.responses
     }
