@@ -149,10 +149,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         does with the next poll, and at `close`: also at one in a `finally`, whatever the error that led there.
 
         Here rebalances happen and their listener is called. Raises, each time it is the turn of what is wrong,
-        RecordDeserializationError or CorruptRecordError (with positions unmoved, so that `seek` can go past them),
-        NoOffsetForPartitionError, OffsetOutOfRangeError and LogTruncationError with auto.offset.reset=none,
-        authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
-        without a subscription or assignment.
+        RecordDeserializationError (unless kclient.on.deserialization.error says otherwise) or CorruptRecordError (with
+        positions unmoved, so that `seek` can go past them), NoOffsetForPartitionError, OffsetOutOfRangeError and
+        LogTruncationError with auto.offset.reset=none, authorization errors, FencedInstanceIdError, WakeupError, and
+        what the listener raises. IllegalStateError without a subscription or assignment.
         """
         return self._poll(timeout_ms, self._calls.records)
 
