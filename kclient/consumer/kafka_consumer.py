@@ -351,7 +351,11 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             return self._run(self._calls.offsets(chosen, self._calls.timer(timeout_ms)))
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
+        """Records between the position and the end of `tp` as brokers told it last; None while either is not known.
+
+        Waits for nothing: an end that is not known is looked up in the background, for a later call. With
+        read_committed it is where open transactions begin. Raises IllegalStateError if `tp` is not assigned.
+        """
         with self._use:
             return self._core.lag(checked_partition(tp))
 
