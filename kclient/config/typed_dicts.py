@@ -26,7 +26,7 @@ from kclient.config.config_def import REQUIRED, ConfigKey, Support
 from kclient.config.declare import Config, definition_of
 from kclient.config.docs import load
 from kclient.config.java_names import JAVA_NAMES
-from kclient.config.validators import OffsetReset, OneOf
+from kclient.config.validators import OffsetReset, OneOf, WordOrFunction
 from kclient.config.values import Type
 
 _WIDTH, _PROSE_WIDTH = 110, 120
@@ -145,6 +145,8 @@ def _type(key: ConfigKey) -> str:
         return _words(key.validator.words)
     if isinstance(key.validator, OffsetReset):
         return f"{_words(key.validator.words)} | ByDuration"
+    if isinstance(key.validator, WordOrFunction):
+        return f"{_words(key.validator.words)} | {key.takes.partition(':')[2]}"
     if key.type not in {Type.CLASS, Type.LIST}:
         return _SIMPLE[key.type]
     if not key.takes and key.type is Type.CLASS:

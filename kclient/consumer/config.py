@@ -11,7 +11,14 @@ from kclient.config.client_configs import ClientConfig
 from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
 from kclient.config.declare import boolean, class_, integer, list_, raise_default, string, vary
 from kclient.config.durations import parse_duration_ms
-from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
+from kclient.config.validators import (
+    NoDuplicates,
+    OffsetReset,
+    ResourceName,
+    WordOrFunction,
+    at_least,
+    one_of,
+)
 from kclient.errors import ConfigError
 
 _ANSWER_OVERHEAD_BYTES = 1_048_576
@@ -164,6 +171,13 @@ class ConsumerConfig(ClientConfig):
         LOW,
         "How many bytes one batch may have when it is decompressed; guards against decompression bombs.",
         at_least(1024),
+    )
+    kclient_on_deserialization_error: object = class_(
+        "raise",
+        MEDIUM,
+        "What becomes of a record that a deserializer fails for: poll() raises, it is left out, or a function decides.",
+        WordOrFunction(("raise", "skip")),
+        takes="kclient.consumer.types:OnDeserializationError",
     )
 
     @property

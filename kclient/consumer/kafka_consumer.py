@@ -150,10 +150,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         does with the next poll, and at `close`: also at one in a `finally`, whatever the error that led there.
 
         Here rebalances happen and their listener is called. Raises, each time it is the turn of what is wrong,
-        RecordDeserializationError or CorruptRecordError (with positions unmoved, so that `seek` can go past them),
-        NoOffsetForPartitionError, OffsetOutOfRangeError and LogTruncationError with auto.offset.reset=none,
-        authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
-        without a subscription or assignment.
+        RecordDeserializationError (unless kclient.on.deserialization.error says otherwise) or CorruptRecordError (with
+        positions unmoved, so that `seek` can go past them), NoOffsetForPartitionError, OffsetOutOfRangeError and
+        LogTruncationError with auto.offset.reset=none, authorization errors, FencedInstanceIdError, WakeupError, and
+        what the listener raises. IllegalStateError without a subscription or assignment.
         """
         return self._poll(timeout_ms, self._calls.records)
 
@@ -352,7 +352,11 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             return self._run(self._calls.offsets(chosen, self._calls.timer(timeout_ms)))
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
+        """Records between the position and the end of `tp` as brokers told it last; None while either is not known.
+
+        Waits for nothing: an end that is not known is looked up in the background, for a later call. With
+        read_committed it is where open transactions begin. Raises IllegalStateError if `tp` is not assigned.
+        """
         with self._use:
             return self._core.lag(checked_partition(tp))
 

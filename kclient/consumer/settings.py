@@ -9,6 +9,7 @@ from kclient.config.durations import ByDuration
 from kclient.config.settings import ClientSettings
 from kclient.consumer.assignor import ConsumerPartitionAssignor
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.types import OnDeserializationError
 
 AssignorName: TypeAlias = Literal["cooperative-sticky", "range", "roundrobin", "sticky"]
 
@@ -70,6 +71,10 @@ class ConsumerSettings(ClientSettings, total=False):
     """Default: 'read_uncommitted'. Whether records of open and aborted transactions are returned."""
     kclient_decompress_max_bytes: int
     """Default: 67108864. How many bytes one batch may have when it is decompressed; guards against decompression bombs.
+    """
+    kclient_on_deserialization_error: Literal["raise", "skip"] | OnDeserializationError
+    """Default: 'raise'. What becomes of a record that a deserializer fails for: poll() raises, it is left out, or a
+    function decides.
     """
     max_partition_fetch_bytes: int
     """Default: 1048576. The same for each partition."""

@@ -51,6 +51,8 @@ class TopicPartitionState:
     high_watermark: int | None = attrs.field(default=None, init=False)
     last_stable_offset: int | None = attrs.field(default=None, init=False)
     log_start_offset: int | None = attrs.field(default=None, init=False)
+    end_requested: bool = attrs.field(default=False, init=False)
+    """True while `end` is looked up; for who asks for that."""
     # Not after the position was given up: whether what was handed out last can be handed out again.
     _may_go_back: bool = attrs.field(default=False, init=False)
     preferred_replica: int | None = attrs.field(default=None, init=False)
@@ -76,9 +78,13 @@ class TopicPartitionState:
         position = self.valid_position()
         return None if position is None else OffsetAndMetadata(position.offset, "", position.offset_epoch)
 
+    def end(self, read_committed: bool) -> int | None:
+        """The offset behind what can be read, as of the last answer of a broker; None before there was one."""
+        return self.last_stable_offset if read_committed else self.high_watermark
+
     def lag(self, read_committed: bool) -> int | None:
         """Records between the position and the end of what can be read; None while either is unknown."""
-        end = self.last_stable_offset if read_committed else self.high_watermark
+        end = self.end(read_committed)
         position = self.valid_position()
         return None if end is None or position is None else max(end - position.offset, 0)
 
@@ -285,6 +291,16 @@ class TopicPartitionState:
                 self.last_stable_offset = last_stable_offset
             if log_start_offset >= 0:
                 self.log_start_offset = log_start_offset
+
+    def update_end(self, offset: int, read_committed: bool) -> None:
+        """Take over an end that was asked for, unless a fetch has told of a later one since."""
+        with self._lock:
+            known = self.end(read_committed)
+            if offset >= 0 and (known is None or known < offset):
+                if read_committed:
+                    self.last_stable_offset = offset
+                else:
+                    self.high_watermark = offset
 
     def prefer_replica(self, node_id: int, until_ms: int) -> None:
         """Fetch from this follower (KIP-392) until it fails or `until_ms`, when the leader is asked again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.topics import DEADLINE_S, new_topic
+from harness.waiting import wait_until
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import RecordTooLargeError
@@ -30,6 +31,23 @@ def look_up_while_a_fetch_waits(servers: str) -> None:
         assert consumer.end_offsets([elsewhere]) == {elsewhere: 0}
         consumer.assign([elsewhere])
         assert consumer.position(elsewhere) == 0
+
+
+def know_the_lag_without_reading(servers: str, isolation: str, topic: str, end: int) -> None:
+    """Ask for the lag of a position that nothing was read from, in the partition 0 of a topic whose end is given."""
+    tp = TopicPartition(topic, 0)
+    with KafkaConsumer(
+        bootstrap_servers=servers, isolation_level=isolation, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([tp])
+        consumer.pause([tp])
+        assert consumer.current_lag(tp) is None
+        assert consumer.position(tp) == 0
+        wait_until(lambda: consumer.current_lag(tp) == end, DEADLINE_S, "the lag")
+        consumer.seek(tp, end - 1)
+        assert consumer.current_lag(tp) == 1
+        consumer.seek(tp, end + 5)
+        assert consumer.current_lag(tp) == 0
 
 
 def read_beside_a_record_that_is_too_large(servers: str) -> None:
