@@ -133,6 +133,14 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
+    def write(self) -> None:
+        """Write what `send` has begun, as far as it goes at once; `completed_sends` are those of this call then.
+
+        For who has something to do with a channel that is written before the next poll, which reports what fails.
+        """
+        self.completed_sends.clear()
+        self._write_at_once(self._time.monotonic_ms())
+
     def poll(self, timeout_ms: int, *, return_after_send: bool = True) -> None:
         """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever.
 
@@ -310,11 +318,13 @@ class Selector:
         )
 
     def _handle_immediate(self, now_ms: int) -> None:
-        """Do what needs no event: handle connections that failed or were made at once, and try sends.
+        """Do what needs no event: try sends, and handle connections that failed or were made at once.
 
         A socket nearly always takes a whole frame, so writing first saves two system calls that would ask for
         the event of writability and then withdraw that.
         """
+        if self._to_write:
+            self._write_at_once(now_ms)
         if self._failed:
             failed, self._failed = self._failed, {}
             for channel_id, error in failed.items():
@@ -326,28 +336,26 @@ class Selector:
             for channel in channels:
                 if self._channels.get(channel.id) is channel:
                     self._handle(channel, EVENT_WRITE, now_ms)
-        if self._to_write:
-            channels, self._to_write = self._to_write, []
-            for channel in channels:
-                if self._channels.get(channel.id) is channel and channel.ready:
-                    began_ns = 0 if self.busy_ns is None else self._time.monotonic_ns()
-                    self._guarded_write(channel, now_ms)
-                    if began_ns:
-                        self._was_busy(channel, began_ns)
 
     def _was_busy(self, channel: KafkaChannel, since_ns: int) -> None:
         busy_ns = self.busy_ns
         if busy_ns is not None:
             busy_ns[channel.id] = busy_ns.get(channel.id, 0) + self._time.monotonic_ns() - since_ns
 
-    def _guarded_write(self, channel: KafkaChannel, now_ms: int) -> None:
-        try:
-            self._write(channel)
-            self._watch.update(channel)
-        except (OSError, EOFError, KafkaError) as error:
-            self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
-        else:
-            self._idle.touch(channel.id, now_ms)
+    def _write_at_once(self, now_ms: int) -> None:
+        channels, self._to_write = self._to_write, []
+        for channel in channels:
+            if self._channels.get(channel.id) is channel and channel.ready:
+                began_ns = 0 if self.busy_ns is None else self._time.monotonic_ns()
+                try:
+                    self._write(channel)
+                    self._watch.update(channel)
+                except (OSError, EOFError, KafkaError) as error:
+                    self._failed[channel.id] = _reason(channel, error)
+                else:
+                    self._idle.touch(channel.id, now_ms)
+                if began_ns:
+                    self._was_busy(channel, began_ns)
 
     def _handle(self, channel: KafkaChannel, mask: int, now_ms: int) -> None:
         """Everything that an event lets one channel do."""

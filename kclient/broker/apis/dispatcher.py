@@ -17,7 +17,7 @@ from kclient.broker.network.request_channel import Request, Response, ResponseAc
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_prefix
-from kclient.protocol.header import parse_request_header
+from kclient.protocol.messages.headers import RequestHeader
 from kclient.protocol.registry import request_class
 from kclient.utils.log_context import RepeatedWarning
 
@@ -73,7 +73,7 @@ class ApiDispatcher:
                 self._refuse(request, f"version {version} of {api.key.name} is not served")
             return
         request.record.api, request.record.version = number, version
-        header, position = parse_request_header(frame)
+        header, position = decode_prefix(RequestHeader, api.key.request_header_version(version), frame)
         # Bytes after the message are let pass, as Java's broker does: librdkafka sends three too many when it asks
         # for all topics in a flexible version of Metadata.
         message, _ = decode_prefix(request_class(api.key), version, frame, position)

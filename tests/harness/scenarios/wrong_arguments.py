@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from harness.network.scripted_broker import ScriptedBroker
 from harness.scenarios.wrong_admin_arguments import ADMIN_CASES, Invoke
+from harness.scenarios.wrong_values import VALUES
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
-from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import (
@@ -472,24 +473,6 @@ ADMIN: list[Case] = [
     *(
         (what, of_admin(call), argument, errors, values)
         for what, call, argument, errors, values in ADMIN_CASES
-    ),
-]
-
-VALUES: list[Case] = [
-    ("OffsetAndMetadata", lambda b, x: OffsetAndMetadata(x), "offset", _WRONG, [-1, "1", 1.5, None, True]),
-    (
-        "OffsetAndMetadata",
-        lambda b, x: OffsetAndMetadata(1, x),
-        "metadata",
-        _WRONG,
-        [None, b"m", 5, "\ud800"],
-    ),
-    (
-        "OffsetAndMetadata",
-        lambda b, x: OffsetAndMetadata(1, "", x),
-        "leader_epoch",
-        _WRONG,
-        [-1, 2**31, "1", 1.5, True],
     ),
 ]
 

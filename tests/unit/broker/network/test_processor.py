@@ -177,7 +177,7 @@ class TestTheEnd:
 
         def has_come() -> bool:
             made.processor._step(10)
-            return not made.requests._queue.empty()
+            return len(made.requests) > 0
 
         wait_until(has_come)
         answered(made.take(), b"y" * 100_000)

@@ -217,7 +217,7 @@ def test_requests_above_the_bound_of_the_queue_wait_in_their_connections(harness
     for sock in socks:
         sock.sendall(frame(b"x"))
     wait_until(lambda: taken)
-    wait_until(lambda: server.request_channel._places._value == 0, what="a full queue")
+    wait_until(lambda: len(server.request_channel) == 2, what="a full queue")
     assert len(taken) == 1
     go.set()
     for sock in socks:
