@@ -51,9 +51,11 @@ class GeneralAssignment:
         in_order = sorted(topics, key=lambda topic: (len(self._members_of[topic]), topic))
         partitions = [tp for topic in in_order for tp in topics[topic]]
         unassigned = [tp for tp in partitions if tp not in self._owner_of]
-        from_nothing = not self._owner_of
         self._assign(unassigned)
-        self._balance(partitions, unassigned, from_nothing=from_nothing, must_revoke=must_revoke)
+        if not must_revoke:
+            # New partitions may be enough to even it out; nobody has to give up anything then.
+            self._even_out(unassigned)
+        self._even_out(partitions)
 
     @property
     def assigned(self) -> dict[str, list[TopicPartition]]:
@@ -95,33 +97,11 @@ class GeneralAssignment:
         self._sizes[member_id] += 1
         self._owner_of[tp] = member_id
 
-    def _balance(
-        self,
-        partitions: list[TopicPartition],
-        unassigned: list[TopicPartition],
-        *,
-        from_nothing: bool,
-        must_revoke: bool,
-    ) -> None:
-        movable = {topic for topic, members in self._members_of.items() if len(members) > 1}
-        before = {member_id: dict(owned) for member_id, owned in self._assigned.items()}
-        score = self._score(movable)
-        if not must_revoke:
-            # New partitions may be enough to even it out; nobody has to give up anything then.
-            self._even_out([tp for tp in unassigned if tp.topic in movable])
-        moved = self._even_out([tp for tp in partitions if tp.topic in movable])
-        if moved and not from_nothing and self._score(movable) >= score:
-            self._assigned = before
+    def _even_out(self, partitions: list[TopicPartition]) -> None:
+        """Move partitions to members that have at least two less, as long as there are such.
 
-    def _score(self, movable: set[str]) -> int:
-        """The sum of the differences between any two members whose share can change; less is more even."""
-        members = {member_id for topic in movable for member_id in self._members_of[topic]}
-        sizes = sorted(self._sizes[member_id] for member_id in members)
-        return sum((2 * place - len(sizes) + 1) * size for place, size in enumerate(sizes))
-
-    def _even_out(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Move partitions to members that have at least two less, as long as there are such; True if any moved."""
-        moved_any = False
+        Each such move makes the division more even, so there is an end to it.
+        """
         moved = True
         least: dict[str, str] = {}  # by topic, as long as nothing moves
         while moved:
@@ -138,15 +118,13 @@ class GeneralAssignment:
                         continue
                 self._reassign(tp, to)
                 least.clear()
-                moved = moved_any = True
-        return moved_any
+                moved = True
 
     def _reassign(self, tp: TopicPartition, to: str) -> None:
-        owner = self._owner_of[tp]
-        back = self._movements.to_take_back(tp, owner, to)
+        back = self._movements.to_take_back(tp, self._owner_of[tp], to)
         if back is not None and self._sizes[self._owner_of[back]] > self._sizes[to] + 1:
-            tp, owner = back, self._owner_of[back]
-        self._movements.add(tp, owner, to)
+            tp = back
+        self._movements.add(tp, self._owner_of[tp], to)
         self._move(tp, to)
 
 
