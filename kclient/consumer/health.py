@@ -9,7 +9,6 @@ import attrs
 
 from kclient.client.health import ClientHealth, common_health, connection_reasons
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.member_state import WITH_HEARTBEAT
 
 if TYPE_CHECKING:
     from kclient.consumer.internals.consumer_core import ConsumerCore
@@ -52,8 +51,8 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
     elif core.queue.final_error is not None:
         reasons.append(str(core.queue.final_error))
     elif membership is not None:
-        member, heartbeat = membership.state, membership.heartbeat
-        state = member.value
+        heartbeat = membership.heartbeat
+        state = membership.state_name
         heartbeat_ms, poll_ms = heartbeat.since_answer_ms(now_ms), heartbeat.since_poll_ms(now_ms)
         if poll_ms >= config.max_poll_interval_ms:
             reasons.append(
@@ -61,7 +60,7 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
                 "(max.poll.interval.ms)"
             )
         elif (
-            member in WITH_HEARTBEAT
+            membership.expects_heartbeats
             and heartbeat_ms is not None
             and heartbeat_ms >= config.session_timeout_ms
         ):

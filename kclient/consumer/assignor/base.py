@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from enum import Enum
 from typing import ClassVar
 
 import attrs
 
 from kclient.common.cluster import Cluster
+from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.common.topic_partition import TopicPartition
 
 
@@ -32,6 +34,11 @@ class Assignment:
     user_data: bytes | None = None
 
 
+class RebalanceProtocol(Enum):
+    EAGER = 0
+    COOPERATIVE = 1
+
+
 class ConsumerPartitionAssignor(abc.ABC):
     """Divides the partitions of a group's topics among its members. Runs on the leader's I/O thread; stateless."""
 
@@ -41,6 +48,18 @@ class ConsumerPartitionAssignor(abc.ABC):
     def name(self) -> str:
         """The name under which the members agree on it."""
         return self.NAME
+
+    @property
+    def supported_protocols(self) -> tuple[RebalanceProtocol, ...]:
+        """The protocols."""
+        return (RebalanceProtocol.EAGER,)
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        """User data."""
+        return None
+
+    def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
+        """Assigned."""
 
     @abc.abstractmethod
     def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:

@@ -18,7 +18,10 @@ from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.completed_fetch import DecodeSettings
 from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.coordinator.assignment_changes import AssignmentChanges
+from kclient.consumer.internals.coordinator.classic_membership import ClassicMembership
 from kclient.consumer.internals.coordinator.commits import CommitManager
+from kclient.consumer.internals.coordinator.cooperation import rebalance_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
@@ -188,6 +191,8 @@ def _build_group(
 ) -> tuple[CoordinatorFinder, Membership, CommitManager]:
     log_context = config.log_context()
     backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+    protocol = rebalance_protocol(assignors.values())
+    membership: Membership
 
     def on_fatal(error: KafkaError) -> None:
         commits.fail_all(error)
@@ -196,7 +201,7 @@ def _build_group(
 
     key = CoordinatorKey(CoordinatorType.GROUP, group_id)
     finder = CoordinatorFinder(key, sender, backoff, on_fatal, log_context, own_connection=True)
-    membership = Membership(
+    membership = ClassicMembership(
         settings=MembershipSettings(
             group_id=group_id,
             group_instance_id=config.group_instance_id,
@@ -204,8 +209,9 @@ def _build_group(
             rebalance_timeout_ms=config.max_poll_interval_ms,
             rack=config.client_rack or None,
         ),
-        leader=GroupLeader(assignors, subscription, metadata, log_context),
+        leader=GroupLeader(assignors, protocol, subscription, metadata, log_context),
         assignors=assignors,
+        protocol=protocol,
         subscription=subscription,
         assigned=assigned,
         finder=finder,
@@ -219,7 +225,7 @@ def _build_group(
             now_ms=time.monotonic_ms(),
         ),
         backoff=backoff,
-        post=queue.rebalance,
+        changes=AssignmentChanges(queue.rebalance),
         on_fatal=queue.fail,
         metrics=metrics,
         log_context=log_context,

@@ -346,8 +346,13 @@ class CommitManager:
                     self._metadata.request_update()  # which says whether it is gone, or the coordinator lags behind
                 error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
             else:
-                self._fail(commit, self._commit_error(code, tp, commit.request.generation))
-                return False
+                renewed, refusal = self._refused(code, tp, commit.request.generation)
+                if renewed is None:
+                    self._fail(commit, refusal)
+                    return False
+                commit.request.generation = renewed
+                commit.left = left
+                return True
         if unauthorized:
             names = ", ".join(sorted(unauthorized))
             self._fail(commit, TopicAuthorizationError(f"Not authorized to commit offsets of: {names}"))
@@ -359,26 +364,26 @@ class CommitManager:
             return True
         return False
 
-    def _commit_error(self, code: int, tp: TopicPartition, sent: Generation) -> KafkaError:
+    def _refused(
+        self, code: int, tp: TopicPartition, sent: Generation
+    ) -> tuple[Generation | None, KafkaError]:
+        """The place in the group with which to try again, if there is one, and the error otherwise."""
         name = Errors.name_of(code)
         if code == Errors.GROUP_AUTHORIZATION_FAILED:
-            return GroupAuthorizationError(f"Not authorized to use group {self._group_id!r}")
+            return None, GroupAuthorizationError(f"Not authorized to use group {self._group_id!r}")
         if code == Errors.REBALANCE_IN_PROGRESS:
-            self._membership.request_rejoin("a commit was refused because the group is rebalancing")
-            return commit_while_rebalancing()
+            return self._membership.commit_refused(code, sent), commit_while_rebalancing()
         if code == Errors.FENCED_INSTANCE_ID:
             error = FencedInstanceIdError(
                 f"Another consumer has joined with group.instance.id {self._group_instance_id!r}"
             )
             self._membership.fenced(error)
-            return error
+            return None, error
         if code in (Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION, Errors.STALE_MEMBER_EPOCH):
-            if sent.is_valid and sent == self._membership.generation and not self._membership.rebalancing:
-                self._membership.lose(f"a commit was refused with {name}")
-            return CommitFailedError()
+            return self._membership.commit_refused(code, sent), CommitFailedError()
         error_of_code = Errors.for_code(code, f"The offset of {tp} was not committed: {name}")
         assert error_of_code is not None
-        return error_of_code
+        return None, error_of_code
 
     # Looking up.
 

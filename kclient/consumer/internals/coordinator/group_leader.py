@@ -9,8 +9,10 @@ import attrs
 from kclient._accel import belongs_to_caller
 from kclient.client.metadata import Metadata
 from kclient.common.cluster import Cluster
-from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
+from kclient.consumer.assignor import ASSIGNORS
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor, RebalanceProtocol, Subscription
 from kclient.consumer.internals.coordinator import group_protocol
+from kclient.consumer.internals.coordinator.cooperation import check_nothing_is_taken
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import KafkaError
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
@@ -32,6 +34,7 @@ class GroupLeader:
     """The leader's part of a rebalance and what follows it. Belongs to the I/O thread."""
 
     _assignors: Mapping[str, ConsumerPartitionAssignor]
+    _protocol: RebalanceProtocol
     _subscription: SubscriptionState
     _metadata: Metadata
     _log_context: LogContext
@@ -90,7 +93,7 @@ class GroupLeader:
         self._watched = group_protocol.partition_counts(cluster, _topics(making.subscriptions))
         name = making.assignor.name
         try:
-            shares = group_protocol.assign(making.assignor, cluster, making.subscriptions)
+            shares = making.assignor.assign(cluster, making.subscriptions)
         except BaseException as error:
             self._log.exception("The assignor %s failed", name)
             if belongs_to_caller(error):
@@ -98,8 +101,11 @@ class GroupLeader:
             if isinstance(error, KafkaError):
                 raise
             raise KafkaError(f"The assignor {name!r} failed: {error!r}") from error
+        # Kafka's own knows of partitions that two members say they own, and gives them to one of them.
+        if self._protocol is RebalanceProtocol.COOPERATIVE and name not in ASSIGNORS:
+            check_nothing_is_taken(name, making.subscriptions, shares)
         self._log.info("Leading the group of %d members, assigned by %s", len(shares), name)
-        return shares
+        return {member_id: group_protocol.encode_assignment(share) for member_id, share in shares.items()}
 
     def is_outdated(self, cluster: Cluster) -> bool:
         """Return True if the group's topics have other partitions than when they were assigned; said once."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
+
+import attrs
 
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor.base import Assignment, ConsumerPartitionAssignor, Subscription
-from kclient.errors import SchemaError
+from kclient.errors import KafkaError, SchemaError
 from kclient.protocol.codec import decode_prefix, encode_versioned
 from kclient.protocol.messages import consumer_protocol
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
@@ -35,6 +37,15 @@ def encode_subscription(subscription: Subscription) -> bytes:
             consumer_protocol.ConsumerProtocolSubscription.MAX_VERSION,
         )
     )
+
+
+def encode_subscription_for(assignor: ConsumerPartitionAssignor, subscription: Subscription) -> bytes:
+    """The same with what `assignor` has to say to the leader's. Raises KafkaError if the assignor fails."""
+    try:
+        user_data = assignor.subscription_user_data(frozenset(subscription.topics))
+    except Exception as error:
+        raise KafkaError(f"The assignor {assignor.name!r} has no user data: {error!r}") from error
+    return encode_subscription(attrs.evolve(subscription, user_data=user_data))
 
 
 def decode_subscription(data: bytes | memoryview, group_instance_id: str | None = None) -> Subscription:
@@ -91,14 +102,6 @@ def decode_members(members: Iterable[JoinGroupResponseMember], log: Logger) -> d
             )
             subscriptions[member.member_id] = Subscription((), None, (), member.group_instance_id)
     return subscriptions
-
-
-def assign(
-    assignor: ConsumerPartitionAssignor, cluster: Cluster, subscriptions: Mapping[str, Subscription]
-) -> dict[str, bytes]:
-    """The share of every member, ready for SyncGroup."""
-    given = assignor.assign(cluster, subscriptions)
-    return {member_id: encode_assignment(assignment) for member_id, assignment in given.items()}
 
 
 def partition_counts(cluster: Cluster, topics: Iterable[str]) -> dict[str, object]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from kclient.consumer.assignor.base import Subscription
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.errors import RebalanceInProgressError
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
@@ -50,11 +51,17 @@ class MembershipSettings:
     rack: str | None
 
     def join(
-        self, generation: Generation, topics: Iterable[str], assignors: Iterable[str], reason: str
+        self,
+        generation: Generation,
+        topics: Iterable[str],
+        held: Iterable[TopicPartition],
+        assignors: Iterable[ConsumerPartitionAssignor],
+        reason: str,
     ) -> JoinGroupRequest:
         """Take part in a rebalance, subscribed to `topics`; `reason` is told from version 8 on (KIP-800)."""
-        subscription = Subscription(tuple(topics), generation_id=generation.id, rack_id=self.rack)
-        encoded = group_protocol.encode_subscription(subscription)
+        subscription = Subscription(
+            tuple(topics), None, tuple(held), generation_id=generation.id, rack_id=self.rack
+        )
         return JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=self.session_timeout_ms,
@@ -62,7 +69,12 @@ class MembershipSettings:
             member_id=generation.member_id,
             group_instance_id=self.group_instance_id,
             protocol_type=group_protocol.PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=encoded) for name in assignors],
+            protocols=[
+                JoinGroupRequestProtocol(
+                    name=each.name, metadata=group_protocol.encode_subscription_for(each, subscription)
+                )
+                for each in assignors
+            ],
             reason=reason[:_MAX_REASON],
         )
 
@@ -94,5 +106,9 @@ class MembershipSettings:
         """Be gone."""
         if version < _FIRST_LEAVE_VERSION_WITH_MEMBERS:
             return LeaveGroupRequest(group_id=self.group_id, member_id=generation.member_id)
-        member = MemberIdentity(member_id=generation.member_id, reason=reason[:_MAX_REASON])
+        member = MemberIdentity(
+            member_id=generation.member_id,
+            group_instance_id=self.group_instance_id,
+            reason=reason[:_MAX_REASON],
+        )
         return LeaveGroupRequest(group_id=self.group_id, members=[member])
