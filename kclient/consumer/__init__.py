@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
+    from kclient.consumer.group_membership_operation import GroupMembershipOperation
     from kclient.consumer.health import ConsumerHealth
     from kclient.consumer.interceptor import ConsumerInterceptor
     from kclient.consumer.kafka_consumer import KafkaConsumer
@@ -25,6 +26,7 @@ else:
             "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
             "kclient.consumer.config": ("ConsumerConfig",),
+            "kclient.consumer.group_membership_operation": ("GroupMembershipOperation",),
             "kclient.consumer.health": ("ConsumerHealth",),
             "kclient.consumer.interceptor": ("ConsumerInterceptor",),
             "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
@@ -45,6 +47,7 @@ __all__ = [
     "ConsumerRecord",
     "ConsumerRecords",
     "ConsumerSettings",
+    "GroupMembershipOperation",
     "HeaderColumns",
     "KafkaConsumer",
     "RangeAssignor",

@@ -18,6 +18,7 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.health import ConsumerHealth, health_of
 from kclient.consumer.internals import arguments
 from kclient.consumer.internals.arrow import ArrowBatches
@@ -418,14 +419,20 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         self._use.guard.check()
         self._core.wakeup.wakeup()
 
-    def close(self, timeout_ms: int | None = None) -> None:
+    def close(
+        self,
+        timeout_ms: int | None = None,
+        *,
+        group_membership_operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
+    ) -> None:
         """Commit (if automatic), tell the listener, leave the group and end; takes at most `timeout_ms` (30,000).
 
         With enable.auto.commit it commits everything that was returned, as Java does. In a `finally` that includes
         records whose processing has just failed; a `with` block knows the difference. What `commit_async` was asked
         for is waited for before the group is left; what is not through in time fails, and `on_commit` hears of it.
 
-        A static member does not leave. May be called again. An error of the listener or of an `on_commit` is raised
+        A static member does not leave, unless `group_membership_operation` says so, which can also have a dynamic one
+        stay (KIP-1092). May be called again. An error of the listener or of an `on_commit` is raised
         when all is closed. A pending `wakeup` does not keep it from closing.
         """
         if self._use.closed or self._use.guard.forked:
@@ -435,9 +442,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             core = self._core
             timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
+            operation = GroupMembershipOperation(group_membership_operation)
             failure: BaseException | None = None
             try:
-                failure = self._run(self._calls.close(timer))
+                failure = self._run(self._calls.close(timer, operation))
             finally:
                 core.network.close(timer.remaining_ms())
                 core.network.join(timer.remaining_ms())

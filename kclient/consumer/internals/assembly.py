@@ -26,6 +26,7 @@ from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.coordinator.own_share import OwnShare
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.fetcher import Fetcher
@@ -211,9 +212,14 @@ def _build_group(
         ),
         leader=GroupLeader(assignors, protocol, subscription, metadata, log_context),
         assignors=assignors,
-        protocol=protocol,
         subscription=subscription,
-        assigned=assigned,
+        share=OwnShare(
+            protocol=protocol,
+            assignors=assignors,
+            assigned=assigned,
+            changes=AssignmentChanges(queue.rebalance),
+            log_context=log_context,
+        ),
         finder=finder,
         sender=sender,
         heartbeat=Heartbeat(
@@ -225,7 +231,6 @@ def _build_group(
             now_ms=time.monotonic_ms(),
         ),
         backoff=backoff,
-        changes=AssignmentChanges(queue.rebalance),
         on_fatal=queue.fail,
         metrics=metrics,
         log_context=log_context,

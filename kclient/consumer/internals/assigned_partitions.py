@@ -57,6 +57,13 @@ class AssignedPartitions:
             ids = {topic: self._topic_ids.get(topic) or topic_id(topic) for topic in topics}
             self._topic_ids = {topic: known for topic, known in ids.items() if known is not None}
 
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of `partitions` any more: they are about to be taken away."""
+        for tp in partitions:
+            state = self.by_partition.get(tp)
+            if state is not None:
+                state.awaiting_callback = True
+
     def finish_callback(self) -> None:
         """The listener has heard of the assignment, so its partitions may be read."""
         for state in self.by_partition.values():

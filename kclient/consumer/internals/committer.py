@@ -91,7 +91,10 @@ class Committer:
     def auto_commit(self, now_ms: int) -> None:
         """Commit the positions in the background; not while the last such commit is under way, but then soon."""
         last = self._last_automatic
-        if last is None or last.done():
+        if self._membership is not None and self._membership.rebalancing:
+            # Nothing can be committed now. With cooperative rebalancing the member has partitions, and goes on.
+            self.next_auto_ms = now_ms + self._config.retry_backoff_ms
+        elif last is None or last.done():
             self.next_auto_ms = now_ms + self._config.auto_commit_interval_ms
             self.auto_commit_now()
 

@@ -11,6 +11,7 @@ from kclient._accel import Columns
 from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.columns import RecordColumns
+from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.internals.arguments import checked_timeout
 from kclient.consumer.internals.arrow import ArrowBatches
 from kclient.consumer.internals.committer import OnCommit
@@ -211,11 +212,15 @@ class ConsumerCalls:
             self._core.queue.run_calls()
 
     def unsubscribe(
-        self, timer: Timer, reason: str = "the consumer unsubscribed from all topics"
+        self,
+        timer: Timer,
+        reason: str = "the consumer unsubscribed from all topics",
+        operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
     ) -> Steps[None]:
         """Give up what is held and leave the group, after the commits that were asked for."""
         yield from self._commit_positions(timer)
-        yield from _then(self._give_up_all(), _then(self._finish_commits(timer), self._leave(timer, reason)))
+        leave = self._leave(timer, reason, operation)
+        yield from _then(self._give_up_all(), _then(self._finish_commits(timer), leave))
 
     def _give_up_all(self) -> Steps[None]:
         core = self._core
@@ -225,23 +230,25 @@ class ConsumerCalls:
             lost = membership.generation_for_commit() is None and not membership.rebalancing
             yield from self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
 
-    def _leave(self, timer: Timer, reason: str) -> Steps[None]:
+    def _leave(self, timer: Timer, reason: str, operation: GroupMembershipOperation) -> Steps[None]:
         core = self._core
         core.unsubscribe()
-        request = core.leave_group(reason, timer.deadline_ms)
+        request = core.leave_group(reason, timer.deadline_ms, operation)
         try:
             yield from self._outcome(request, min(timer.remaining_ms(), core.config.request_timeout_ms))
         except KafkaError as error:
             log.info("[Consumer clientId=%s] Not left the group: %s", core.config.client_id, error)
 
-    def close(self, timer: Timer) -> Steps[BaseException | None]:
+    def close(
+        self, timer: Timer, operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+    ) -> Steps[BaseException | None]:
         """Leave as `unsubscribe` does, whatever a wakeup says; returns what the application's own code raised.
 
         The face ends the I/O thread then, also if these steps did not come to their end.
         """
         self._core.wakeup.closing = True
         try:
-            yield from self.unsubscribe(timer, "the consumer is being closed")
+            yield from self.unsubscribe(timer, "the consumer is being closed", operation)
         except Exception as error:
             return error
         return None

@@ -13,6 +13,7 @@ from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
@@ -177,8 +178,8 @@ class ConsumerCore:
     def collect(
         self, form: Form[T], max_records: int | None, partitions: int | None = None
     ) -> list[Portion[T]]:
-        """Decode what can be handed out; nothing while partitions are being revoked."""
-        return [] if self._revoking is not None else self.collector.collect(form, max_records, partitions)
+        """Decode what can be handed out."""
+        return self.collector.collect(form, max_records, partitions)
 
     def hand_out(
         self, portions: list[Portion[T]], max_records: int | None
@@ -288,8 +289,8 @@ class ConsumerCore:
     def next_callback(self) -> tuple[RebalanceCallback, RebalanceKind] | None:
         """The next change of the assignment that can be carried out now, and what it is by now.
 
-        Partitions that are revoked are first committed, if that is automatic; until it is done nothing is handed
-        out, and this returns None. If the group removes the member meanwhile they are lost instead.
+        Partitions that are revoked are first committed, if that is automatic; until it is done nothing of them is
+        handed out, and this returns None. If the group removes the member meanwhile they are lost instead.
         """
         if self._revoking is None:
             callback = self.queue.next_rebalance()
@@ -297,6 +298,7 @@ class ConsumerCore:
                 return None
             if callback.kind is not RebalanceKind.REVOKED:
                 return callback, callback.kind
+            self.assigned.hold(callback.partitions)
             self._revoking = callback, self._commit_before_revocation()
         callback, commit = self._revoking
         if commit is not None:
@@ -364,13 +366,15 @@ class ConsumerCore:
             raise IllegalStateError("enforce_rebalance() needs a subscription")
         self.network.submit(lambda _: membership.request_rejoin(reason))
 
-    def leave_group(self, reason: str, deadline_ms: int) -> Request[None]:
+    def leave_group(
+        self, reason: str, deadline_ms: int, operation: GroupMembershipOperation
+    ) -> Request[None]:
         """Leave the group, if in one; nothing is under way any more when that is done."""
         request, membership = Request[None](deadline_ms), self.membership
         if membership is None:
             request.complete(None)
         else:
-            self.network.submit(lambda now_ms: membership.leave(reason, request, now_ms), request)
+            self.network.submit(lambda now_ms: membership.leave(reason, request, now_ms, operation), request)
         return request
 
     # Positions.

@@ -11,6 +11,7 @@ from harness.consumer.model import ConsumerModel
 from kclient._accel import RecordIterator
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.completed_fetch import RECORDS
 from kclient.consumer.internals.consumer_core import ConsumerCore
@@ -220,7 +221,7 @@ class TestAssigning:
 
     def test_who_is_in_no_group_has_left_it_at_once(self, make_rig: MakeRig) -> None:
         core = make_rig().core
-        assert core.leave_group("the end", 0).done()
+        assert core.leave_group("the end", 0, GroupMembershipOperation.DEFAULT).done()
 
 
 class TestPositions:
@@ -289,7 +290,7 @@ class TestRevoking:
         assert due[1] is RebalanceKind.REVOKED
         assert due[0].partitions == {T0, T1}
         assert losing.committed[T0] == 5
-        assert losing.core.collect(RECORDS, 5)
+        assert losing.core.collect(RECORDS, 5) == []
 
     def test_a_commit_that_is_refused_is_warned_of_and_holds_up_nothing(
         self, losing: ConsumerModel, caplog: pytest.LogCaptureFixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor, RebalanceProtocol, Subscription
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.errors import InvalidTopicError, KafkaError
@@ -30,13 +30,15 @@ class Failing(ConsumerPartitionAssignor):
         raise self.error
 
 
-def leader(rig: Any, assignors: Any = None) -> GroupLeader:
+def leader(
+    rig: Any, assignors: Any = None, protocol: RebalanceProtocol = RebalanceProtocol.EAGER
+) -> GroupLeader:
     """Lead beside a consumer that is subscribed to t and knows it."""
     rig.join()
     rig.rounds(5)
     if assignors is None:
         assignors = rig.core.membership._assignors
-    return GroupLeader(assignors, rig.core.subscription, rig.core.metadata, LogContext("test"))
+    return GroupLeader(assignors, protocol, rig.core.subscription, rig.core.metadata, LogContext("test"))
 
 
 def shares(assigned: dict[str, bytes]) -> dict[str, set[str]]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.assignor import RangeAssignor, RoundRobinAssignor
 from kclient.consumer.internals.coordinator import group_protocol
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
+from kclient.errors import KafkaError
 
+BUILT_IN = (RangeAssignor(), RoundRobinAssignor())
 MEMBER = Generation(7, "m-1", "range")
 SETTINGS = MembershipSettings(
     group_id="g", group_instance_id="i", session_timeout_ms=1000, rebalance_timeout_ms=2000, rack="r"
@@ -19,7 +23,7 @@ def test_a_generation_is_one_only_once_the_group_gave_its_number() -> None:
 
 
 def test_joining_says_the_same_subscription_for_every_assignor() -> None:
-    request = SETTINGS.join(MEMBER, ["t", "u"], ["range", "roundrobin"], "new topics")
+    request = SETTINGS.join(MEMBER, ["t", "u"], [TopicPartition("t", 1)], BUILT_IN, "new topics")
     assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "m-1", "i")
     assert (request.session_timeout_ms, request.rebalance_timeout_ms) == (1000, 2000)
     assert [each.name for each in request.protocols] == ["range", "roundrobin"]
@@ -30,6 +34,32 @@ def test_joining_says_the_same_subscription_for_every_assignor() -> None:
         7,
         "r",
     )
+    assert subscription.owned_partitions == (TopicPartition("t", 1),)
+
+
+class Talkative(RangeAssignor):
+    """Has something to say to the leader's."""
+
+    NAME = "talkative"
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        return ",".join(sorted(topics)).encode()
+
+
+def test_each_assignor_has_its_own_user_data() -> None:
+    request = SETTINGS.join(MEMBER, ["u", "t"], [], (RangeAssignor(), Talkative()), "")
+    told = [group_protocol.decode_subscription(each.metadata).user_data for each in request.protocols]
+    assert told == [None, b"t,u"]
+
+
+class Mute(RangeAssignor):
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        raise ValueError(f"nothing about {sorted(topics)}")
+
+
+def test_an_assignor_that_fails_when_asked_for_user_data_is_named() -> None:
+    with pytest.raises(KafkaError, match=r"'range' has no user data.*nothing about \['t'\]"):
+        SETTINGS.join(MEMBER, ["t"], [], (Mute(),), "")
 
 
 def test_a_share_for_each_member_comes_with_a_leaders_sync() -> None:
@@ -60,5 +90,5 @@ def test_leaving_names_the_member_where_the_version_has_it(version: int) -> None
 
 def test_a_reason_is_as_long_as_the_coordinator_takes_it() -> None:
     reason = "because " * 100
-    assert SETTINGS.join(MEMBER, ["t"], ["range"], reason).reason == reason[:255]
+    assert SETTINGS.join(MEMBER, ["t"], [], BUILT_IN, reason).reason == reason[:255]
     assert SETTINGS.leave(MEMBER, reason, 5).members[0].reason == reason[:255]

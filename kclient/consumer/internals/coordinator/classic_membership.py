@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -11,19 +11,17 @@ from kclient.client.coordinators import CoordinatorFinder
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
-from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.assignor.base import Assignment, ConsumerPartitionAssignor, RebalanceProtocol
+from kclient.consumer.assignor.base import ConsumerPartitionAssignor
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
-from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator import group_protocol
-from kclient.consumer.internals.coordinator.assignment_changes import AssignmentChanges
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
 from kclient.consumer.internals.coordinator.member_state import WITH_HEARTBEAT, MemberState
 from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.coordinator.own_share import OwnShare
 from kclient.consumer.internals.group_metrics import GroupMetrics
-from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
+from kclient.consumer.internals.rebalance_callback import RebalanceCallback
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.errors import (
     Errors,
@@ -58,14 +56,12 @@ class ClassicMembership(Membership):
     _settings: MembershipSettings
     _leader: GroupLeader
     _assignors: Mapping[str, ConsumerPartitionAssignor]
-    _protocol: RebalanceProtocol
     _subscription: SubscriptionState
-    _assigned: AssignedPartitions
+    _share: OwnShare
     _finder: CoordinatorFinder
     _sender: RequestSender
     heartbeat: Heartbeat
     _backoff: ExponentialBackoff
-    _changes: AssignmentChanges
     _on_fatal: Callable[[KafkaError], None]
     _metrics: GroupMetrics
     _log_context: LogContext
@@ -151,7 +147,7 @@ class ClassicMembership(Membership):
             self.request_rejoin("the partitions of the group's topics changed")
 
     def callback_done(self, callback: RebalanceCallback) -> None:
-        self._changes.done(callback)
+        self._share.callback_done(callback)
 
     def commit_refused(self, code: int, sent: Generation) -> Generation | None:
         if code == Errors.REBALANCE_IN_PROGRESS:
@@ -232,7 +228,7 @@ class ClassicMembership(Membership):
         self._attempt += 1
         self._leader.forget()
         self._joined_topics = None
-        self._changes.cancel()
+        self._share.cancel()
         self.state = self.state.to(MemberState.UNJOINED)
 
     def _send(
@@ -306,15 +302,15 @@ class ClassicMembership(Membership):
     # Joining.
 
     def _poll_rejoin(self, now_ms: int) -> int:
-        if self._changes.under_way or self.state in (MemberState.JOINING, MemberState.SYNCING):
+        if self._share.changing or self.state in (MemberState.JOINING, MemberState.SYNCING):
             return NEVER
-        given_up = self._to_give_up()
-        if given_up:
-            kind = RebalanceKind.LOST if self._lost else RebalanceKind.REVOKED
+        if self._lost and self._share.lose_all(self.generation):
             self.state = self.state.to(MemberState.REVOKING)
-            self._changes.begin([self._callback(kind, given_up)])
             return NEVER
         self._lost = False
+        if self._share.prepare_to_join(self._subscription.subscription(), self.generation):
+            self.state = self.state.to(MemberState.REVOKING)
+            return NEVER
         if not self._may_join or not self._pattern_seen:
             return NEVER
         if now_ms < self._retry_ms:
@@ -323,21 +319,10 @@ class ClassicMembership(Membership):
             self._join(now_ms)
         return NEVER
 
-    def _to_give_up(self) -> frozenset[TopicPartition]:
-        """Return what must not be held any more when the member joins: with cooperation what others may not have."""
-        held = self._assigned.partitions()
-        if self._lost or self._protocol is RebalanceProtocol.EAGER:
-            return held
-        topics = self._subscription.subscription()
-        return frozenset(tp for tp in held if tp.topic not in topics)
-
-    def _callback(self, kind: RebalanceKind, partitions: Iterable[TopicPartition]) -> RebalanceCallback:
-        return RebalanceCallback(kind, frozenset(partitions), self.generation)
-
     def _join(self, now_ms: int) -> None:
         topics = self._subscription.subscription()
         reason = self._rejoin_reason or ""
-        held = self._assigned.partitions()
+        held = self._share.held()
         try:
             request = self._settings.join(self.generation, topics, held, self._assignors.values(), reason)
         except KafkaError as error:
@@ -446,45 +431,15 @@ class ClassicMembership(Membership):
         if not self._subscription.covers(assignment.partitions):
             self._retry_at_once("the subscription changed during the rebalance")
             return
-        self._assigned_by_group(assignment)
-
-    def _assigned_by_group(self, assignment: Assignment) -> None:
-        """Have the application take its share; before that it gives up what it still has and others get (KIP-429)."""
-        partitions = frozenset(assignment.partitions)
-        self._log.info("Assigned: %s", ", ".join(map(str, sorted(partitions))) or "nothing")
         self.state = self.state.to(MemberState.ASSIGNING)
-        given_up = self._assigned.partitions() - partitions
-        if given_up:
-            self._log.info("Given up: %s", ", ".join(map(str, sorted(given_up))))
-            callback = self._callback(RebalanceKind.REVOKED, given_up)
-            self._changes.begin(
-                [callback], lambda: self._take(assignment, "what it gave up is for others to take")
-            )
-        else:
-            self._take(assignment, None)
+        self._share.take(
+            assignment, self.metadata_of(self.generation), self.generation, self._taken, self.fail
+        )
 
-    def _take(self, assignment: Assignment, rejoin_reason: str | None) -> None:
-        try:
-            self._on_assignment(assignment)
-        except KafkaError as error:
-            self.fail(error)
-            return
-
-        def taken() -> None:
-            self.state = self.state.to(MemberState.STABLE)
-            if rejoin_reason is not None:
-                self.request_rejoin(rejoin_reason)
-
-        self._changes.begin([self._callback(RebalanceKind.ASSIGNED, assignment.partitions)], taken)
-
-    def _on_assignment(self, assignment: Assignment) -> None:
-        """Tell the assignor, the user's maybe, of the member's share. Raises KafkaError if it fails."""
-        name = self.generation.assignor or ""
-        try:
-            self._assignors[name].on_assignment(assignment, self.metadata_of(self.generation))
-        except Exception as error:
-            self._log.exception("The assignor %s failed on its assignment", name)
-            raise KafkaError(f"The assignor {name!r} failed on its assignment: {error!r}") from error
+    def _taken(self, gave_up: bool) -> None:
+        self.state = self.state.to(MemberState.STABLE)
+        if gave_up:
+            self.request_rejoin("what this member gave up is for others to take")
 
     # Errors.
 
