@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kclient.consumer.assignor.base import Assignment, ConsumerPartitionAssignor, Subscription
+from kclient.consumer.assignor.base import (
+    Assignment,
+    ConsumerPartitionAssignor,
+    RebalanceProtocol,
+    Subscription,
+)
 from kclient.consumer.assignor.range import RangeAssignor
 from kclient.consumer.assignor.round_robin import RoundRobinAssignor
 
@@ -11,6 +16,7 @@ __all__ = [
     "Assignment",
     "ConsumerPartitionAssignor",
     "RangeAssignor",
+    "RebalanceProtocol",
     "RoundRobinAssignor",
     "Subscription",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from enum import Enum
+from enum import IntEnum
 from typing import ClassVar
 
 import attrs
@@ -34,13 +34,22 @@ class Assignment:
     user_data: bytes | None = None
 
 
-class RebalanceProtocol(Enum):
+class RebalanceProtocol(IntEnum):
+    """The rules by which members of a classic group hand partitions over (KIP-429). Later ones are preferred."""
+
     EAGER = 0
+    """A member gives up all its partitions before it joins, so an assignor may share them out anew."""
     COOPERATIVE = 1
+    """A member joins with its partitions. An assignor must not give one away in the rebalance in which it is still
+    owned: it leaves it out, the owner gives it up, and the next rebalance assigns it."""
 
 
 class ConsumerPartitionAssignor(abc.ABC):
-    """Divides the partitions of a group's topics among its members. Runs on the leader's I/O thread; stateless."""
+    """Divides the partitions of a group's topics among its members.
+
+    An instance belongs to one consumer, and every method of it is called on that consumer's I/O thread, which must not
+    wait. So it may keep state from one rebalance to the next, and needs no locks.
+    """
 
     NAME: ClassVar[str]
 
@@ -51,19 +60,27 @@ class ConsumerPartitionAssignor(abc.ABC):
 
     @property
     def supported_protocols(self) -> tuple[RebalanceProtocol, ...]:
-        """The protocols."""
+        """The rules that its assignments keep to; a consumer follows the highest that all of its assignors support."""
         return (RebalanceProtocol.EAGER,)
 
-    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """User data."""
-        return None
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - for others
+        """Data of its own for the leader's `assign`, as `Subscription.user_data`; asked for whenever the member joins.
 
-    def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Assigned."""
+        `topics` are those that the consumer is subscribed to.
+        """
+        return None
 
     @abc.abstractmethod
     def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """The assignment of each member id in `subscriptions`; every member gets one, though it may be empty."""
+        """The assignment of each member id in `subscriptions`; every member gets one, though it may be empty.
+
+        Called on the leader of the group alone. An error that it raises is raised by the leader's poll().
+        """
+
+    def on_assignment(  # noqa: B027 - most assignors have nothing to remember
+        self, assignment: Assignment, metadata: ConsumerGroupMetadata
+    ) -> None:
+        """Take note of the member's own share in the generation of `metadata`; called whenever the leader sent one."""
 
 
 @attrs.frozen

@@ -1,9 +1,21 @@
-"""Parts that assignors share: the order of members, and who is subscribed to which topic."""
+"""Parts that assignors share: the order of members, who is subscribed to which topic, what the contract leaves open."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kclient.common.cluster import Cluster
+from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.assignor.base import MemberInfo, Subscription, members_by_topic, partitions_of
+from kclient.consumer.assignor.base import (
+    Assignment,
+    ConsumerPartitionAssignor,
+    MemberInfo,
+    RebalanceProtocol,
+    Subscription,
+    members_by_topic,
+    partitions_of,
+)
 
 
 def test_static_members_come_first_by_their_instance_and_dynamic_ones_by_their_id() -> None:
@@ -40,3 +52,25 @@ def test_members_without_topics_are_in_no_topic() -> None:
 def test_partitions_are_counted_from_0() -> None:
     assert partitions_of("t", 2) == [TopicPartition("t", 0), TopicPartition("t", 1)]
     assert partitions_of("t", 0) == []
+
+
+class Plain(ConsumerPartitionAssignor):
+    """Nothing but what it has to have."""
+
+    NAME = "plain"
+
+    def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
+        return {member_id: Assignment(()) for member_id in subscriptions}
+
+
+def test_an_assignor_is_eager_and_has_nothing_to_tell_the_leader_unless_it_says_otherwise() -> None:
+    plain = Plain()
+    assert plain.supported_protocols == (RebalanceProtocol.EAGER,)
+    assert plain.subscription_user_data(frozenset({"t"})) is None
+    plain.on_assignment(Assignment(()), ConsumerGroupMetadata("g", 1, "m"))
+    assert plain.subscription_user_data(frozenset({"t"})) is None
+
+
+def test_the_cooperative_protocol_is_preferred() -> None:
+    assert max(RebalanceProtocol) is RebalanceProtocol.COOPERATIVE
+    assert [protocol.value for protocol in RebalanceProtocol] == [0, 1]
