@@ -135,7 +135,9 @@ class ConsumerModel:
             wanted = None if topics is None else [metadata.MetadataRequestTopic(name=name) for name in topics]
             self.client.prepare_metadata_update(self.metadata_response(wanted))
         for sent in list(self.client.requests):
-            if sent in self.client.requests:  # not if a connection that broke for another one has taken it along
+            if (
+                sent in self.client.requests
+            ):  # not if a connection that broke for another one has taken it along
                 self.answer_one(sent)
 
     def answer_one(self, sent: SentRequest) -> None:

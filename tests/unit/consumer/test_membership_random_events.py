@@ -179,7 +179,7 @@ class Member:
 
 
 @pytest.mark.parametrize("protocol", RebalanceProtocol)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(happening=st.lists(events, max_size=25))
 def test_what_the_listener_hears_always_fits_and_the_member_recovers(
     protocol: RebalanceProtocol, happening: list[tuple[str, Any]]

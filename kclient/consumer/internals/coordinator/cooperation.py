@@ -24,7 +24,7 @@ def rebalance_protocol(assignors: Iterable[ConsumerPartitionAssignor]) -> Rebala
     if not common:
         name = "partition.assignment.strategy"
         raise ConfigError(f"{name}: its assignors have no rebalance protocol in common.", name=name)
-    return max(common, key=lambda protocol: protocol.value)
+    return max(common)
 
 
 def check_nothing_is_taken(
