@@ -29,6 +29,7 @@ from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.fetch_position import EARLIEST, LATEST, RESET_TO_EARLIEST, RESET_TO_LATEST
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.consumer.subscription_pattern import SubscriptionPattern, TopicsLike
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
 from kclient.metrics import MetricValues
@@ -90,21 +91,18 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
 
     # Subscribing and assigning.
 
-    def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: ConsumerRebalanceListener | None = None
-    ) -> None:
+    def subscribe(self, topics: TopicsLike, listener: ConsumerRebalanceListener | None = None) -> None:
         """Share `topics`, or all topics whose whole name matches a pattern, with the group.
 
-        Replaces the subscription before; no topics at all is `unsubscribe`. Takes effect in the next `poll`. Raises
-        InvalidGroupIdError without group.id, IllegalStateError after `assign`.
+        The broker matches a `SubscriptionPattern`. Replaces the subscription before; no topics at all is `unsubscribe`.
+        Takes effect in the next `poll`. Raises InvalidGroupIdError without group.id, IllegalStateError after `assign`,
+        UnsupportedVersionError for a SubscriptionPattern with group.protocol=classic.
         """
         with self._use:
             arguments.check_listener(listener)
-            if isinstance(topics, re.Pattern):
+            if isinstance(topics, (re.Pattern, SubscriptionPattern)):
                 self._core.subscribe_pattern(topics, listener)
-                return
-            names = arguments.checked_topics(topics)
-            if names:
+            elif names := arguments.checked_topics(topics):
                 self._core.subscribe(names, listener)
             else:
                 self._run(self._calls.unsubscribe(self._calls.timer(None)))
@@ -137,7 +135,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             return self._core.assigned.partitions()
 
     def subscription(self) -> frozenset[str]:
-        """The topics subscribed to; for a pattern those that match it at present."""
+        """The topics subscribed to; for a pattern those that match it, for a SubscriptionPattern those assigned."""
         with self._use:
             return self._core.subscription.subscription()
 
@@ -376,7 +374,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             return self._core.group_metadata()
 
     def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
-        """Have the group rebalance with the next `poll`; `reason` is told to the coordinator (KIP-568, KIP-800)."""
+        """Have the group rebalance with the next `poll`; `reason` is told to the coordinator (KIP-568, KIP-800).
+
+        With group.protocol=consumer this only logs a warning: there the coordinator decides.
+        """
         with self._use:
             self._core.rejoin(arguments.checked_reason(reason))
 
