@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from harness.consumer.group import Group, values
-from harness.real_kafka.broker import RealKafka
+from harness.real_kafka.broker import RealKafka, missing
+from harness.requirements import skip_if
 from harness.topics import DEADLINE_S, new_topic, produce
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
@@ -25,6 +26,7 @@ from kclient.errors import (
     InvalidRegularExpressionError,
     UnreleasedInstanceIdError,
     UnsupportedAssignorError,
+    UnsupportedVersionError,
     WakeupError,
 )
 from kclient.producer import KafkaProducer
@@ -192,9 +194,8 @@ def test_offsets_can_be_committed_while_partitions_are_revoked(group: Group) -> 
 
         wait_until(all_read, 30, "all records")
         group.join("b")
-        poll_until(first, lambda: len(first.assignment()) == 3, "the other member")
+        poll_until(first, lambda: len(group.owners.now) == 3, "the share of the other member")
         assert len(committed) == 3
-        group.has_shared(3)
         assert group.members["b"].records == []
 
 
@@ -262,3 +263,15 @@ def test_a_transaction_commits_offsets_as_the_member_at_its_epoch(group: Group) 
         wait_until(lambda: copy() and done + len(group.members["b"].records) >= 40, 30, "all records again")
         assert group.members["b"].records
     assert values(group.members["b"]).total() + done == 40
+
+
+def test_a_cluster_that_has_the_protocol_switched_off_is_said_to_be_one() -> None:
+    skip_if(missing())
+    with RealKafka(settings={"group.coordinator.rebalance.protocols": "classic"}) as old:
+        topic = new_topic(old.bootstrap_servers, 1)
+        with KafkaConsumer(
+            {**CONSUMER, "bootstrap.servers": old.bootstrap_servers, "group.id": "g"}
+        ) as consumer:
+            consumer.subscribe([topic])
+            with pytest.raises(UnsupportedVersionError, match=r"KIP-848.*set group\.protocol=classic"):
+                poll_until(consumer, lambda: False, "an error")
