@@ -47,6 +47,7 @@ if typing.TYPE_CHECKING:
         ConsumerRecords,
         ConsumerSettings,
         KafkaConsumer,
+        SubscriptionPattern,
     )
     from kclient.producer import (
         KafkaProducer,
@@ -79,6 +80,7 @@ else:
                 "ConsumerRecords",
                 "ConsumerSettings",
                 "KafkaConsumer",
+                "SubscriptionPattern",
             ),
             "kclient.producer": (
                 "KafkaProducer",
@@ -152,6 +154,7 @@ __all__ = [
     "Serializer",
     "StringDeserializer",
     "StringSerializer",
+    "SubscriptionPattern",
     "TopicExistsError",
     "TopicPartition",
     "UnknownTopicOrPartitionError",

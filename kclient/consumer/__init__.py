@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
     from kclient.consumer.kafka_consumer import KafkaConsumer
     from kclient.consumer.listener import ConsumerRebalanceListener
     from kclient.consumer.settings import ConsumerSettings
+    from kclient.consumer.subscription_pattern import SubscriptionPattern
     from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 else:
     __getattr__, __dir__ = lazy.names(
@@ -44,6 +45,7 @@ else:
             "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
             "kclient.consumer.listener": ("ConsumerRebalanceListener",),
             "kclient.consumer.settings": ("ConsumerSettings",),
+            "kclient.consumer.subscription_pattern": ("SubscriptionPattern",),
             "kclient.consumer.types": ("ConsumerRecord", "ConsumerRecords"),
         },
     )
@@ -67,4 +69,5 @@ __all__ = [
     "RecordColumns",
     "RoundRobinAssignor",
     "StickyAssignor",
+    "SubscriptionPattern",
 ]

@@ -21,6 +21,9 @@ from kclient.config.validators import (
 )
 from kclient.errors import ConfigError
 
+_ONLY_CLASSIC = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
+"""Settings of the classic protocol; with the consumer protocol brokers and groups have them."""
+_ONLY_CONSUMER = ("group.remote.assignor",)
 _ANSWER_OVERHEAD_BYTES = 1_048_576
 """Room for what a fetch answer holds besides records."""
 
@@ -61,11 +64,11 @@ class ConsumerConfig(ClientConfig):
         HIGH,
         "The rebalance protocol: classic, or the consumer protocol of KIP-848.",
         one_of("classic", "consumer", ignore_case=True),
-        support=LATER,
-        off=("classic",),
     )
     group_remote_assignor: str | None = string(
-        None, MEDIUM, "The coordinator's assignor to use, for group.protocol=consumer.", support=LATER
+        None,
+        MEDIUM,
+        "The coordinator's assignor to use, for group.protocol=consumer: uniform or range.",
     )
     partition_assignment_strategy: list[object] = list_(
         ["range", "cooperative-sticky"],
@@ -191,6 +194,7 @@ class ConsumerConfig(ClientConfig):
         """The consumer's cross-key rules: Java's, and what cannot work."""
         super().adjust(values, given)
         _fit_group(values, given)
+        _fit_protocol(values, given)
         _fit_assignors(values)
         _less(values, "heartbeat.interval.ms", "session.timeout.ms")
         _less(values, "fetch.max.wait.ms", "request.timeout.ms")
@@ -207,6 +211,14 @@ def _fit_group(values: dict[str, Any], given: frozenset[str]) -> None:
     if values["group.instance.id"] is not None:
         raise ConfigError("group.instance.id needs a group.id.", name="group.instance.id")
     values["enable.auto.commit"] = False
+
+
+def _fit_protocol(values: dict[str, Any], given: frozenset[str]) -> None:
+    """Refuse settings that the other protocol has, as Java does: who sets them expects them to work."""
+    protocol = values["group.protocol"]
+    for name in _ONLY_CLASSIC if protocol == "consumer" else _ONLY_CONSUMER:
+        if name in given and values[name] is not None:
+            raise ConfigError(f"{name} cannot be set when group.protocol={protocol}.", name=name)
 
 
 def _fit_assignors(values: dict[str, Any]) -> None:

@@ -56,9 +56,9 @@ class ConsumerSettings(ClientSettings, total=False):
     group_instance_id: str | None
     """Optional. A lasting name, so that a restart within session.timeout.ms keeps the partitions (KIP-345)."""
     group_protocol: Literal["classic", "consumer"]
-    """Default: 'classic'. The rebalance protocol: classic, or the consumer protocol of KIP-848. Not implemented yet."""
+    """Default: 'classic'. The rebalance protocol: classic, or the consumer protocol of KIP-848."""
     group_remote_assignor: str | None
-    """Optional. The coordinator's assignor to use, for group.protocol=consumer. Not implemented yet."""
+    """Optional. The coordinator's assignor to use, for group.protocol=consumer: uniform or range."""
     heartbeat_interval_ms: int
     """Default: 3000. How often the consumer tells the coordinator that it lives."""
     interceptor_classes: Sequence[ConsumerInterceptor | type[ConsumerInterceptor]]

@@ -10,7 +10,7 @@ from harness.scenarios import commits
 
 
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
-@pytest.mark.parametrize("way", ["subscribed", "static", "assigned"])
+@pytest.mark.parametrize("way", ["subscribed", "consumer protocol", "static", "assigned"])
 def test_what_commit_async_was_asked_for_is_committed_and_told_before_the_end(
     kafka: RealKafka, way: str, end: str
 ) -> None:
@@ -23,9 +23,12 @@ def test_closing_does_not_wait_longer_than_it_may_for_an_answer_to_a_commit(
     commits.commits_that_are_never_answered(kafka.bootstrap_servers, kafka_proxy)
 
 
+@pytest.mark.parametrize("way", ["subscribed", "consumer protocol"])
 @pytest.mark.parametrize("end", commits.ENDS)
-def test_the_end_commits_what_was_returned_unless_it_is_an_error(kafka: RealKafka, end: str) -> None:
-    commits.automatic_commits_at_the_end(kafka.bootstrap_servers, "subscribed", end)
+def test_the_end_commits_what_was_returned_unless_it_is_an_error(
+    kafka: RealKafka, way: str, end: str
+) -> None:
+    commits.automatic_commits_at_the_end(kafka.bootstrap_servers, way, end)
 
 
 def test_closing_during_a_join_does_not_wait_for_the_group(kafka: RealKafka) -> None:

@@ -39,7 +39,17 @@ _GROUPS: dict[str, list[tuple[Program, Mapping[str, object]]]] = {
         ("kclient", {"partition.assignment.strategy": ["cooperative-sticky"]}),
         ("java", {"--assignment-strategy": f"{_JAVA}CooperativeStickyAssignor", **_JAVA_SESSION}),
     ],
+    "consumer": [
+        ("kclient", {"group.protocol": "consumer"}),
+        ("librdkafka", {"group.protocol": "consumer"}),
+        ("kclient", {"group.protocol": "consumer"}),
+        ("java", {"--group-protocol": "consumer"}),
+    ],
 }
+
+
+# Longer than the session, which with the consumer protocol is the broker's: the group goes on without the member.
+_STOP_S = {"eager": 4.0, "cooperative": 4.0, "consumer": 8.0}
 
 
 @pytest.mark.heavy
@@ -47,6 +57,8 @@ _GROUPS: dict[str, list[tuple[Program, Mapping[str, object]]]] = {
     ("protocol", "steps"),
     [
         pytest.param("cooperative", 20, id="cooperative"),
+        pytest.param("consumer", 20, id="consumer"),
+        pytest.param("consumer", 200, id="consumer-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
         pytest.param("eager", 50, id="eager-50", marks=pytest.mark.soak),
         pytest.param(
             "cooperative", 200, id="cooperative-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -63,8 +75,7 @@ def test_no_partition_is_lost_or_owned_twice(
     servers = kafka.bootstrap_servers
     topic = new_topic(servers, _PARTITIONS)
     sends = tmp_path / "sends.jsonl"
-    # Longer than the session: the group goes on without a member that is stopped.
-    churn = GroupChurn(tmp_path, servers, topic, rng, programs=_GROUPS[protocol], stop_s=4.0)
+    churn = GroupChurn(tmp_path, servers, topic, rng, programs=_GROUPS[protocol], stop_s=_STOP_S[protocol])
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         load = Load(servers, topic, f"load-{topic}", HistoryLog.at(sends), per_s=200)
         try:

@@ -24,6 +24,8 @@ from kclient.consumer.internals.consumer_core import ConsumerCore
 from kclient.consumer.internals.coordinator.assignment_changes import AssignmentChanges
 from kclient.consumer.internals.coordinator.classic_membership import ClassicMembership
 from kclient.consumer.internals.coordinator.commits import CommitManager
+from kclient.consumer.internals.coordinator.consumer_heartbeat import ConsumerMemberSettings
+from kclient.consumer.internals.coordinator.consumer_membership import ConsumerMembership
 from kclient.consumer.internals.coordinator.cooperation import rebalance_protocol
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
@@ -207,39 +209,63 @@ def _build_group(
 
     key = CoordinatorKey(CoordinatorType.GROUP, group_id)
     finder = CoordinatorFinder(key, sender, backoff, on_fatal, log_context, own_connection=True)
-    membership = ClassicMembership(
-        settings=MembershipSettings(
-            group_id=group_id,
-            group_instance_id=config.group_instance_id,
-            session_timeout_ms=config.session_timeout_ms,
-            rebalance_timeout_ms=config.max_poll_interval_ms,
-            rack=config.client_rack or None,
-        ),
-        leader=GroupLeader(assignors, protocol, subscription, metadata, log_context),
-        assignors=assignors,
-        subscription=subscription,
-        share=OwnShare(
-            protocol=protocol,
-            assignors=assignors,
-            assigned=assigned,
-            changes=AssignmentChanges(queue.rebalance),
-            log_context=log_context,
-        ),
-        finder=finder,
-        sender=sender,
-        heartbeat=Heartbeat(
-            interval_ms=config.heartbeat_interval_ms,
-            session_timeout_ms=config.session_timeout_ms,
-            max_poll_interval_ms=config.max_poll_interval_ms,
-            backoff=backoff,
-            taken_ms=taken_ms,
-            now_ms=time.monotonic_ms(),
-        ),
+    heartbeat = Heartbeat(
+        interval_ms=config.heartbeat_interval_ms,
+        session_timeout_ms=config.session_timeout_ms,
+        max_poll_interval_ms=config.max_poll_interval_ms,
         backoff=backoff,
-        on_fatal=queue.fail,
-        metrics=metrics,
-        log_context=log_context,
+        taken_ms=taken_ms,
+        now_ms=time.monotonic_ms(),
     )
+    if config.group_protocol == ConsumerMembership.PROTOCOL:
+        membership = ConsumerMembership(
+            settings=ConsumerMemberSettings(
+                group_id=group_id,
+                group_instance_id=config.group_instance_id,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                rack=config.client_rack or None,
+                assignor=config.group_remote_assignor,
+            ),
+            subscription=subscription,
+            assigned=assigned,
+            metadata=metadata,
+            finder=finder,
+            sender=sender,
+            heartbeat=heartbeat,
+            backoff=backoff,
+            changes=AssignmentChanges(queue.rebalance),
+            on_fatal=queue.fail,
+            metrics=metrics,
+            time=time,
+            log_context=log_context,
+        )
+    else:
+        membership = ClassicMembership(
+            settings=MembershipSettings(
+                group_id=group_id,
+                group_instance_id=config.group_instance_id,
+                session_timeout_ms=config.session_timeout_ms,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                rack=config.client_rack or None,
+            ),
+            leader=GroupLeader(assignors, protocol, subscription, metadata, log_context),
+            assignors=assignors,
+            subscription=subscription,
+            share=OwnShare(
+                protocol=protocol,
+                assignors=assignors,
+                assigned=assigned,
+                changes=AssignmentChanges(queue.rebalance),
+                log_context=log_context,
+            ),
+            finder=finder,
+            sender=sender,
+            heartbeat=heartbeat,
+            backoff=backoff,
+            on_fatal=queue.fail,
+            metrics=metrics,
+            log_context=log_context,
+        )
     commits = CommitManager(
         group_id=group_id,
         group_instance_id=config.group_instance_id,

@@ -36,8 +36,9 @@ from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
+from kclient.consumer.subscription_pattern import SubscriptionPattern
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
-from kclient.errors import IllegalStateError, InvalidGroupIdError
+from kclient.errors import IllegalStateError, InvalidGroupIdError, UnsupportedVersionError
 from kclient.utils.log_context import Logger
 from kclient.utils.text import counted
 from kclient.utils.time import Time
@@ -113,10 +114,20 @@ class ConsumerCore:
         self.subscription.subscribe(topics)
         self._subscribed(listener)
 
-    def subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
+    def subscribe_pattern(
+        self, pattern: re.Pattern[str] | SubscriptionPattern, listener: ConsumerRebalanceListener | None
+    ) -> None:
         """Subscribe to what matches a pattern; takes effect with the next poll."""
         self._need_group()
-        self.subscription.subscribe_pattern(pattern)
+        if isinstance(pattern, re.Pattern):
+            self.subscription.subscribe_pattern(pattern)
+        elif self.config.group_protocol == "consumer":
+            self.subscription.subscribe_broker_pattern(pattern)
+        else:
+            raise UnsupportedVersionError(
+                "subscribe() to a SubscriptionPattern needs group.protocol=consumer: the classic protocol has no "
+                "patterns that the broker evaluates; subscribe to a compiled re.Pattern instead"
+            )
         self._subscribed(listener)
 
     def _subscribed(self, listener: ConsumerRebalanceListener | None) -> None:

@@ -80,6 +80,10 @@ class GroupMetrics:
         """The member has its assignment."""
         self._syncs.record()
         self._sync_time.record(sync_latency_ms)
+        self.reconciled(now_ms)
+
+    def reconciled(self, now_ms: int) -> None:
+        """The member has taken what a coordinator that assigns wanted."""
         self._rebalances.record()
         self._rebalanced_ms = now_ms
         if self._began_ms is not None:

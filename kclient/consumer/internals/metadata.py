@@ -37,6 +37,7 @@ class ConsumerMetadata(Metadata):
         self._subscription = subscription
         self._assigned = assigned
         self.exclude_internal_topics = config.exclude_internal_topics
+        self._may_create_topics = config.allow_auto_create_topics
         self._transient: dict[str, int] = {}
         self._missing_since_ms: dict[str, int] = {}
         self._missing_warned_of: set[str] = set()
@@ -60,6 +61,9 @@ class ConsumerMetadata(Metadata):
 
     def subscription_changed(self) -> None:
         """Ask for what is not known of the topics that are subscribed to or assigned now."""
+        # Nobody named the topics that a broker's pattern matches: one that is deleted must not come back.
+        broker_pattern = self._subscription.broker_pattern
+        self.allow_auto_topic_creation = self._may_create_topics and broker_pattern is None
         if self._subscription.pattern is not None:
             self.request_update(reset_backoff=True)
         elif not self.fetch().topics >= self._wanted_topics():

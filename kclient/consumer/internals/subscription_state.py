@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.subscription_pattern import SubscriptionPattern
 from kclient.errors import IllegalStateError
 
 
@@ -17,6 +18,7 @@ class SubscriptionType(Enum):
     NONE = "none"
     AUTO_TOPICS = "topics"
     AUTO_PATTERN = "pattern"
+    AUTO_BROKER_PATTERN = "a pattern for the broker"
     USER_ASSIGNED = "assignment"
 
 
@@ -29,11 +31,13 @@ class SubscriptionState:
         self._subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         """The subscribed pattern, None without one; to be read, changed by the methods."""
+        self.broker_pattern: SubscriptionPattern | None = None
+        """The same of a pattern that the coordinator matches."""
         self._group_subscription: frozenset[str] = frozenset()
 
     def has_auto_assigned_partitions(self) -> bool:
         """Return True if a group assigns the partitions."""
-        return self._type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+        return self._type not in (SubscriptionType.NONE, SubscriptionType.USER_ASSIGNED)
 
     def has_nothing(self) -> bool:
         """Return True if there is neither a subscription nor an assignment to poll."""
@@ -51,6 +55,12 @@ class SubscriptionState:
             self._set_type(SubscriptionType.AUTO_PATTERN)
             self.pattern = pattern
 
+    def subscribe_broker_pattern(self, pattern: SubscriptionPattern) -> None:
+        """Subscribe to all topics that the coordinator finds to match `pattern`, now and later."""
+        with self._lock:
+            self._set_type(SubscriptionType.AUTO_BROKER_PATTERN)
+            self.broker_pattern = pattern
+
     def assign(self) -> None:
         """The application assigns partitions by itself."""
         with self._lock:
@@ -60,7 +70,7 @@ class SubscriptionState:
         """Forget it all."""
         with self._lock:
             self._subscription = self._group_subscription = frozenset()
-            self.pattern = None
+            self.pattern = self.broker_pattern = None
             self._type = SubscriptionType.NONE
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
@@ -69,6 +79,13 @@ class SubscriptionState:
             if self._type is not SubscriptionType.AUTO_PATTERN:
                 return False  # the subscription changed while the metadata was on its way
             return self._change_subscription(frozenset(topics))
+
+    def subscribe_from_broker(self, topics: Iterable[str], watched: Iterable[str] = ()) -> None:
+        """Of the topics that match the coordinator's pattern, those with partitions, and those to know of besides."""
+        with self._lock:
+            if self._type is SubscriptionType.AUTO_BROKER_PATTERN:
+                self._subscription = frozenset(topics)
+                self._group_subscription = self._subscription.union(watched)
 
     def subscription(self) -> frozenset[str]:
         """The topics subscribed to; empty for a user's own assignment."""

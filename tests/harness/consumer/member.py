@@ -6,25 +6,35 @@ import threading
 
 from harness.topics import DEADLINE_S
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import ConsumerRecord, KafkaConsumer
+from kclient.consumer import ConsumerRebalanceListener, ConsumerRecord, KafkaConsumer, SubscriptionPattern
 
 
 class Member(threading.Thread):
     """One consumer of a group that reads until told to stop, committing what it read."""
 
-    def __init__(self, servers: str, topic: str, group: str, **settings: object) -> None:
+    def __init__(
+        self,
+        servers: str,
+        topic: str | SubscriptionPattern,
+        group: str,
+        *,
+        listener: ConsumerRebalanceListener | None = None,
+        **settings: object,
+    ) -> None:
         super().__init__(daemon=True)
         self.records: list[ConsumerRecord[bytes, bytes]] = []
         self.assignment: set[TopicPartition] = set()
         self.error: BaseException | None = None
         self._topic = topic
         self._stopping = threading.Event()
+        self._listener = listener
+        # With the consumer protocol these are the broker's.
+        classic = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
         self._settings = {
             "bootstrap.servers": servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 300,
+            **({} if settings.get("group.protocol") == "consumer" else classic),
             **settings,
         }
         self.start()
@@ -32,7 +42,8 @@ class Member(threading.Thread):
     def run(self) -> None:
         try:
             with KafkaConsumer(self._settings) as consumer:
-                consumer.subscribe([self._topic])
+                topic = self._topic
+                consumer.subscribe([topic] if isinstance(topic, str) else topic, self._listener)
                 idle = False
                 # The last poll finds nothing, so that everything there was has been read.
                 while not (idle and self._stopping.is_set()):

@@ -33,7 +33,10 @@ class Reading:
         produce(servers, self.topic, COUNT)
 
     def consumer(self, way: str = "subscribed", **settings: object) -> KafkaConsumer[bytes, bytes]:
-        """A consumer of the topic: subscribed, static or assigned. It commits only at its end, if by itself."""
+        """A consumer of the topic: subscribed (by either protocol), static or assigned.
+
+        It commits only at its end, if by itself.
+        """
         consumer: KafkaConsumer[bytes, bytes] = KafkaConsumer(
             {
                 "bootstrap.servers": self.servers,
@@ -42,6 +45,7 @@ class Reading:
                 "auto.commit.interval.ms": 600_000,
                 "max.poll.records": PER_POLL,
                 **({"group.instance.id": self.group} if way == "static" else {}),
+                **({"group.protocol": "consumer"} if way == "consumer protocol" else {}),
                 **settings,
             }
         )

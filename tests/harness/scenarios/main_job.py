@@ -66,15 +66,27 @@ def test_null_and_empty_keys_and_values_stay_what_they_are(servers: str) -> None
     assert {record.timestamp_ms for record in records} == {1_700_000_000_000}
 
 
-def test_members_that_join_and_leave_share_the_partitions_and_read_everything(servers: str) -> None:
+@pytest.fixture
+def protocol() -> str:
+    """The value of group.protocol; a broker that has both has a fixture of its own."""
+    return "classic"
+
+
+def test_members_that_join_and_leave_share_the_partitions_and_read_everything(
+    servers: str, protocol: str
+) -> None:
     topic = new_topic(servers, 6)
     group = f"g-{uuid.uuid4().hex[:8]}"
     everything = set(partitions_of(servers, topic))
-    first = Member(servers, topic, group)
+
+    def join() -> Member:
+        return Member(servers, topic, group, **{"group.protocol": protocol})
+
+    first = join()
     wait_until(lambda: first.assignment == everything, 30, "the first member owning everything")
     produce(servers, topic, 1000)
     wait_until(lambda: len(first.records) == 1000, 30, "the first member reading everything")
-    second, third = Member(servers, topic, group), Member(servers, topic, group)
+    second, third = join(), join()
     members = [first, second, third]
     wait_until(lambda: all(len(member.assignment) == 2 for member in members), 30, "two partitions each")
     assert set().union(*(member.assignment for member in members)) == everything
@@ -93,12 +105,13 @@ def test_members_that_join_and_leave_share_the_partitions_and_read_everything(se
     assert set(places.values()) == {1}, "a clean rebalance neither repeats nor skips"
 
 
-def test_a_group_goes_on_where_it_committed(servers: str) -> None:
+def test_a_group_goes_on_where_it_committed(servers: str, protocol: str) -> None:
     topic = new_topic(servers, 1)
     produce(servers, topic, 100)
     settings = {
         "bootstrap.servers": servers,
         "group.id": f"g-{uuid.uuid4().hex[:8]}",
+        "group.protocol": protocol,
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
     }

@@ -51,5 +51,5 @@ def test_what_is_not_implemented_and_what_is_for_the_jvm_only_stands_apart() -> 
         section.index("### Consumer: not implemented yet"),
         section.index("### Consumer: for the JVM only"),
     )
-    assert section.index("| `group.id` |") < later < section.index("| `group.protocol` |") < jvm
+    assert section.index("| `group.id` |") < later < section.index("| `share.acquire.mode` |") < jvm
     assert jvm < section.index("| `ssl.provider` |")

@@ -82,7 +82,27 @@ def test_the_receive_limit_has_room_for_a_whole_fetch() -> None:
         parse(kclient_receive_max_bytes=2**20)
 
 
-def test_the_protocol_of_kip_848_is_not_there_yet() -> None:
+def test_the_protocol_is_a_word_in_any_case() -> None:
     assert parse(group_protocol="CLASSIC").group_protocol == "classic"
-    with pytest.raises(ConfigError, match=r"group\.protocol=consumer is not implemented yet"):
-        parse(group_protocol="CONSUMER")
+    assert parse(group_protocol="CONSUMER").group_protocol == "consumer"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "setting", "value"),
+    [
+        ("consumer", "session.timeout.ms", 6000),
+        ("consumer", "heartbeat.interval.ms", 300),
+        ("consumer", "partition.assignment.strategy", "range"),
+        ("classic", "group.remote.assignor", "uniform"),
+    ],
+)
+def test_a_setting_of_the_other_protocol_is_refused_by_name(
+    protocol: str, setting: str, value: object
+) -> None:
+    with pytest.raises(
+        ConfigError, match=f"^{setting} cannot be set when group.protocol={protocol}"
+    ) as failed:
+        ConsumerConfig.parse(
+            {"bootstrap.servers": "localhost:9092", "group.protocol": protocol, setting: value}, {}
+        )
+    assert failed.value.name == setting

@@ -39,10 +39,12 @@ CommittedOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
 _LAST_VERSION_WITH_NAMES: Final = 9
 _FIRST_FETCH_VERSION_WITH_GROUPS: Final = 8
 _FIRST_FETCH_VERSION_WITH_STABLE: Final = 7
+_FIRST_FETCH_VERSION_WITH_MEMBERS: Final = 9
 
 _OTHER_COORDINATOR = frozenset(
     {Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR, Errors.REQUEST_TIMED_OUT}
 )
+_OTHER_PLACE = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION, Errors.STALE_MEMBER_EPOCH})
 _NO_SUCH_TOPIC = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID})
 _TRY_AGAIN = frozenset(
     {
@@ -72,6 +74,8 @@ class _Commit(PendingRequest[Offsets]):
 @attrs.define(eq=False)
 class _Lookup(PendingRequest[CommittedOffsets]):
     partitions: frozenset[TopicPartition]
+    generation: Generation | None = attrs.field(default=None, init=False)
+    """The member's place in the group as of the last request, where the coordinator is told of it."""
 
 
 @attrs.define(kw_only=True, eq=False, repr=False)
@@ -379,7 +383,7 @@ class CommitManager:
             )
             self._membership.fenced(error)
             return None, error
-        if code in (Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION, Errors.STALE_MEMBER_EPOCH):
+        if code in _OTHER_PLACE:
             return self._membership.commit_refused(code, sent), CommitFailedError()
         error_of_code = Errors.for_code(code, f"The offset of {tp} was not committed: {name}")
         assert error_of_code is not None
@@ -392,6 +396,7 @@ class CommitManager:
         for tp in sorted(lookup.partitions):
             by_topic.setdefault(tp.topic, []).append(tp.partition)
         ids = {topic: self._metadata.topic_id(topic) for topic in by_topic}
+        lookup.generation = generation = self._membership.generation_for_lookup()
 
         def build(version: int) -> offset_fetch.OffsetFetchRequest:
             # Offsets that a transaction may still change are waited for (KIP-447), where the broker can tell.
@@ -412,6 +417,8 @@ class CommitManager:
                 for name, numbers in by_topic.items()
             ]
             group = offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
+            if generation is not None and version >= _FIRST_FETCH_VERSION_WITH_MEMBERS:
+                group.member_id, group.member_epoch = generation.member_id, generation.id
             return offset_fetch.OffsetFetchRequest(groups=[group], require_stable=stable)
 
         self._sender.send(
@@ -427,7 +434,9 @@ class CommitManager:
         if reply.error is not None:
             if reply.error.retriable:
                 self._finder.mark_unknown(str(reply.error))
-            self._retry_fetch_or_fail(lookup, reply.error, reply.now_ms)
+                self._retry_fetch(lookup, reply.error, reply.now_ms)
+            else:
+                lookup.request.fail(reply.error)
             return
         response: offset_fetch.OffsetFetchResponse = reply.message
         code, topics = response.error_code, list[Any](response.topics)
@@ -470,12 +479,15 @@ class CommitManager:
             self._finder.mark_unknown(Errors.name_of(code))
         if code in _NO_SUCH_TOPIC:
             self._metadata.request_update()  # it has another id, or the coordinator lags behind
-        self._retry_fetch_or_fail(lookup, error, now_ms)
-
-    def _retry_fetch_or_fail(self, lookup: _Lookup, error: KafkaError, now_ms: int) -> None:
-        if not error.retriable:
+        if code in _OTHER_PLACE and lookup.generation is not None:
+            # The next heartbeat says which place it is, or that there is none: then nobody asks for it.
+            self._membership.commit_refused(code, lookup.generation)
+        elif not error.retriable:
             lookup.request.fail(error)
             return
+        self._retry_fetch(lookup, error, now_ms)
+
+    def _retry_fetch(self, lookup: _Lookup, error: KafkaError, now_ms: int) -> None:
         self._back_off(lookup, error, now_ms)
         self._waiting.append(lookup)
 

@@ -30,6 +30,7 @@ class Heartbeat:
     _in_flight: bool = attrs.field(default=False, init=False)
     _next_ms: int = attrs.field(init=False)
     _session_deadline_ms: int = attrs.field(init=False)
+    _hurried: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._next_ms = self.polled_ms
@@ -49,11 +50,22 @@ class Heartbeat:
 
     def is_due(self, now_ms: int) -> bool:
         """Return True if a heartbeat is to be sent now."""
-        return not self._in_flight and now_ms >= self._next_ms
+        return not self._in_flight and (self._hurried or now_ms >= self._next_ms)
+
+    def hurry(self) -> None:
+        """There is something to tell: send the next one as soon as no other one is on its way."""
+        self._hurried = True
+
+    def set_interval(self, interval_ms: int, now_ms: int) -> None:
+        """The coordinator wants to hear from the member this often, from now on."""
+        if interval_ms > 0 and interval_ms != self._interval_ms:
+            self._interval_ms = interval_ms
+            self._next_ms = now_ms + interval_ms
 
     def sent(self, now_ms: int) -> None:
         """A heartbeat is on its way."""
         self._in_flight = True
+        self._hurried = False
         self._next_ms = now_ms + self._interval_ms
 
     def answered(self, now_ms: int) -> None:
@@ -65,7 +77,7 @@ class Heartbeat:
 
     def failed(self, now_ms: int) -> None:
         """It did no good; try again before a whole interval is over, though less and less soon (KIP-580)."""
-        self._in_flight = False
+        self._in_flight = self._hurried = False
         self._next_ms = now_ms + self._backoff.backoff_ms(self._failures)
         self._failures += 1
 
@@ -88,7 +100,9 @@ class Heartbeat:
 
     def wait_ms(self, now_ms: int) -> int:
         """The time until one of the clocks wants something."""
-        next_ms = NEVER + now_ms if self._in_flight else self._next_ms
+        next_ms = now_ms if self._hurried else self._next_ms
+        if self._in_flight:
+            next_ms = now_ms + NEVER
         poll_ms = self._last_poll_ms() + self._max_poll_interval_ms
         return max(min(next_ms, self._session_deadline_ms, poll_ms) - now_ms, 0)
 

@@ -53,6 +53,10 @@ class Membership(abc.ABC):
     def generation_for_commit(self) -> Generation | None:
         """Under which generation offsets can be committed; None while the member has none."""
 
+    def generation_for_lookup(self) -> Generation | None:
+        """Under which generation committed offsets are looked up; None where the coordinator does not ask."""
+        return None
+
     @abc.abstractmethod
     def metadata_of(self, generation: Generation) -> ConsumerGroupMetadata:
         """Return the member as transactions name it, with its place as of `generation`."""
@@ -85,7 +89,7 @@ class Membership(abc.ABC):
 
     @abc.abstractmethod
     def commit_refused(self, code: int, sent: Generation) -> Generation | None:
-        """A commit as `sent` was refused with an error code of the group.
+        """A commit as `sent`, or a lookup of commits, was refused with an error code of the group.
 
         Returns the place under which it can be sent again at once; None if it has failed.
         """
