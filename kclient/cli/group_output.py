@@ -75,11 +75,12 @@ def complain_of_groups(errors: Mapping[str, KafkaError]) -> int:
     """Say of each group why nothing came of it; the exit code."""
     missing = [group for group, error in errors.items() if isinstance(error, GroupIdNotFoundError)]
     if missing:
-        what = "group" if len(missing) == 1 else "groups"
-        complain("error", f"There is no {what} {', '.join(missing)}")
+        what = "is no group" if len(missing) == 1 else "are no groups"
+        complain("error", f"There {what} {', '.join(missing)}")
     for group, error in errors.items():
         if group not in missing:
-            complain("error", f"{group}: {error}")
+            text = str(error)
+            complain("error", text if group in text else f"{group}: {text}")
     return 1 if errors else 0
 
 

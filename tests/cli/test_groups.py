@@ -315,3 +315,14 @@ def test_what_takes_too_long_is_given_up(shell: Shell, capsys: Captured) -> None
     words = "groups --list --timeout 200 --bootstrap-server 127.0.0.1:1"
     assert main(words.split()) == 1
     assert "200 ms" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_broker_without_share_groups_lists_none_and_says_so(servers: str, capsys: Captured) -> None:
+    share = ["share-groups", "--bootstrap-server", servers]
+    assert main([*share, "--list", "--state"]) == 0
+    assert capsys.readouterr().out == "GROUP\tSTATE\n"
+    assert main([*share, "--describe", "--group", "s"]) == 1
+    assert "does not support SHARE_GROUP_DESCRIBE" in " ".join(capsys.readouterr().err.split())
+    assert main([*share, "--reset-offsets", "--all-groups", "--to-latest", "--topic", "t"]) == 2
+    assert main([*share, "--delete-offsets", "--group", "s", "--topic", "t:0"]) == 2
+    assert "no partitions" in " ".join(capsys.readouterr().err.split())

@@ -178,15 +178,22 @@ def test_a_share_group_is_described_with_its_epochs() -> None:
     assert found.authorized_operations is None
 
 
+OF_CONSUMERS = [
+    ApiKeys.CONSUMER_GROUP_DESCRIBE,
+    ApiKeys.DESCRIBE_GROUPS,
+    ApiKeys.CONSUMER_GROUP_DESCRIBE,
+]
+
+
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (describe_consumer_groups, [ApiKeys.CONSUMER_GROUP_DESCRIBE, ApiKeys.DESCRIBE_GROUPS]),
+        (describe_consumer_groups, OF_CONSUMERS),
         (describe_classic_groups, [ApiKeys.DESCRIBE_GROUPS]),
         (describe_share_groups, [ApiKeys.SHARE_GROUP_DESCRIBE]),
         (
             describe_groups,
-            [ApiKeys.CONSUMER_GROUP_DESCRIBE, ApiKeys.DESCRIBE_GROUPS, ApiKeys.SHARE_GROUP_DESCRIBE],
+            [*OF_CONSUMERS, ApiKeys.SHARE_GROUP_DESCRIBE],
         ),
     ],
 )
@@ -197,6 +204,14 @@ def test_a_group_is_asked_for_as_of_each_type_that_it_may_be_of(
     with pytest.raises(GroupIdNotFoundError, match="Describing groups failed for g"):
         describe("g", old=not_found, consumer=NOT_NEW, operation=operation, asked_for=asked)
     assert [each.api_key for each in asked] == expected
+
+
+def test_a_group_that_changes_its_protocol_meanwhile_is_found() -> None:
+    answers = iter(
+        [NOT_NEW("g"), new.ConsumerGroupDescribeResponse(groups=[new.DescribedGroup(group_id="g")])]
+    )
+    found = describe("g", old=not_found, consumer=lambda _: next(answers))
+    assert found["g"].group_type == "consumer"
 
 
 def test_a_classic_group_of_others_is_no_group_of_consumers() -> None:
