@@ -32,6 +32,7 @@ CHANGES: list[tuple[str, int, str | None]] = [
     ("log.cleanup.policy", SET, "compact"),
     ("log.cleanup.policy", APPEND, "compact"),
     ("log.cleanup.policy", SUBTRACT, "compact"),
+    ("log.preallocate", SET, "true"),
     ("compression.type", SET, "zstd"),
     ("message.max.bytes", SET, "5000"),
     ("message.max.bytes", SET, "-1"),
