@@ -227,7 +227,7 @@ class BrokerConfig(ListenerConfig):
     log_message_timestamp_after_max_ms: int = long(
         _HOUR_MS, MEDIUM, "How far ahead a record's timestamp may be.", at_least(0)
     )
-    log_preallocate: bool = boolean(False, MEDIUM, "Whether segments get their size at once.")
+    log_preallocate: bool = boolean(False, MEDIUM, "Whether a new segment has its full size at once.")
     kclient_ack_policy: str = string(
         "none",
         HIGH,
