@@ -13,6 +13,7 @@ from harness.scenarios.reading import (
     know_the_lag_without_reading,
     look_up_while_a_fetch_waits,
     read_beside_a_record_that_is_too_large,
+    read_from_offsets_that_do_not_exist,
 )
 from harness.topics import new_topic, produce
 from kclient.common.topic_partition import TopicPartition
@@ -41,6 +42,11 @@ def test_a_lag_before_anything_is_read_ends_where_an_open_transaction_begins(kaf
         know_the_lag_without_reading(servers, "read_committed", topic, 10)
         know_the_lag_without_reading(servers, "read_uncommitted", topic, 15)
         producer.abort_transaction()
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
+def test_an_offset_that_does_not_exist_is_reset_or_raised(kafka: RealKafka, policy: str) -> None:
+    read_from_offsets_that_do_not_exist(kafka.bootstrap_servers, policy)
 
 
 def test_coroutines_of_one_loop_send_read_and_commit(kafka: RealKafka) -> None:

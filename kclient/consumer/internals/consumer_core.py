@@ -407,7 +407,7 @@ class ConsumerCore:
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
         """Read nothing from these, or read them again. Raises IllegalStateError if one is not assigned."""
         for state in [self.assigned.state(tp) for tp in partitions]:
-            state.paused = paused
+            state.set_paused(paused)
         if not paused:
             self.network.wakeup()
 

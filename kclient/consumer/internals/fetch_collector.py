@@ -47,6 +47,7 @@ class FetchCollector:
         portions: list[Portion[T]] = []
         room = max_records
         for fetch in self._buffer.turns():
+            portion = failed = None
             try:
                 portion = self._next_portion(fetch, form, room)
             except KafkaError as error:
@@ -54,9 +55,11 @@ class FetchCollector:
                     self._buffer.put_first(fetch.tp)  # the next poll begins with the error
                     break
                 self._set_aside(fetch.tp, error)
-                if isinstance(error, NotReplacedError):
-                    raise error.failure  # noqa: B904 - it is the application's own
-                raise
+                if not isinstance(error, NotReplacedError):
+                    raise
+                failed = error.failure
+            if failed is not None:
+                raise failed  # out here, so that its context stays what it was
             if portion is None:
                 continue
             portions.append(portion)

@@ -227,6 +227,21 @@ class TestFunction:
             rig.consumer.seek(T0, offset + 1)
         assert [record.value for record in found] == [0, 2]
 
+    def test_its_error_comes_as_it_was_raised(self, make: Callable[..., Any]) -> None:
+        def decide(error: RecordDeserializationError) -> None:
+            try:
+                raise KeyError("no schema")
+            except KeyError as why:
+                raise LookupError(error.offset) from why
+
+        rig = make(decide)
+        rig.consumer.poll(1000)
+        with pytest.raises(LookupError, match="1") as caught:
+            rig.consumer.poll(1000)
+        assert repr(caught.value.__cause__) == repr(caught.value.__context__) == "KeyError('no schema')"
+        # Of what the deserializer raised, which was being handled.
+        assert isinstance(caught.value.__cause__.__context__, ValueError)  # type: ignore[union-attr]
+
     def test_its_error_hides_no_records_of_other_partitions(self, make: Callable[..., Any]) -> None:
         def decide(_error: RecordDeserializationError) -> None:
             raise RuntimeError
