@@ -11,6 +11,7 @@ from kclient._accel import IMPL
 from kclient._version import __version__
 from kclient.common.node import Node
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
@@ -41,12 +42,15 @@ from kclient.utils import lazy
 if typing.TYPE_CHECKING:
     from kclient.admin import AdminSettings, KafkaAdminClient, NewTopic, OffsetSpec
     from kclient.consumer import (
+        AcknowledgeType,
         ConsumerInterceptor,
         ConsumerRebalanceListener,
         ConsumerRecord,
         ConsumerRecords,
         ConsumerSettings,
         KafkaConsumer,
+        KafkaShareConsumer,
+        ShareConsumerSettings,
     )
     from kclient.producer import (
         KafkaProducer,
@@ -73,12 +77,15 @@ else:
         {
             "kclient.admin": ("AdminSettings", "KafkaAdminClient", "NewTopic", "OffsetSpec"),
             "kclient.consumer": (
+                "AcknowledgeType",
                 "ConsumerInterceptor",
                 "ConsumerRebalanceListener",
                 "ConsumerRecord",
                 "ConsumerRecords",
                 "ConsumerSettings",
                 "KafkaConsumer",
+                "KafkaShareConsumer",
+                "ShareConsumerSettings",
             ),
             "kclient.producer": (
                 "KafkaProducer",
@@ -104,6 +111,7 @@ else:
 
 __all__ = [
     "IMPL",
+    "AcknowledgeType",
     "AdminError",
     "AdminSettings",
     "AuthenticationError",
@@ -129,6 +137,7 @@ __all__ = [
     "KafkaError",
     "KafkaFuture",
     "KafkaProducer",
+    "KafkaShareConsumer",
     "KafkaTimeoutError",
     "NewTopic",
     "NoOffsetForPartitionError",
@@ -150,9 +159,11 @@ __all__ = [
     "Serde",
     "SerializationError",
     "Serializer",
+    "ShareConsumerSettings",
     "StringDeserializer",
     "StringSerializer",
     "TopicExistsError",
+    "TopicIdPartition",
     "TopicPartition",
     "UnknownTopicOrPartitionError",
     "Uuid",

@@ -8,33 +8,43 @@ from kclient.utils import lazy
 
 if typing.TYPE_CHECKING:
     from kclient.config.durations import ByDuration
+    from kclient.consumer.acknowledge import AcknowledgementCommitCallback, AcknowledgeType
     from kclient.consumer.assignor import ConsumerPartitionAssignor, RangeAssignor, RoundRobinAssignor
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
     from kclient.consumer.health import ConsumerHealth
     from kclient.consumer.interceptor import ConsumerInterceptor
     from kclient.consumer.kafka_consumer import KafkaConsumer
+    from kclient.consumer.kafka_share_consumer import KafkaShareConsumer
     from kclient.consumer.listener import ConsumerRebalanceListener
     from kclient.consumer.settings import ConsumerSettings
+    from kclient.consumer.share_config import ShareConsumerConfig
+    from kclient.consumer.share_settings import ShareConsumerSettings
     from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 else:
     __getattr__, __dir__ = lazy.names(
         __name__,
         {
             "kclient.config.durations": ("ByDuration",),
+            "kclient.consumer.acknowledge": ("AcknowledgementCommitCallback", "AcknowledgeType"),
             "kclient.consumer.assignor": ("ConsumerPartitionAssignor", "RangeAssignor", "RoundRobinAssignor"),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
             "kclient.consumer.config": ("ConsumerConfig",),
             "kclient.consumer.health": ("ConsumerHealth",),
             "kclient.consumer.interceptor": ("ConsumerInterceptor",),
             "kclient.consumer.kafka_consumer": ("KafkaConsumer",),
+            "kclient.consumer.kafka_share_consumer": ("KafkaShareConsumer",),
             "kclient.consumer.listener": ("ConsumerRebalanceListener",),
             "kclient.consumer.settings": ("ConsumerSettings",),
+            "kclient.consumer.share_config": ("ShareConsumerConfig",),
+            "kclient.consumer.share_settings": ("ShareConsumerSettings",),
             "kclient.consumer.types": ("ConsumerRecord", "ConsumerRecords"),
         },
     )
 
 __all__ = [
+    "AcknowledgeType",
+    "AcknowledgementCommitCallback",
     "BinaryColumn",
     "ByDuration",
     "ConsumerConfig",
@@ -47,7 +57,10 @@ __all__ = [
     "ConsumerSettings",
     "HeaderColumns",
     "KafkaConsumer",
+    "KafkaShareConsumer",
     "RangeAssignor",
     "RecordColumns",
     "RoundRobinAssignor",
+    "ShareConsumerConfig",
+    "ShareConsumerSettings",
 ]
