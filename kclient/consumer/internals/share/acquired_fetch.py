@@ -122,6 +122,12 @@ class AcquiredFetch:
         unless_told = AcknowledgeType.RELEASE
         if isinstance(error, RecordDeserializationError):
             first, end = error.offset, error.offset + 1
+            cause = error.__cause__
+            error = error.reworded(
+                f"The {error.which} of the record at offset {error.offset} of {self.partition} cannot be deserialized; "
+                "it is released, unless acknowledge() with topic, partition and offset says otherwise."
+            )
+            error.__cause__ = cause
         else:
             first, end = self._pass_broken_batch(reader)
             if isinstance(error, CorruptRecordError):

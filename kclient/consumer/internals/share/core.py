@@ -321,9 +321,8 @@ class ShareCore:
     def _give_back_buffered(self) -> list[Acknowledgements]:
         batches = [self._failed, *(fetch.give_back() for fetch in self.buffer.take_all())]
         self._failed = None
-        for waiting in self._current:
-            waiting.release_waiting()
         taken = [batch.take_acknowledged() for batch in batches if batch is not None]
+        taken += [batch.give_back_waiting() for batch in self._current]
         return [each for each in taken if each is not None]
 
     def describe(self, state: str) -> str:

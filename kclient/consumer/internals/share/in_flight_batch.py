@@ -27,13 +27,15 @@ WAITING: Final = 8
 """The application is still to get the record."""
 _RENEWED: Final = 9
 
-_SAID = re.compile(rb"[\x00-\x04]+")
-# What is said stays said; only a renewed record comes back.
-_TAKEN = bytes.maketrans(bytes(range(5)), bytes([_FREE] * 4 + [_RENEWING]))
-
 
 def _byte(state: int) -> bytes:
     return bytes((state,))
+
+
+_SAID = re.compile(rb"[\x00-\x04]+")
+_WAITING = re.compile(_byte(WAITING) + rb"+")
+# What is said stays said; only a renewed record comes back.
+_TAKEN = bytes.maketrans(bytes(range(5)), bytes([_FREE] * 4 + [_RENEWING]))
 
 
 def _gaps(locked: Iterable[tuple[int, int]]) -> tuple[int, bytearray]:
@@ -181,9 +183,14 @@ class InFlightBatch:
         """Accept every record that the application has and has said nothing of."""
         self._replace(IN_FLIGHT, ACCEPTED)
 
-    def release_waiting(self) -> None:
-        """Give back what the application did not get."""
-        self._replace(WAITING, RELEASED)
+    def give_back_waiting(self) -> Acknowledgements | None:
+        """Return the release of what the application did not get; None if that is nothing."""
+        runs = tuple(
+            Run(self.first + found.start(), _byte(RELEASED) * len(found.group()))
+            for found in _WAITING.finditer(self._states)
+        )
+        self._replace(WAITING, _FREE)
+        return Acknowledgements(self.node_id, self.partition, runs) if runs else None
 
     def take_acknowledged(self) -> Acknowledgements | None:
         """Return the acknowledgements that the broker is to be told, once; None if there are none."""
