@@ -47,6 +47,7 @@ class ShareCalls:
     def records(self, timer: Timer) -> Steps[ConsumerRecords[Any, Any]]:
         """The records that can be handed out, as soon as there are any; no records when `timer` has expired."""
         core = self._core
+        core.got_last()
         began_ms = timer.started_ms
         yield from self._tell_outcomes()
         if core.subscription.has_nothing():
@@ -74,6 +75,7 @@ class ShareCalls:
     def next_record(self) -> Steps[ConsumerRecord[Any, Any]]:
         """The next record; waits as long as it takes."""
         core = self._core
+        core.got_last()
         while True:
             core.wakeup.raise_if_pending()
             record = core.next_waiting()

@@ -106,12 +106,16 @@ class ShareCore:
 
     # Polling.
 
+    def got_last(self) -> None:
+        """The application has what was handed out before: from here on nothing takes it back."""
+        self._handed_out.clear()
+        self._given = None
+
     def begin_poll(self, now_ms: int) -> None:
         """Treat the records handed out before as processed, in implicit mode. Raises IllegalStateError in explicit mode
         if nothing was said of one.
         """
         yield_gil()
-        self._handed_out.clear()
         self._fetch_asked = False
         if self.explicit:
             self._check_all_acknowledged()
@@ -217,7 +221,6 @@ class ShareCore:
 
     def next_waiting(self) -> ConsumerRecord[Any, Any] | None:
         """The next of the records that were decoded and not handed out; None if there is none."""
-        self._given = None
         for batch in self._current:
             for record in batch.hand_out(1):
                 self._given = batch, record.offset

@@ -104,7 +104,6 @@ class ShareMembership:
         """The subscription may be another one than the group knows."""
         if self.state is ShareMemberState.STABLE and self._told != self._subscription.subscription():
             self.heartbeat.hurry(now_ms)
-            self._attempt += 1
 
     def _join(self, now_ms: int) -> None:
         if self.state is ShareMemberState.LEAVING:
@@ -218,6 +217,7 @@ class ShareMembership:
         if self.state is ShareMemberState.JOINING:
             self._log.info("Joined the share group as member %s", self.member_id)
         self.state = self.state.to(ShareMemberState.STABLE)
+        self.subscription_changed(now_ms)  # maybe while the heartbeat was on its way
         if response.assignment is not None:
             self.assignment.take(response.assignment.topic_partitions, self._metadata)
             self._metrics.assigned()

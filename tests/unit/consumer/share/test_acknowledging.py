@@ -323,6 +323,22 @@ def test_what_the_callback_raises_is_raised_once_all_outcomes_are_told(explicit:
     explicit.consumer.set_acknowledgement_commit_callback(None)
 
 
+def test_a_poll_that_the_callback_ends_takes_back_nothing_of_the_poll_before(explicit: ShareModel) -> None:
+    def callback(*_: Any) -> None:
+        raise ValueError("no")
+
+    explicit.consumer.set_acknowledgement_commit_callback(callback)
+    first, second = filled(explicit, 2)
+    explicit.consumer.acknowledge(first)
+    explicit.consumer.commit_async()
+    explicit.rounds()
+    with pytest.raises(ValueError, match="no"):
+        explicit.poll()
+    explicit.consumer.set_acknowledgement_commit_callback(None)
+    explicit.consumer.acknowledge(second)
+    assert explicit.consumer.commit_sync() == {explicit.tip(T0): None}
+
+
 def test_a_wakeup_ends_a_commit_whose_acknowledgements_go_on(explicit: ShareModel) -> None:
     (record,) = filled(explicit, 1)
     explicit.consumer.acknowledge(record)

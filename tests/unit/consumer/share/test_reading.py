@@ -260,6 +260,19 @@ def test_explicit_acknowledgements_in_a_loop_are_asked_for_at_its_next_poll(
     assert next(share.consumer).offset == 2
 
 
+def test_a_loop_that_is_refused_its_next_poll_takes_back_no_record(
+    make_share: Callable[..., ShareModel],
+) -> None:
+    share = make_share(share_acknowledgement_mode="explicit")
+    share.subscribe()
+    share.fill(T0, 1)
+    record = next(share.consumer)
+    with pytest.raises(IllegalStateError):
+        next(share.consumer)
+    share.consumer.acknowledge(record)
+    assert share.consumer.commit_sync() == {share.tip(T0): None}
+
+
 def test_iteration_ends_when_the_consumer_is_closed(share: ShareModel) -> None:
     share.subscribe()
     share.consumer.close()
