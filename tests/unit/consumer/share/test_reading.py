@@ -55,9 +55,9 @@ def test_a_broker_that_locks_more_than_one_poll_returns_is_not_asked_for_more_me
     share.handlers[ApiKeys.SHARE_FETCH] = lambda request, version: share.share_fetch(
         setattr(request, "max_records", 100) or request, version
     )
-    fetches = len(share.sent(ApiKeys.SHARE_FETCH))
     assert [record.offset for record in share.poll()] == [0, 1]
     fetches = len(share.sent(ApiKeys.SHARE_FETCH))
+    share.rounds(20)
     assert [record.offset for record in share.poll()] == [2, 3]
     assert [record.offset for record in share.poll()] == [4]
     assert len(share.sent(ApiKeys.SHARE_FETCH)) == fetches
@@ -236,6 +236,24 @@ def test_a_loop_gets_every_record_and_accepts_a_poll_when_it_is_through(
     share.consumer.close()
     assert share.shares[T0].accepted == {0, 1, 2}
     assert not share.shares[T0].locked
+
+
+def test_a_record_that_a_loop_did_not_get_comes_with_its_next_step(
+    share: ShareModel, monkeypatch: Any
+) -> None:
+    share.subscribe()
+    share.fill(T0, 2)
+    next_waiting = share.core.next_waiting
+
+    def interrupted(_: Any) -> Any:
+        if next_waiting() is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(share.core), "next_waiting", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(share.consumer)
+    monkeypatch.undo()
+    assert [next(share.consumer).offset for _ in range(2)] == [0, 1]
 
 
 def test_poll_after_a_loop_returns_what_the_loop_did_not_get(share: ShareModel) -> None:
