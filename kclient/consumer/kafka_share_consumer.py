@@ -282,6 +282,7 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
                 core.network.join(timer.remaining_ms())
                 core.close_parts()
                 self._use.close()
+            failure = failure or self._run(self._calls.tell_last())
             if failure is not None:
                 raise failure
 

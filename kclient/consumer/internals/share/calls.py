@@ -164,15 +164,18 @@ class ShareCalls:
         """
         core = self._core
         core.wakeup.closing = True
-        failure: BaseException | None = None
         ended = core.end_sessions(core.take_acknowledged(), timer.deadline_ms)
         yield from self._quietly(ended, timer.remaining_ms())
         yield from self.unsubscribe(timer)
+        return (yield from self.tell_last())
+
+    def tell_last(self) -> Steps[BaseException | None]:
+        """Let the callback hear of what is left, for the last time; returns what it raised."""
         try:
             yield from self._tell_outcomes()
         except Exception as error:
-            failure = error
-        return failure
+            return error
+        return None
 
     def _quietly(self, request: Request[None], timeout_ms: int) -> Steps[None]:
         """Wait for what is done as well as it can be."""

@@ -232,11 +232,9 @@ class ShareFetcher:
         session.fetched(flight.wanted)
         self._take_answer(flight, message, now_ms)
         sizes = [
-            (topic.topic_id, len(partition.records or b""))
-            for topic in message.responses
-            for partition in topic.partitions
+            len(partition.records or b"") for topic in message.responses for partition in topic.partitions
         ]
-        self._metrics.fetched(response.latency_ms, message.throttle_time_ms, [size for _, size in sizes])
+        self._metrics.fetched(response.latency_ms, message.throttle_time_ms, sizes)
 
     def _failed(self, flight: _Flight, error: KafkaError, now_ms: int) -> None:
         node = flight.node

@@ -12,6 +12,7 @@ from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import AcknowledgeType
 from kclient.errors import (
+    ClientClosedError,
     ConfigError,
     DisconnectError,
     Errors,
@@ -278,6 +279,18 @@ def test_closing_tells_the_callback_of_the_last_outcomes(explicit: ShareModel) -
     explicit.consumer.close()
     assert outcomes == [({explicit.tip(T0): {0}}, None)]
     assert explicit.shares[T0].accepted == {0}
+
+
+def test_closing_tells_the_callback_of_what_was_not_answered_as_well(explicit: ShareModel) -> None:
+    outcomes: list[Any] = []
+    explicit.consumer.set_acknowledgement_commit_callback(lambda *outcome: outcomes.append(outcome))
+    for record in filled(explicit, 1):
+        explicit.consumer.acknowledge(record)
+    explicit.handlers.pop(ApiKeys.SHARE_ACKNOWLEDGE)
+    explicit.consumer.close(300)
+    ((offsets, error),) = outcomes
+    assert offsets == {explicit.tip(T0): {0}}
+    assert isinstance(error, ClientClosedError)
 
 
 def test_the_callback_must_not_use_the_consumer_but_wakeup(explicit: ShareModel) -> None:
