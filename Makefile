@@ -62,9 +62,11 @@ bench-partitions: $(VENV)/.installed-dev  ## a consumer with 1,000 partitions an
 
 docs: $(VENV)/.installed-dev  ## write the reference page and the types of the settings again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
-	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+	  kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \
+	  kclient.admin.config:AdminConfig > docs/configuration.md
 	@$(BIN)/python -m kclient.config.typed_dicts kclient.producer.config:ProducerConfig \
-	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig
+	  kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \
+	  kclient.admin.config:AdminConfig
 
 build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .

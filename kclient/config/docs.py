@@ -3,7 +3,8 @@
 docs/configuration.md is made by
 
     python -m kclient.config.docs kclient.producer.config:ProducerConfig \\
-        kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+        kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \\
+        kclient.admin.config:AdminConfig > docs/configuration.md
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Settings as TypedDicts, by which editors and type checkers know the keyword arguments of the clients.
 
-Each `settings.py` lies beside its `config.py` and is made, as all of them are, by
+Each `settings.py` lies beside its `config.py` (`share_settings.py` beside `share_config.py`) and is made by
 
     python -m kclient.config.typed_dicts kclient.producer.config:ProducerConfig \\
-        kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig
+        kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \\
+        kclient.admin.config:AdminConfig
 
 A type says what people write in Python, which is less than what is accepted for the sake of `.properties` files: a
 number is an int and not a text with digits, a word is spelt as it is documented, and no class has a Java name.
@@ -87,7 +88,9 @@ def render(classes: Sequence[type[Config]]) -> dict[Path, str]:
 
 
 def _path(cls: type[Config]) -> Path:
-    return Path(sys.modules[cls.__module__].__file__ or "").with_name("settings.py")
+    path = Path(sys.modules[cls.__module__].__file__ or "")
+    kind = path.stem.removesuffix("config") if path.stem.endswith("config") else ""
+    return path.with_name(f"{kind}settings.py")
 
 
 def _keys(cls: type[Config]) -> list[ConfigKey]:

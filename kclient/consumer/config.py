@@ -158,16 +158,14 @@ class ConsumerConfig(ClientConfig):
     share_acknowledgement_mode: str = string(
         "implicit",
         MEDIUM,
-        "Whether the next poll() of a share consumer acknowledges the records of the last one.",
+        "Only for share consumers: whether poll() accepts what the poll before returned.",
         one_of("implicit", "explicit"),
-        support=LATER,
     )
     share_acquire_mode: str = string(
         "batch_optimized",
         MEDIUM,
-        "Whether a share consumer gets whole batches or at most max.poll.records (KIP-1206).",
+        "Only for share consumers: whether brokers deliver whole batches or max.poll.records at most (KIP-1206).",
         one_of("batch_optimized", "record_limit", ignore_case=True),
-        support=LATER,
     )
     kclient_decompress_max_bytes: int = integer(
         67_108_864,
@@ -197,8 +195,25 @@ class ConsumerConfig(ClientConfig):
         _fit_protocol(values, given)
         _fit_assignors(values)
         _less(values, "heartbeat.interval.ms", "session.timeout.ms")
-        _less(values, "fetch.max.wait.ms", "request.timeout.ms")
-        _fit_receive_limit(values, given)
+        fit_fetches(values, given)
+        _refuse_share_settings(values)
+
+
+def _refuse_share_settings(values: dict[str, Any]) -> None:
+    for name, default in (
+        ("share.acknowledgement.mode", "implicit"),
+        ("share.acquire.mode", "batch_optimized"),
+    ):
+        if values[name].lower() != default:
+            raise ConfigError(
+                f"{name}={values[name]} is for share consumers: use KafkaShareConsumer.", name=name
+            )
+
+
+def fit_fetches(values: dict[str, Any], given: frozenset[str]) -> None:
+    """Check the settings of fetches, whose answers have to come in time and fit into what may be received."""
+    _less(values, "fetch.max.wait.ms", "request.timeout.ms")
+    _fit_receive_limit(values, given)
 
 
 def _fit_group(values: dict[str, Any], given: frozenset[str]) -> None:

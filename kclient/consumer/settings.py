@@ -93,10 +93,8 @@ class ConsumerSettings(ClientSettings, total=False):
     session_timeout_ms: int
     """Default: 45000. After how long without a heartbeat the coordinator takes the consumer for dead."""
     share_acknowledgement_mode: Literal["implicit", "explicit"]
-    """Default: 'implicit'. Whether the next poll() of a share consumer acknowledges the records of the last one. Not
-    implemented yet.
-    """
+    """Default: 'implicit'. Only for share consumers: whether poll() accepts what the poll before returned."""
     share_acquire_mode: Literal["batch_optimized", "record_limit"]
-    """Default: 'batch_optimized'. Whether a share consumer gets whole batches or at most max.poll.records (KIP-1206).
-    Not implemented yet.
+    """Default: 'batch_optimized'. Only for share consumers: whether brokers deliver whole batches or max.poll.records
+    at most (KIP-1206).
     """

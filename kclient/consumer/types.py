@@ -50,6 +50,11 @@ class ConsumerRecord(Generic[K, V]):
         """The topic and partition that the record comes from."""
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def delivery_count(self) -> int | None:
+        """The number of times that a share group has delivered the record, this one included; else None (KIP-932)."""
+        return None
+
 
 class ConsumerRecords(Generic[K, V]):
     """The records of one poll, grouped by partition. Immutable.

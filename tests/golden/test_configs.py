@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from kclient.admin.config import AdminConfig
 from kclient.config import REQUIRED, ConfigKey, definition_of
 from kclient.config.declare import Config
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.share_config import ShareConsumerConfig
+from kclient.errors import ConfigError
 from kclient.producer.config import ProducerConfig
 
 pytestmark = pytest.mark.golden
@@ -117,3 +120,16 @@ def test_javas_default_is_accepted_as_a_string(cls: type[Config], name: str, row
         if cls is ConsumerConfig
         else {"bootstrap.servers": "localhost:9092", name: text}
     )
+
+
+def test_a_share_consumer_has_javas_settings_but_those_that_java_refuses() -> None:
+    java = TABLE["ShareConsumerConfig"]
+    refused = set(java["key_lists"]["SHARE_GROUP_UNSUPPORTED_CONFIGS"])
+    ours = {key.name for key in definition_of(ShareConsumerConfig) if not key.name.startswith("kclient.")}
+    assert ours == set(java["keys"]) - refused
+    for name in refused:
+        with pytest.raises(ConfigError, match=re.escape(name)):
+            ShareConsumerConfig.parse(
+                {"bootstrap.servers": "localhost:9092", "group.id": "g"},
+                {name: java["keys"][name]["default"]},
+            )

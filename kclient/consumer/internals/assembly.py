@@ -154,8 +154,8 @@ def build_consumer(
         config=config,
         sender=sender,
         managers=[manager for manager in managers if manager is not None],
-        fetcher=fetcher,
-        commits=commits,
+        say_goodbye=fetcher.close,
+        end=lambda error: None if commits is None else commits.end(error),
         on_death=queue.io_thread_died,
         time=time,
     )
