@@ -1,4 +1,4 @@
-"""How a member comes to the assignment that its coordinator wants."""
+"""Reconciliation: from the assignment that a member has to the one that its coordinator wants."""
 
 from __future__ import annotations
 
