@@ -315,6 +315,18 @@ class TestErrors:
         assert group.state is ConsumerMemberState.STABLE
         assert len(group.acknowledged) == 1
 
+    def test_a_coordinator_that_does_not_answer_for_long_does_not_keep_the_thread_busy(
+        self, group: ConsumerGroupModel
+    ) -> None:
+        group.join()
+        group.rig.handlers[HEARTBEAT] = lambda _request, _version: None
+        group.rig.rounds(200)
+        group.rig.time.advance(100_000)
+        group.rig.rounds(2)
+        membership = group.rig.core.membership
+        assert membership is not None
+        assert membership.poll(group.rig.time.monotonic_ms()) > 0
+
     def test_an_epoch_that_none_can_be_is_not_believed(self, group: ConsumerGroupModel) -> None:
         group.join()
         answer = consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(
