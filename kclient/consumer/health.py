@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from kclient.consumer.internals.consumer_core import ConsumerCore
 
 
+_SESSION_TIMEOUT = {
+    "classic": "session.timeout.ms",
+    "consumer": "group.consumer.session.timeout.ms of the broker, if that is its default",
+}
+
+
 @attrs.frozen(kw_only=True)
 class ConsumerHealth(ClientHealth):
     """State of a consumer at one moment. Immutable; taking it asks no broker and waits for nothing."""
@@ -66,7 +72,7 @@ def health_of(core: ConsumerCore, *, closed: bool) -> ConsumerHealth:
         ):
             reasons.append(
                 f"The group's coordinator has not answered for {heartbeat_ms} ms, so the partitions may be with other "
-                "members (session.timeout.ms)"
+                f"members ({_SESSION_TIMEOUT[membership.PROTOCOL]})"
             )
     committed_only = config.isolation_level == "read_committed"
     return ConsumerHealth(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from harness.consumer.group import Group
 from harness.network.produce_answers import refuse
 from harness.real_kafka.cluster import RealCluster
 from harness.topics import read_all
@@ -117,3 +119,33 @@ def test_groups_are_asked_for_at_coordinators_that_have_moved(
         assert admin.delete_groups(groups) == dict.fromkeys(groups)
         operator.delete_topics([topic.topic])
         wait_until(lambda: not kafka_cluster.out_of_sync(operator), 60, "all replicas in sync")
+
+
+def test_a_clean_rolling_restart_takes_no_partition_from_a_member(
+    kafka_cluster: RealCluster, admin: KafkaAdminClient
+) -> None:
+    protocols = {"consumer": {}, "classic": {"group.protocol": "classic", "session.timeout.ms": 30_000}}
+    with ExitStack() as stack:
+        groups = []
+        for protocol, settings in protocols.items():
+            topic = f"rolling-{protocol}"
+            admin.create_topics([NewTopic(topic, 4, 3)])
+            wait_until(lambda: topic in admin.list_topics())  # noqa: B023
+            group = Group(kafka_cluster.bootstrap_servers, topic, stack)
+            for name in "ab":
+                group.join(name, **settings)
+            group.has_shared(2, 2)
+            groups.append(group)
+        heard = [list(group.owners.calls) for group in groups]
+        for broker in kafka_cluster.brokers:
+            broker.stop()
+            broker.start()
+            wait_until(lambda: not kafka_cluster.out_of_sync(admin), _HEALING_S, "every replica in sync")
+        with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers) as producer:
+            for group in groups:
+                for number in range(4):
+                    producer.send(group.topic, b"%d" % number, partition=number)
+        for group in groups:
+            members = group.members.values()
+            wait_until(lambda: sum(len(each.records) for each in members) == 4, 30, "the records")  # noqa: B023
+        assert [group.owners.calls for group in groups] == heard

@@ -11,7 +11,7 @@ from kclient._accel import RecordCursor
 from kclient.client.assembly import build_network_client
 from kclient.client.coordinators import CoordinatorFinder, CoordinatorKey, CoordinatorType
 from kclient.client.kafka_client import KafkaClient
-from kclient.client.request_sender import RequestSender
+from kclient.client.request_sender import NEVER, RequestSender
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.consumer.assignor import ASSIGNORS, ConsumerPartitionAssignor
 from kclient.consumer.config import ConsumerConfig
@@ -209,15 +209,17 @@ def _build_group(
 
     key = CoordinatorKey(CoordinatorType.GROUP, group_id)
     finder = CoordinatorFinder(key, sender, backoff, on_fatal, log_context, own_connection=True)
+    consumer_protocol = config.group_protocol == ConsumerMembership.PROTOCOL
     heartbeat = Heartbeat(
         interval_ms=config.heartbeat_interval_ms,
-        session_timeout_ms=config.session_timeout_ms,
+        # With the consumer protocol the coordinator alone knows when a session ends.
+        session_timeout_ms=NEVER if consumer_protocol else config.session_timeout_ms,
         max_poll_interval_ms=config.max_poll_interval_ms,
         backoff=backoff,
         taken_ms=taken_ms,
         now_ms=time.monotonic_ms(),
     )
-    if config.group_protocol == ConsumerMembership.PROTOCOL:
+    if consumer_protocol:
         membership = ConsumerMembership(
             settings=ConsumerMemberSettings(
                 group_id=group_id,

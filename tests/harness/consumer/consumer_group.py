@@ -106,6 +106,7 @@ class ConsumerGroupModel:
     def remove_member(self) -> None:
         """Forget the member, as if its session had ended."""
         self.member_id = None
+        self.epoch += 1
 
     def refuse(
         self, code: int, message: str | None = None

@@ -50,6 +50,16 @@ class TestPatternsOfTheBroker:
         assert group.rig.consumer.subscription() == {"u"}
         assert group.rig.core.metadata.topics_to_request() == ["u"]
 
+    def test_a_topic_that_the_broker_matched_and_somebody_deleted_is_not_made_anew(
+        self, group: ConsumerGroupModel
+    ) -> None:
+        metadata = group.rig.core.metadata
+        group.rig.consumer.subscribe(SubscriptionPattern("a"))
+        assert not metadata.allow_auto_topic_creation
+        group.rig.consumer.unsubscribe()
+        group.rig.consumer.subscribe(["t"])
+        assert metadata.allow_auto_topic_creation
+
     def test_another_pattern_takes_the_place_of_one(self, group: ConsumerGroupModel) -> None:
         group.rig.handlers[ApiKeys.METADATA] = lambda request, _version: names_by_id(group, request)
         group.join(SubscriptionPattern("a"))

@@ -8,6 +8,7 @@ import pytest
 
 from harness.consumer.consumer_group import ConsumerGroupModel, Told
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.coordinator.consumer_member_state import ConsumerMemberState
 from kclient.errors import (
     CommitFailedError,
     Errors,
@@ -59,9 +60,8 @@ class TestCommits:
         group.want(T1)
         group.poll_for(2500)
         assert group.rig.consumer.assignment() == {T1}
-        group.rig.handlers[ApiKeys.OFFSET_COMMIT] = group.rig.refuse_commit(Errors.STALE_MEMBER_EPOCH)
-        group.poll_for(100)
         group.rig.handlers[ApiKeys.OFFSET_COMMIT] = usual
+        group.rig.on(ApiKeys.OFFSET_COMMIT, group.rig.refuse_commit(Errors.STALE_MEMBER_EPOCH))
         group.poll_for(100)
         assert [type(failure) for failure in failures] == [CommitFailedError]
         assert not group.rig.committed
@@ -101,6 +101,19 @@ class TestCommits:
         group.want(T0)
         group.poll_for(2500)
         assert group.rig.consumer.group_metadata().generation_id == 2 == group.member_epoch
+
+    def test_transactions_are_told_the_old_epoch_until_the_application_has_partitions_again(
+        self, group: ConsumerGroupModel
+    ) -> None:
+        group.join()
+        group.remove_member()
+        group.rig.rounds(200)
+        group.rig.consumer.poll(0)  # hears of the loss
+        group.rig.rounds(20)
+        assert (group.state, group.member_epoch) == (ConsumerMemberState.RECONCILING, 2)
+        assert group.rig.consumer.group_metadata().generation_id == 1
+        group.poll_for(20)
+        assert group.rig.consumer.group_metadata().generation_id == 2
 
     def test_transactions_of_a_member_that_was_removed_are_told_its_old_epoch(
         self, group: ConsumerGroupModel

@@ -237,6 +237,14 @@ class TestErrors:
         group.poll_for(100)
         assert told.calls == [("assigned", [T0, T1]), ("lost", [T0, T1]), ("assigned", [T0, T1])]
 
+    def test_one_that_is_not_let_in_does_not_try_again_by_itself(self, group: ConsumerGroupModel) -> None:
+        group.rig.on(HEARTBEAT, group.refuse(Errors.GROUP_MAX_SIZE_REACHED))
+        with pytest.raises(GroupMaxSizeReachedError):
+            group.join()
+        group.rig.rounds(300)
+        assert len(group.requests) == 1
+        group.join()
+
     def test_a_cluster_without_the_protocol_is_said_to_be_one(self, group: ConsumerGroupModel) -> None:
         group.rig.client.set_api_versions(brokers_with_heartbeats_up_to(None))
         group.rig.consumer.subscribe(["t"])
@@ -307,6 +315,18 @@ class TestErrors:
         assert group.state is ConsumerMemberState.STABLE
         assert len(group.acknowledged) == 1
 
+    def test_a_coordinator_that_does_not_answer_for_long_does_not_keep_the_thread_busy(
+        self, group: ConsumerGroupModel
+    ) -> None:
+        group.join()
+        group.rig.handlers[HEARTBEAT] = lambda _request, _version: None
+        group.rig.rounds(200)
+        group.rig.time.advance(100_000)
+        group.rig.rounds(2)
+        membership = group.rig.core.membership
+        assert membership is not None
+        assert membership.poll(group.rig.time.monotonic_ms()) > 0
+
     def test_an_epoch_that_none_can_be_is_not_believed(self, group: ConsumerGroupModel) -> None:
         group.join()
         answer = consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(
@@ -364,6 +384,20 @@ class TestLeaving:
         group.poll_for(100)
         group.rig.consumer.unsubscribe()
         assert [request.member_epoch for request in group.requests] == [0, -1]
+
+    def test_an_answer_to_a_heartbeat_from_before_it_left_concerns_nobody(
+        self, group: ConsumerGroupModel
+    ) -> None:
+        group.join()
+        usual = group.heartbeat
+        group.rig.handlers[HEARTBEAT] = lambda request, version: (
+            usual(request, version) if request.member_epoch < 0 else None
+        )
+        group.rig.rounds(150)
+        group.rig.consumer.unsubscribe()
+        group.rig.handlers[HEARTBEAT] = usual
+        group.rig.rounds(10)
+        assert group.state is ConsumerMemberState.UNSUBSCRIBED
 
     def test_one_that_never_joined_says_nothing(self, group: ConsumerGroupModel) -> None:
         group.rig.consumer.subscribe(["t"])

@@ -105,7 +105,7 @@ class Member:
         self.rig.consumer.subscribe(("t", "u"), self.ledger)
 
     def heartbeat(self, request: Any, version: int) -> Any:
-        """What the member says it has given up, others get at once: it must not have it any more."""
+        """Answer, and check that the member has nothing of what it says it gave up: others get that at once."""
         before = self.group.acknowledged
         response = self._usual(request, version)
         names = {topic_id: topic for topic, topic_id in self.rig.topic_ids.items()}

@@ -89,3 +89,38 @@ def test_the_clock_of_polls_is_waited_for_as_well(clocks: Clocks) -> None:
     heartbeat = clocks.heartbeat
     heartbeat.reset(START + 1950)
     assert heartbeat.wait_ms(START + 1950) == 50
+
+
+def test_one_that_is_hurried_goes_out_at_once_or_behind_the_one_on_its_way(clocks: Clocks) -> None:
+    heartbeat = clocks.heartbeat
+    heartbeat.hurry()
+    assert heartbeat.is_due(START)
+    assert heartbeat.wait_ms(START) == 0
+    heartbeat.sent(START)
+    assert not heartbeat.is_due(START + 50)
+    heartbeat.hurry()
+    assert heartbeat.wait_ms(START + 50) == 450
+    heartbeat.answered(START + 60)
+    assert heartbeat.is_due(START + 60)
+    heartbeat.sent(START + 60)
+    heartbeat.answered(START + 70)
+    assert not heartbeat.is_due(START + 159)
+    assert heartbeat.is_due(START + 160)
+
+
+def test_a_failure_makes_also_a_hurried_one_wait(clocks: Clocks) -> None:
+    heartbeat = clocks.heartbeat
+    heartbeat.sent(START)
+    heartbeat.hurry()
+    heartbeat.failed(START)
+    assert not heartbeat.is_due(START + 9)
+    assert heartbeat.is_due(START + 10)
+
+
+def test_an_interval_of_the_coordinator_counts_from_now_on(clocks: Clocks) -> None:
+    heartbeat = clocks.heartbeat
+    for none in (0, -1, 100):
+        heartbeat.set_interval(none, START + 50)
+        assert heartbeat.wait_ms(START + 50) == 50
+    heartbeat.set_interval(300, START + 50)
+    assert heartbeat.wait_ms(START + 50) == 300

@@ -89,7 +89,6 @@ class ConsumerMembership(Membership):
     _may_join: bool = attrs.field(default=False, init=False)
     _pattern_seen: bool = attrs.field(default=False, init=False)
     _complained: bool = attrs.field(default=False, init=False)
-    _announced: bool = attrs.field(default=False, init=False)  # the coordinator may know the member
     _joined_epoch: int = attrs.field(default=-1, init=False)
     _given_up_epoch: int = attrs.field(default=-1, init=False)
     _metadata_version: int = attrs.field(default=-1, init=False)
@@ -202,7 +201,7 @@ class ConsumerMembership(Membership):
         now_ms: int,
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
     ) -> None:
-        known = self.state in WITH_HEARTBEAT and self._announced
+        known = self.state in WITH_HEARTBEAT
         self._go_out(ConsumerMemberState.UNSUBSCRIBED)
         self._may_join = False
         epoch = self._leave_epoch(operation)
@@ -221,7 +220,6 @@ class ConsumerMembership(Membership):
         return consumer_heartbeat.LEAVE_EPOCH if operation is GroupMembershipOperation.DEFAULT else None
 
     def _say_goodbye(self, epoch: int, reason: str, future: CompletableFuture[None], now_ms: int) -> None:
-        self._announced = False
         if not self._finder.known:
             future.complete(None)  # as if it were lost on its way: the session timeout does the same
             return
@@ -325,7 +323,7 @@ class ConsumerMembership(Membership):
         self._may_join = False
         self._go_out(ConsumerMemberState.STALE)
         epoch = self._leave_epoch(GroupMembershipOperation.DEFAULT)
-        if self._announced and epoch is not None:
+        if epoch is not None:
             self._say_goodbye(epoch, cause, CompletableFuture(), now_ms)
 
     def _send_heartbeat(self, now_ms: int) -> None:
@@ -343,7 +341,6 @@ class ConsumerMembership(Membership):
 
         self.heartbeat.sent(now_ms)
         self._metrics.heartbeat_sent(now_ms)
-        self._announced = True
         self._send(request, on_reply, now_ms, None if regex is None else _FIRST_VERSION_WITH_REGEX)
         if self.state is ConsumerMemberState.ACKNOWLEDGING:
             complete = self._target.reconciled

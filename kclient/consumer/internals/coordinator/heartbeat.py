@@ -36,11 +36,7 @@ class Heartbeat:
         self._next_ms = self.polled_ms
         self._session_deadline_ms = self.polled_ms + self._session_timeout_ms
 
-    def use_interval(self, interval_ms: int) -> None:
-        """Send them as often as the coordinator says."""
-        self._interval_ms = interval_ms
-
-    def hurry(self, now_ms: int) -> None:
+    def begin_anew(self, now_ms: int) -> None:
         """Send the next one now, whatever has become of the last."""
         self._in_flight = False
         self._failures = 0

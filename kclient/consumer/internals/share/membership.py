@@ -103,7 +103,7 @@ class ShareMembership:
     def subscription_changed(self, now_ms: int) -> None:
         """The subscription may be another one than the group knows."""
         if self.state is ShareMemberState.STABLE and self._told != self._subscription.subscription():
-            self.heartbeat.hurry(now_ms)
+            self.heartbeat.begin_anew(now_ms)
 
     def _join(self, now_ms: int) -> None:
         if self.state is ShareMemberState.LEAVING:
@@ -112,7 +112,7 @@ class ShareMembership:
         self.member_epoch = _JOIN_EPOCH
         self._told = None
         self._attempt += 1
-        self.heartbeat.hurry(now_ms)
+        self.heartbeat.begin_anew(now_ms)
 
     def leave(self, future: CompletableFuture[None], now_ms: int) -> None:
         """Leave the group; `future` is done when the coordinator has heard of it, or cannot."""
@@ -209,7 +209,7 @@ class ShareMembership:
 
     def _answered(self, response: ShareGroupHeartbeatResponse, topics: frozenset[str], now_ms: int) -> None:
         self._warning.clear("heartbeat")
-        self.heartbeat.use_interval(max(response.heartbeat_interval_ms, 1))
+        self.heartbeat.set_interval(response.heartbeat_interval_ms, now_ms)
         self.heartbeat.sent(now_ms)
         self.heartbeat.answered(now_ms)
         self.member_epoch = response.member_epoch
