@@ -138,6 +138,8 @@ class Selector:
 
         For who has something to do with a channel that is written before the next poll, which reports what fails.
         """
+        if forks.generation != self._generation:
+            self._fork_guard.check()
         self.completed_sends.clear()
         self._write_at_once(self._time.monotonic_ms())
 

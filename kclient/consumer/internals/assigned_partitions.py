@@ -70,7 +70,7 @@ class AssignedPartitions:
         for tp in partitions:
             state = self.by_partition.get(tp)
             if state is not None:
-                state.awaiting_callback = True
+                state.begin_callback()
 
     def finish_callback(self) -> None:
         """The listener has heard of the assignment, so its partitions may be read."""

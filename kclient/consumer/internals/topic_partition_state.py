@@ -143,6 +143,11 @@ class TopicPartitionState:
         with self._lock:
             self.paused = paused
 
+    def begin_callback(self) -> None:
+        """The listener is about to hear that it goes, so it must not be read any more."""
+        with self._lock:
+            self.awaiting_callback = True
+
     def finish_callback(self) -> None:
         """The listener has heard of it, so it may be read."""
         with self._lock:
