@@ -173,12 +173,12 @@ class Acknowledger:
 
     def _send(self, node: Node, due: list[_Waiting], now_ms: int, *, final: bool) -> None:
         session = self._nodes.session(node.id)
-        by_partition: dict[TopicIdPartition, list[Acknowledgements]] = {}
+        grouped: dict[TopicIdPartition, list[Acknowledgements]] = {}
         for each in due:
-            by_partition.setdefault(each.acknowledgements.partition, []).append(each.acknowledgements)
+            grouped.setdefault(each.acknowledgements.partition, []).append(each.acknowledgements)
         runs: dict[TopicIdPartition, list[Run]] = {}
         later: list[Acknowledgements] = []
-        for partition, several in by_partition.items():
+        for partition, several in grouped.items():
             runs[partition], put_off = merged(several)
             later += put_off
         sent = [each for each in due if each.acknowledgements not in later]

@@ -65,7 +65,7 @@ class ShareCalls:
             if timer.is_expired():
                 return ConsumerRecords({})
             # Who waits inside poll() is alive, however long there is nothing to read.
-            wait_ms = min(timer.remaining_ms(), core.config.max_poll_interval_ms // 2)
+            wait_ms = min(timer.remaining_ms(), max(core.config.max_poll_interval_ms // 2, 1))
             began_ms = timer.now_ms()
             yield Pause(core.changes.next(seen), core.time.timer(wait_ms))
             now_ms = timer.now_ms()

@@ -154,12 +154,12 @@ class ShareFetcher:
                 InvalidShareSessionEpochError(f"The share session with broker {node.id} has ended meanwhile"),
             )
             along = []
-        by_partition: dict[TopicIdPartition, list[Acknowledgements]] = {}
+        grouped: dict[TopicIdPartition, list[Acknowledgements]] = {}
         for each in along:
-            by_partition.setdefault(each.partition, []).append(each)
+            grouped.setdefault(each.partition, []).append(each)
         runs: dict[TopicIdPartition, list[Run]] = {}
         later: list[Acknowledgements] = []
-        for tip, several in by_partition.items():
+        for tip, several in grouped.items():
             runs[tip], put_off = merged(several)
             later += put_off
         flight = _Flight(node, partitions, [each for each in along if each not in later])

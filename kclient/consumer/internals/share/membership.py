@@ -128,11 +128,10 @@ class ShareMembership:
             future.complete(None)
             return
         self.state = self.state.to(ShareMemberState.LEAVING)
-        attempt = self._attempt
 
         def on_reply(_: Reply) -> None:
             # Not repeated if it failed: the session timeout does the same.
-            if attempt == self._attempt and self.state is ShareMemberState.LEAVING:
+            if self.state is ShareMemberState.LEAVING:
                 self.state = self.state.to(ShareMemberState.UNJOINED)
             future.complete(None)
 

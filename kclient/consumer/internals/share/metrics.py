@@ -34,9 +34,9 @@ class ShareMetrics(ClientMetrics):
             "fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max
         )
         self._size = fetches.sensor("fetch-size", "bytes fetched by one request", Avg, Max)
-        self._bytes = fetches.sensor("bytes-fetched", "bytes fetched", Rate, Total)
+        self._bytes = fetches.sensor("bytes-consumed", "bytes fetched", Rate, Total)
         self._per_request = fetches.sensor("records-per-request", "records of one poll()", Avg, Max)
-        self._records = fetches.sensor("records-fetched", "records fetched", Rate, Total)
+        self._records = fetches.sensor("records-consumed", "records handed out", Rate, Total)
         self._sent = fetches.sensor("acknowledgements-send", "number of acknowledgements sent", Rate, Total)
         self._errors = fetches.sensor(
             "acknowledgements-error", "number of acknowledgements that failed", Rate, Total

@@ -11,6 +11,7 @@ from harness.consumer.share_model import LOCK_MS, ShareModel
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import AcknowledgeType
+from kclient.consumer.internals.share.acknowledgements import Acknowledgements, Run
 from kclient.errors import (
     ClientClosedError,
     ConfigError,
@@ -18,6 +19,7 @@ from kclient.errors import (
     Errors,
     IllegalStateError,
     InvalidRecordStateError,
+    InvalidShareSessionEpochError,
     KafkaError,
     KafkaTimeoutError,
     NotLeaderOrFollowerError,
@@ -211,6 +213,32 @@ def test_a_session_that_the_broker_lost_fails_what_went_along_with_a_fetch(expli
     ((offsets, error),) = outcomes
     assert offsets == {explicit.tip(T0): {0}}
     assert isinstance(error, ShareSessionNotFoundError)
+
+
+def test_a_new_session_does_not_begin_with_acknowledgements_of_the_old_one(explicit: ShareModel) -> None:
+    outcomes: list[Any] = []
+    first, second = filled(explicit, 2)
+    explicit.consumer.acknowledge(first)
+    explicit.on(ApiKeys.SHARE_ACKNOWLEDGE, ConnectionError())
+    explicit.consumer.commit_sync()
+    explicit.consumer.set_acknowledgement_commit_callback(lambda *outcome: outcomes.append(outcome))
+    explicit.consumer.acknowledge(second)
+    explicit.poll(50)
+    ((offsets, error),) = outcomes
+    assert offsets == {explicit.tip(T0): {1}}
+    assert isinstance(error, InvalidShareSessionEpochError)
+    new = [each for each in explicit.sent(ApiKeys.SHARE_FETCH) if each.share_session_epoch == 0][-1]
+    assert [p.acknowledgement_batches for topic in new.topics for p in topic.partitions] == [[], []]
+
+
+def test_what_overlaps_goes_by_two_requests_also_at_the_end(explicit: ShareModel) -> None:
+    (record,) = filled(explicit, 1)
+    twice = [Acknowledgements(0, explicit.tip(T0), (Run(record.offset, bytes([type_])),)) for type_ in (2, 1)]
+    acknowledger = explicit.core._acknowledger
+    explicit._submit(lambda now_ms: acknowledger.add(twice, now_ms + 1000))
+    explicit.consumer.close()
+    assert explicit.said == [(T0, 0, 2), (T0, 0, 1)]
+    assert [each.share_session_epoch for each in explicit.sent(ApiKeys.SHARE_ACKNOWLEDGE)] == [2, -1]
 
 
 # Renewing.

@@ -148,6 +148,26 @@ def test_who_waits_inside_poll_is_not_stuck(make_share: Callable[..., ShareModel
     assert all(each.member_epoch >= 0 for each in heartbeats(share))
 
 
+def test_a_member_whose_leaving_was_answered_late_joins_again(make_share: Callable[..., ShareModel]) -> None:
+    share = make_share(default_api_timeout_ms=200)
+    share.subscribe()
+    held: list[Any] = []
+
+    def hold(request: Any, version: int) -> Any:
+        return None if not held else share.share_heartbeat(request, version)
+
+    share.handlers[ApiKeys.SHARE_GROUP_HEARTBEAT] = hold
+    share.consumer.unsubscribe()
+    share.consumer.unsubscribe()
+    share.consumer.subscribe(["t"])
+    assert share.poll(100) == []
+    assert share.core.membership.state is ShareMemberState.LEAVING
+    held.append(True)
+    share.fill(T0, 1)
+    assert len(share.poll(3000)) == 1
+    assert share.core.membership.state is ShareMemberState.STABLE
+
+
 def test_closing_ends_the_sessions_and_then_leaves(share: ShareModel) -> None:
     share.subscribe()
     share.poll(50)
