@@ -14,6 +14,8 @@ from harness.checker.history import History
 from harness.checker.log import HistoryLog
 from harness.checker.owners import ownerships
 from harness.checker.report import check
+from harness.real_kafka.broker import RealKafka, missing
+from harness.requirements import skip_if
 from harness.soak.churn import MemberProcess, handed_out, history_of, owners_now
 from harness.soak.load import Load
 from harness.soak.recorded import end_of, observe, read_to_end
@@ -29,7 +31,7 @@ _SETTLE_S = 60
 class Churn:
     """Up to five members at a time; those that are gone are remembered for their histories."""
 
-    def __init__(self, directory: Path, servers: str, topic: str, rng: random.Random) -> None:
+    def __init__(self, directory: Path, servers: str, topic: str, rng: random.Random, protocol: str) -> None:
         self.members: list[MemberProcess] = []
         self.kills = 0
         self._slots: list[MemberProcess | None] = [None] * _MEMBERS
@@ -37,6 +39,7 @@ class Churn:
         self._servers = servers
         self._topic = topic
         self._rng = rng
+        self._protocol = protocol
         self._path = directory / "churn.jsonl"
         self.log = HistoryLog.at(self._path)
         """Ends of members, and what was committed."""
@@ -57,6 +60,7 @@ class Churn:
             self.group,
             self.log,
             commit="auto" if number % 2 else "positions",
+            protocol=self._protocol,
         )
         self.members.append(member)
         self._slots[slot] = member
@@ -98,17 +102,26 @@ class Churn:
         return len(owners) == _PARTITIONS and all(len(names) == 1 for names in owners.values())
 
 
+def broker_with(protocol: str, directory: Path) -> BrokerProcess | RealKafka:
+    """The embedded broker has the classic protocol alone."""
+    if protocol == "classic":
+        return BrokerProcess(directory)
+    skip_if(missing())
+    return RealKafka(settings={"group.consumer.session.timeout.ms": "3000"})
+
+
 @pytest.mark.soak(seconds=300)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
-    tmp_path: Path, seconds: float, rng: random.Random, verdict: Callable[[list[str]], None]
+    tmp_path: Path, seconds: float, rng: random.Random, verdict: Callable[[list[str]], None], protocol: str
 ) -> None:
     with (
-        BrokerProcess(tmp_path) as broker,
+        broker_with(protocol, tmp_path) as broker,
         KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin,
     ):
         servers = broker.bootstrap_servers
         topic = new_topic(servers, _PARTITIONS)
-        churn = Churn(tmp_path, servers, topic, rng)
+        churn = Churn(tmp_path, servers, topic, rng, protocol)
         sends = tmp_path / "sends.jsonl"
         load = Load(servers, topic, "churn", HistoryLog.at(sends), per_s=200)
         try:

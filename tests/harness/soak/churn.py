@@ -98,8 +98,9 @@ class MemberProcess(ClientProcess):
         history: HistoryLog,
         *,
         commit: Literal["auto", "positions", "offsets"],
+        protocol: str = "classic",
     ) -> None:
-        super().__init__(name, directory, _MEMBER, [servers, topic, group, commit], history)
+        super().__init__(name, directory, _MEMBER, [servers, topic, group, protocol, commit], history)
 
 
 def history_of(members: Sequence[ClientProcess], *others: Path) -> History:

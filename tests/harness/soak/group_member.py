@@ -1,11 +1,11 @@
 """A consumer in a process of its own, which writes down what happens to it.
 
-usage: group_member.py SERVERS TOPIC GROUP COMMIT NAME HISTORY
+usage: group_member.py SERVERS TOPIC GROUP PROTOCOL COMMIT NAME HISTORY
 
-COMMIT is "auto"; or "positions", then it commits all its positions after every poll and before it gives up anything;
-or "offsets", then it commits what the last poll returned, and writes that down as well. What `poll` returned is written
-before the next call of the consumer, so nothing can be committed that is not in the history already. SIGTERM makes it
-leave the group.
+PROTOCOL is "classic" or "consumer". COMMIT is "auto"; or "positions", then it commits all its positions after every
+poll and before it gives up anything; or "offsets", then it commits what the last poll returned, and writes that down as
+well. What `poll` returned is written before the next call of the consumer, so nothing can be committed that is not in
+the history already. SIGTERM makes it leave the group.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def commit_offsets(
 
 def main() -> None:
     """Read until told to stop."""
-    servers, topic, group, commit, name, path = sys.argv[1:]
+    servers, topic, group, protocol, commit, name, path = sys.argv[1:]
     auto_commit = commit == "auto"
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -78,9 +78,10 @@ def main() -> None:
         auto_offset_reset="earliest",
         enable_auto_commit=auto_commit,
         auto_commit_interval_ms=200,
-        session_timeout_ms=3000,
-        heartbeat_interval_ms=300,
+        group_protocol=protocol,
         max_poll_records=200,
+        # With the consumer protocol these are the broker's.
+        **({"session_timeout_ms": 3000, "heartbeat_interval_ms": 300} if protocol == "classic" else {}),
     ) as consumer:
         positions = commit == "positions"
         listener = CommittingListener(consumer, log) if positions else RecordingListener(log)
