@@ -16,7 +16,7 @@ JOBS ?= 2
 # What the native body is built from: installed again when one of them changes.
 NATIVE := $(wildcard kclient/_accel/native/*.p[yx][xid] kclient/_accel/native/*.h)
 
-.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-tls bench-broker docs build clean python-ok
+.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-tls bench-broker bench-partitions docs build clean python-ok
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -57,11 +57,16 @@ bench-tls: $(VENV)/.installed-dev  ## the price of TLS, beside confluent-kafka a
 bench-broker: $(VENV)/.installed-dev  ## the embedded broker beside a real one, and its own figures
 	@$(BIN)/python -m benchmarks.embedded
 
+bench-partitions: $(VENV)/.installed-dev  ## a consumer with 1,000 partitions and little to read, beside confluent-kafka
+	@$(BIN)/python -m benchmarks.partitions
+
 docs: $(VENV)/.installed-dev  ## write the reference page and the types of the settings again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \
-	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+	  kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \
+	  kclient.admin.config:AdminConfig > docs/configuration.md
 	@$(BIN)/python -m kclient.config.typed_dicts kclient.producer.config:ProducerConfig \
-	  kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig
+	  kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \
+	  kclient.admin.config:AdminConfig
 
 build: $(VENV)/.installed-dev  ## wheel and sdist in dist/
 	@$(BIN)/python -m build --outdir dist .

@@ -11,6 +11,7 @@ from kclient._accel import IMPL
 from kclient._version import __version__
 from kclient.common.node import Node
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import (
@@ -41,12 +42,15 @@ from kclient.utils import lazy
 if typing.TYPE_CHECKING:
     from kclient.admin import AdminSettings, KafkaAdminClient, NewTopic, OffsetSpec
     from kclient.consumer import (
+        AcknowledgeType,
         ConsumerInterceptor,
         ConsumerRebalanceListener,
         ConsumerRecord,
         ConsumerRecords,
         ConsumerSettings,
         KafkaConsumer,
+        KafkaShareConsumer,
+        ShareConsumerSettings,
         SubscriptionPattern,
     )
     from kclient.producer import (
@@ -74,12 +78,15 @@ else:
         {
             "kclient.admin": ("AdminSettings", "KafkaAdminClient", "NewTopic", "OffsetSpec"),
             "kclient.consumer": (
+                "AcknowledgeType",
                 "ConsumerInterceptor",
                 "ConsumerRebalanceListener",
                 "ConsumerRecord",
                 "ConsumerRecords",
                 "ConsumerSettings",
                 "KafkaConsumer",
+                "KafkaShareConsumer",
+                "ShareConsumerSettings",
                 "SubscriptionPattern",
             ),
             "kclient.producer": (
@@ -106,6 +113,7 @@ else:
 
 __all__ = [
     "IMPL",
+    "AcknowledgeType",
     "AdminError",
     "AdminSettings",
     "AuthenticationError",
@@ -131,6 +139,7 @@ __all__ = [
     "KafkaError",
     "KafkaFuture",
     "KafkaProducer",
+    "KafkaShareConsumer",
     "KafkaTimeoutError",
     "NewTopic",
     "NoOffsetForPartitionError",
@@ -152,10 +161,12 @@ __all__ = [
     "Serde",
     "SerializationError",
     "Serializer",
+    "ShareConsumerSettings",
     "StringDeserializer",
     "StringSerializer",
     "SubscriptionPattern",
     "TopicExistsError",
+    "TopicIdPartition",
     "TopicPartition",
     "UnknownTopicOrPartitionError",
     "Uuid",

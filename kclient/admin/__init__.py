@@ -15,6 +15,12 @@ if typing.TYPE_CHECKING:
         ResourcePattern,
         ResourcePatternFilter,
     )
+    from kclient.admin.groups import (
+        GroupDescription,
+        GroupListing,
+        MemberDescription,
+        SharePartitionOffsetInfo,
+    )
     from kclient.admin.kafka_admin_client import (
         KafkaAdminClient,
     )
@@ -61,10 +67,7 @@ if typing.TYPE_CHECKING:
     from kclient.admin.types import (
         ClusterDescription,
         CreatedTopic,
-        GroupDescription,
-        GroupListing,
         ListedOffset,
-        MemberDescription,
         NewTopic,
         OffsetSpec,
         TopicDescription,
@@ -98,6 +101,12 @@ else:
                 "ConfigSynonym",
                 "ConfigType",
             ),
+            "kclient.admin.groups": (
+                "GroupDescription",
+                "GroupListing",
+                "MemberDescription",
+                "SharePartitionOffsetInfo",
+            ),
             "kclient.admin.kafka_admin_client": ("KafkaAdminClient",),
             "kclient.admin.quotas": (
                 "ClientQuotaAlteration",
@@ -130,10 +139,7 @@ else:
             "kclient.admin.types": (
                 "ClusterDescription",
                 "CreatedTopic",
-                "GroupDescription",
-                "GroupListing",
                 "ListedOffset",
-                "MemberDescription",
                 "NewTopic",
                 "OffsetSpec",
                 "TopicDescription",
@@ -189,6 +195,7 @@ __all__ = [
     "ResourceType",
     "ScramCredentialInfo",
     "ScramMechanism",
+    "SharePartitionOffsetInfo",
     "TokenInformation",
     "TopicDescription",
     "TopicListing",

@@ -1,4 +1,4 @@
-"""Arguments and results of the admin client: plain immutable values."""
+"""Arguments and results of the admin client: topics, offsets of partitions, the cluster. Plain immutable values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 import attrs
 
 from kclient.common.node import Node
-from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.topic_partition import PartitionInfo
 from kclient.common.uuid import Uuid
 
 
@@ -119,36 +119,3 @@ class ListedOffset:
     offset: int
     timestamp_ms: int = -1
     leader_epoch: int | None = None
-
-
-@attrs.frozen
-class GroupListing:
-    """One group of the cluster; `state` and `group_type` are empty where the broker is too old to tell."""
-
-    group_id: str
-    protocol_type: str
-    state: str = ""
-    group_type: str = ""
-
-
-@attrs.frozen
-class MemberDescription:
-    """One member of a group and what it was given."""
-
-    member_id: str
-    client_id: str
-    host: str
-    group_instance_id: str | None
-    assignment: tuple[TopicPartition, ...]
-
-
-@attrs.frozen
-class GroupDescription:
-    """One group. `state` is Kafka's word for it, such as Stable, Empty or Dead."""
-
-    group_id: str
-    state: str
-    protocol_type: str
-    partition_assignor: str
-    members: tuple[MemberDescription, ...]
-    coordinator: Node

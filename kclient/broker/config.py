@@ -73,6 +73,12 @@ class BrokerConfig(ListenerConfig):
         HIGH,
         "Addresses that clients are told to connect to, one for each of listeners; empty means the same ones.",
     )
+    inter_broker_listener_name: str = string(
+        "PLAINTEXT",
+        MEDIUM,
+        "The listener of brokers: where there are others, its connections may exceed max.connections, and those of the "
+        "others make room.",
+    )
 
     # Access
     authorizer_class_name: str = string(
@@ -119,7 +125,6 @@ class BrokerConfig(ListenerConfig):
     socket_listen_backlog_size: int = integer(
         50, MEDIUM, "Connections that may wait to be accepted.", at_least(1)
     )
-    max_connections: int = integer(_INT_MAX, MEDIUM, "Most connections at a time.", at_least(0))
     max_connections_per_ip: int = integer(_INT_MAX, MEDIUM, "Most connections from one address.", at_least(0))
     max_connections_per_ip_overrides: list[str] = list_(
         [], MEDIUM, "Other numbers for some addresses or hosts, as HOST:COUNT."
@@ -222,7 +227,7 @@ class BrokerConfig(ListenerConfig):
     log_message_timestamp_after_max_ms: int = long(
         _HOUR_MS, MEDIUM, "How far ahead a record's timestamp may be.", at_least(0)
     )
-    log_preallocate: bool = boolean(False, MEDIUM, "Whether segments get their size at once.")
+    log_preallocate: bool = boolean(False, MEDIUM, "Whether a new segment has its full size at once.")
     kclient_ack_policy: str = string(
         "none",
         HIGH,
@@ -341,7 +346,6 @@ class BrokerConfig(ListenerConfig):
 
     @classmethod
     def adjust(cls, values: dict[str, Any], given: frozenset[str]) -> None:
-        del given  # no default depends on another setting
         if not values["log.dirs"]:
             raise ConfigError("log.dirs must name at least one directory", name="log.dirs")
         if not values["listeners"]:
@@ -355,6 +359,14 @@ class BrokerConfig(ListenerConfig):
                 "advertised.listeners must be empty or have one entry for each of listeners",
                 name="advertised.listeners",
             )
+        brokers = values["inter.broker.listener.name"].upper()
+        names = [parse_listener("listeners", listener, protocols).name for listener in values["listeners"]]
+        if "inter.broker.listener.name" in given and brokers not in names:
+            raise ConfigError(
+                f"inter.broker.listener.name: {brokers} is none of the listeners ({', '.join(names)})",
+                name="inter.broker.listener.name",
+            )
+        values["inter.broker.listener.name"] = brokers
         parse_overrides(values["max.connections.per.ip.overrides"])
         if values["group.min.session.timeout.ms"] > values["group.max.session.timeout.ms"]:
             raise ConfigError(

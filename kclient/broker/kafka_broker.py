@@ -290,8 +290,13 @@ class KafkaBroker:
                 if logs.cleaner is not None:
                     logs.cleaner.reconfigure(_cleaner_config(current))
 
+        def measure_time(*_: object) -> None:
+            server.measure_time(quotas.request.enabled)
+
         use_settings()
+        measure_time()
         controller.add_listener(use_settings)
+        controller.add_listener(measure_time)
         # Before the handlers are ended nothing new may come; the processors go on writing their last answers.
         cleanup.callback(server.stop_accepting)
         self._metrics = BrokerMetrics(server, handlers, broker, logs)

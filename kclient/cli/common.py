@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kclient.cli.parser import Parser
 from kclient.config.properties import load_properties
 from kclient.errors import ConfigError
 
@@ -97,9 +98,9 @@ def add_output_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_command(commands: Any, name: str, summary: str, **more: Any) -> argparse.ArgumentParser:
+def add_command(commands: Any, name: str, summary: str, **more: Any) -> Parser:
     """The parser of a command or of a part of one, whose help begins with `summary`."""
-    made: argparse.ArgumentParser = commands.add_parser(
+    made: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",

@@ -1,170 +1,188 @@
-"""`kclient groups`: list, describe and delete consumer groups; the options of kafka-consumer-groups.sh."""
+"""`kclient groups`: groups of consumers, their offsets and members; the options of kafka-consumer-groups.sh."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from kclient.admin import GroupDescription, KafkaAdminClient, OffsetSpec
-from kclient.cli.common import add_client_arguments, client_settings, print_table
+from kclient.admin import GroupDescription, GroupListing, KafkaAdminClient
+from kclient.cli.common import client_settings, complain
+from kclient.cli.group_arguments import add_group_arguments, add_reset_arguments, check_options, words
+from kclient.cli.group_csv import Plan, read_plans
+from kclient.cli.group_output import (
+    Row,
+    of_each,
+    print_deleted,
+    print_rows,
+)
+from kclient.cli.group_plans import Planner, print_plans
+from kclient.cli.group_tables import print_described
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
-    AdminError,
-    ConfigError,
     GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
+    IllegalStateError,
     KafkaError,
+    TopicAuthorizationError,
     UnknownTopicOrPartitionError,
 )
 
+_TYPES = ("classic", "consumer", "share", "streams")
+_STATES = (
+    *("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"),
+    *("Assigning", "Reconciling"),
+)
+_OF_PARTITIONS = (GroupSubscribedToTopicError, TopicAuthorizationError, UnknownTopicOrPartitionError)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--list", action="store_true", help="print the ids of all groups")
-    action.add_argument("--describe", action="store_true", help="print committed offsets and lag")
-    action.add_argument("--delete", action="store_true", help="delete groups that have no members")
-    parser.add_argument("--group", action="append", default=[], help="a group; may be repeated")
-    parser.add_argument("--all-groups", action="store_true", help="every group")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--members", action="store_true", help="--describe prints members and their partitions"
+    add_group_arguments(parser, "consumer")
+    parser.add_argument(
+        "--type",
+        nargs="?",
+        const="",
+        default=None,
+        metavar="TYPE[,...]",
+        help=f"--list prints types, and only groups of those given: {', '.join(_TYPES)}",
     )
-    shown.add_argument(
-        "--state", action="store_true", help="--describe and --list print states and coordinators"
-    )
-    add_client_arguments(parser, "admin client")
+    add_reset_arguments(parser, "by-duration", "shift-by")
 
 
 def run(options: argparse.Namespace) -> int:
-    if not options.list and not options.group and not options.all_groups:
-        raise ConfigError("name groups with --group, or take them all with --all-groups")
+    check_options(options)
     with KafkaAdminClient(client_settings(options)) as admin:
-        if options.list:
-            _list(admin, options.state)
-            return 0
-        groups = _groups_of_consumers(admin) if options.all_groups else options.group
-        if options.delete:
-            admin.delete_groups(groups)
-            for group in groups:
-                print(f"Deleted group {group}.")
-            return 0
-        described = _describe(admin, groups)
-        if options.state:
-            _describe_states(described)
-        elif options.members:
-            _describe_members(described)
-        else:
-            _describe_offsets(admin, described)
+        if options.action == "list":
+            return _list(admin, options)
+        groups = _groups_of_consumers(admin, options) if options.all_groups else options.group
+        if options.action == "delete":
+            delete = partial(admin.delete_consumer_groups, groups, timeout_ms=options.timeout)
+            deleted, errors = of_each(delete, groups)
+            return print_deleted(deleted, errors, "consumer", options)
+        if options.action == "delete_offsets":
+            return _delete_offsets(admin, options)
+        describe = partial(admin.describe_consumer_groups, groups, timeout_ms=options.timeout)
+        described, errors = of_each(describe, groups)
+        if options.action == "describe":
+            return print_described(admin, described, errors, options)
+        return _reset(admin, groups, described, errors, options)
+
+
+def _of_consumers(group: GroupListing) -> bool:
+    return group.group_type in ("", "classic", "consumer") and group.protocol_type in ("", "consumer")
+
+
+def _groups_of_consumers(admin: KafkaAdminClient, options: argparse.Namespace) -> list[str]:
+    listed = admin.list_groups(timeout_ms=options.timeout)
+    return sorted(group for group, one in listed.items() if _of_consumers(one))
+
+
+def _list(admin: KafkaAdminClient, options: argparse.Namespace) -> int:
+    states, types = words("--state", options.state, _STATES), words("--type", options.type, _TYPES)
+    listed = admin.list_groups(states=states, timeout_ms=options.timeout)
+    rows = [
+        {"group": group, "type": one.group_type, "state": one.state, "protocol_type": one.protocol_type}
+        for group, one in sorted(listed.items())
+        if (one.group_type in types and (_of_consumers(one) or one.group_type not in ("classic", "consumer")))
+        or (not types and _of_consumers(one))
+    ]
+    columns = {"group": "GROUP"}
+    if options.type is not None:
+        columns["type"] = "TYPE"
+    if options.state is not None:
+        columns["state"] = "STATE"
+    if options.output == "json":
+        print_rows(columns, rows, options)
+    elif len(columns) == 1:
+        for row in rows:
+            print(row["group"])
+    else:
+        named = ({**row, "type": row["type"].capitalize() or "Unknown"} for row in rows)
+        print_rows(columns, named, options)
     return 0
 
 
-def _groups_of_consumers(admin: KafkaAdminClient) -> list[str]:
-    """Without share groups and those of Kafka Streams, which are described by other requests."""
-    groups = admin.list_groups()
-    return sorted(group for group, one in groups.items() if one.group_type in ("", "classic", "consumer"))
+def _reset(
+    admin: KafkaAdminClient,
+    groups: Sequence[str],
+    described: Mapping[str, GroupDescription],
+    errors: Mapping[str, KafkaError],
+    options: argparse.Namespace,
+) -> int:
+    planner, plans = Planner(admin, options), dict[str, Plan]()
+    from_file = None if options.from_file is None else read_plans(options.from_file, groups)
+    for group in groups:
+        try:
+            _check_inactive(admin, group, described.get(group), errors.get(group), options)
+            plans[group] = _plan(admin, planner, group, from_file, options)
+            if options.execute and plans[group]:
+                admin.alter_consumer_group_offsets(group, plans[group], timeout_ms=options.timeout)
+        except KafkaError as error:
+            plans.pop(group, None)
+            complain("error", error)
+    print_plans(plans, options, with_groups=options.all_groups or len(options.group) > 1)
+    return 0 if len(plans) == len(groups) else 1
 
 
-def _describe(admin: KafkaAdminClient, groups: list[str]) -> dict[str, GroupDescription]:
-    errors: dict[str, KafkaError] = {}
-    try:
-        described = admin.describe_groups(groups)
-    except GroupIdNotFoundError:
-        described, errors = {}, {groups[0]: GroupIdNotFoundError()}
-    except AdminError as error:
-        described, errors = dict(error.results), dict(error.errors)
-    # Brokers before Kafka 4.0 do not know a group that is not there from one that is dead.
-    missing = [group for group in groups if isinstance(errors.get(group), GroupIdNotFoundError)]
-    missing += [group for group, one in described.items() if one.state == "Dead"]
-    if missing:
-        what = "group" if len(missing) == 1 else "groups"
-        raise GroupIdNotFoundError(f"There is no {what} {', '.join(missing)}")
-    if errors:
-        raise next(iter(errors.values()))
-    return described
-
-
-def _list(admin: KafkaAdminClient, with_state: bool) -> None:
-    listed = sorted(admin.list_groups().items())
-    if with_state:
-        print_table(["GROUP", "STATE", "PROTOCOL"], [[g, one.state, one.protocol_type] for g, one in listed])
-        return
-    for group, _ in listed:
-        print(group)
-
-
-def _describe_states(described: dict[str, GroupDescription]) -> None:
-    print_table(
-        ["GROUP", "COORDINATOR", "ASSIGNOR", "STATE", ("MEMBERS", "right")],
-        [
-            [group, one.coordinator, one.partition_assignor or None, one.state, len(one.members)]
-            for group, one in sorted(described.items())
-        ],
-    )
-
-
-def _describe_members(described: dict[str, GroupDescription]) -> None:
-    print_table(
-        ["GROUP", "MEMBER", "HOST", "CLIENT", ("PARTITIONS", "right"), "ASSIGNMENT"],
-        [
-            [
-                group,
-                member.member_id,
-                member.host,
-                member.client_id,
-                len(member.assignment),
-                ", ".join(map(str, member.assignment)) or None,
-            ]
-            for group, one in sorted(described.items())
-            for member in one.members
-        ],
-    )
-
-
-def _describe_offsets(admin: KafkaAdminClient, described: dict[str, GroupDescription]) -> None:
-    rows: list[list[object]] = []
-    for group, one in sorted(described.items()):
-        committed = admin.list_consumer_group_offsets(group)
-        owners = {tp: member for member in one.members for tp in member.assignment}
-        partitions = sorted({*committed, *owners})
-        ends = _end_offsets(admin, partitions)
-        for tp in partitions:
-            offset = committed.get(tp)
-            end = ends.get(tp)
-            lag = None if offset is None or end is None else max(end - offset.offset, 0)
-            owner = owners.get(tp)
-            rows.append(
-                [
-                    group,
-                    tp.topic,
-                    tp.partition,
-                    None if offset is None else offset.offset,
-                    end,
-                    lag,
-                    None if owner is None else owner.member_id,
-                    None if owner is None else owner.host,
-                ]
+def _check_inactive(
+    admin: KafkaAdminClient,
+    group: str,
+    described: GroupDescription | None,
+    error: KafkaError | None,
+    options: argparse.Namespace,
+) -> None:
+    if described is not None:
+        if described.state not in ("Empty", "Dead"):
+            raise IllegalStateError(
+                f"Offsets can only be reset while a group is inactive; '{group}' is {described.state}"
             )
-    right = "right"
-    print_table(
-        [
-            "GROUP",
-            "TOPIC",
-            ("PARTITION", right),
-            ("COMMITTED", right),
-            ("END", right),
-            ("LAG", right),
-            "MEMBER",
-            "HOST",
-        ],
-        rows,
-    )
+    elif isinstance(error, GroupIdNotFoundError):
+        # A group that is not there begins with these offsets, unless it is one of others.
+        other = admin.list_groups(timeout_ms=options.timeout).get(group)
+        if other is not None:
+            raise IllegalStateError(f"'{group}' is no group of consumers, its type is {other.group_type}")
+    elif error is not None:
+        raise error
 
 
-def _end_offsets(admin: KafkaAdminClient, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    if not partitions:
-        return {}
-    try:
-        listed = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    except AdminError as error:
-        listed = dict(error.results)  # a topic that was deleted since has no end; the others still do
-    except UnknownTopicOrPartitionError:
-        listed = {}  # the only one
-    return {tp: offset.offset for tp, offset in listed.items()}
+def _plan(
+    admin: KafkaAdminClient,
+    planner: Planner,
+    group: str,
+    from_file: Mapping[str, Plan] | None,
+    options: argparse.Namespace,
+) -> Plan:
+    if from_file is not None:
+        if group not in from_file:
+            raise KafkaError(f"{options.from_file} has no plan for group {group}")
+        return planner.within_log(from_file[group])
+
+    def current() -> dict[TopicPartition, int]:
+        committed = admin.list_consumer_group_offsets(group, timeout_ms=options.timeout)
+        return {tp: one.offset for tp, one in committed.items() if one is not None}
+
+    return planner.plan(list(current()) if options.all_topics else planner.chosen(options.topic), current)
+
+
+def _delete_offsets(admin: KafkaAdminClient, options: argparse.Namespace) -> int:
+    (group,) = options.group
+    whole = [choice.topic for choice in options.topic if choice.partitions is None]
+    describe = partial(admin.describe_topics, whole, timeout_ms=options.timeout)
+    described, unknown = of_each(describe, whole) if whole else ({}, {})
+    known = [choice for choice in options.topic if choice.topic in described or choice.partitions is not None]
+    partitions = Planner(admin, options).chosen(known)
+    errors: dict[TopicPartition, KafkaError] = {}
+    if partitions:
+        delete = partial(admin.delete_consumer_group_offsets, group, partitions, timeout_ms=options.timeout)
+        _, errors = of_each(delete, partitions)
+    if len(partitions) == 1 and errors and not isinstance(errors[partitions[0]], _OF_PARTITIONS):
+        raise errors[partitions[0]]  # of the group as a whole
+    rows = [_status(tp.topic, tp.partition, errors.get(tp)) for tp in partitions]
+    rows += [_status(topic, None, error) for topic, error in unknown.items()]
+    print_rows({"topic": "TOPIC", "partition": "PARTITION", "status": "STATUS"}, rows, options)
+    return 1 if errors or unknown else 0
+
+
+def _status(topic: str, partition: int | None, error: KafkaError | None) -> Row:
+    status = "Successful" if error is None else f"Error: {error}"
+    return {"topic": topic, "partition": partition, "status": status}

@@ -28,7 +28,8 @@ COMMANDS = {
     "produce": "send lines from standard input or a file",
     "consume": "print records",
     "topics": "list, describe, create and delete topics",
-    "groups": "list, describe and delete consumer groups",
+    "groups": "list, describe and delete groups of consumers, reset and delete their offsets",
+    "share-groups": "list, describe and delete share groups, reset and delete their offsets",
     "acls": "list, add and remove access rules",
     "delegation-tokens": "create, renew, end and list tokens that stand for their owners",
     "configs": "read and change settings of topics, brokers, users and others",
@@ -54,8 +55,14 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         command = add_command(commands, name, summary)
         if only in (None, name):
             _module(name).add_arguments(command)
+        # Some commands have Kafka's option of that name, which is about their output.
+        flags = ["-v"] if command.has_option("--verbose") else ["-v", "--verbose"]
         command.add_argument(
-            "-v", "--verbose", action="count", default=0, help="log connections (-v) and everything (-vv)"
+            *flags,
+            dest="verbose",
+            action="count",
+            default=0,
+            help="log connections (-v) and everything (-vv)",
         )
     return parser
 

@@ -14,6 +14,10 @@ class Parser(argparse.ArgumentParser):
     shows_words = True
     """False where a word on the command line may be part of a password, and is not repeated."""
 
+    def has_option(self, flag: str) -> bool:
+        """True if `flag` is an option here."""
+        return flag in self._option_string_actions
+
     def parse_known_args(  # type: ignore[override]  # typeshed has overloads for a namespace of any type
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
+
+OffsetLike: TypeAlias = int | OffsetAndMetadata
 
 _MAX_PARTITION = 2**31 - 1
 _MAX_INT64 = 2**63 - 1

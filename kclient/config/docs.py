@@ -3,7 +3,8 @@
 docs/configuration.md is made by
 
     python -m kclient.config.docs kclient.producer.config:ProducerConfig \\
-        kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig > docs/configuration.md
+        kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \\
+        kclient.admin.config:AdminConfig > docs/configuration.md
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ These defaults differ from Java's:
 
 - `receive.buffer.bytes` and `send.buffer.bytes` are -1: the system's buffers, which grow as needed. Java's 32 to
   128 KiB cost about a quarter of the rate of reading, and more on lines with a long way.
-- `partition.assignment.strategy` is `range` alone, as long as the cooperative assignor is to come.
 - Without a serializer or deserializer, keys and values are bytes.
 - `metric.reporters` is empty: there is no JMX.
 

@@ -1,9 +1,10 @@
 """Settings as TypedDicts, by which editors and type checkers know the keyword arguments of the clients.
 
-Each `settings.py` lies beside its `config.py` and is made, as all of them are, by
+Each `settings.py` lies beside its `config.py` (`share_settings.py` beside `share_config.py`) and is made by
 
     python -m kclient.config.typed_dicts kclient.producer.config:ProducerConfig \\
-        kclient.consumer.config:ConsumerConfig kclient.admin.config:AdminConfig
+        kclient.consumer.config:ConsumerConfig kclient.consumer.share_config:ShareConsumerConfig \\
+        kclient.admin.config:AdminConfig
 
 A type says what people write in Python, which is less than what is accepted for the sake of `.properties` files: a
 number is an int and not a text with digits, a word is spelt as it is documented, and no class has a Java name.
@@ -26,7 +27,7 @@ from kclient.config.config_def import REQUIRED, ConfigKey, Support
 from kclient.config.declare import Config, definition_of
 from kclient.config.docs import load
 from kclient.config.java_names import JAVA_NAMES
-from kclient.config.validators import OffsetReset, OneOf
+from kclient.config.validators import OffsetReset, OneOf, WordOrFunction
 from kclient.config.values import Type
 
 _WIDTH, _PROSE_WIDTH = 110, 120
@@ -87,7 +88,9 @@ def render(classes: Sequence[type[Config]]) -> dict[Path, str]:
 
 
 def _path(cls: type[Config]) -> Path:
-    return Path(sys.modules[cls.__module__].__file__ or "").with_name("settings.py")
+    path = Path(sys.modules[cls.__module__].__file__ or "")
+    kind = path.stem.removesuffix("config") if path.stem.endswith("config") else ""
+    return path.with_name(f"{kind}settings.py")
 
 
 def _keys(cls: type[Config]) -> list[ConfigKey]:
@@ -145,6 +148,8 @@ def _type(key: ConfigKey) -> str:
         return _words(key.validator.words)
     if isinstance(key.validator, OffsetReset):
         return f"{_words(key.validator.words)} | ByDuration"
+    if isinstance(key.validator, WordOrFunction):
+        return f"{_words(key.validator.words)} | {key.takes.partition(':')[2]}"
     if key.type not in {Type.CLASS, Type.LIST}:
         return _SIMPLE[key.type]
     if not key.takes and key.type is Type.CLASS:

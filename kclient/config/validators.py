@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import ClassVar, Protocol
 
 import attrs
@@ -79,6 +80,28 @@ class OneOf:
 def one_of(*words: str, ignore_case: bool = False) -> OneOf:
     """One of `words`."""
     return OneOf(words, ignore_case)
+
+
+@attrs.frozen
+class WordOrFunction:
+    """One of a few words, or a function that is called at once with its answer: no class and no coroutine function."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: object) -> object:
+        if isinstance(value, str):
+            if value in self.words:
+                return value
+        elif isinstance(value, type):
+            raise ValueError("it is a class, not a function")
+        elif inspect.iscoroutinefunction(value):
+            raise ValueError("a coroutine function would not be awaited")
+        elif callable(value):
+            return value
+        raise ValueError(f"it must be one of {', '.join(self.words)}, or a function")
+
+    def describe(self) -> str:
+        return f"[{', '.join(self.words)}], or a function"
 
 
 @attrs.frozen

@@ -11,13 +11,16 @@ from kclient.config.client_configs import ClientConfig
 from kclient.config.config_def import HIGH, LATER, LOW, MEDIUM
 from kclient.config.declare import boolean, class_, integer, list_, raise_default, string, vary
 from kclient.config.durations import parse_duration_ms
-from kclient.config.validators import NoDuplicates, OffsetReset, ResourceName, at_least, one_of
+from kclient.config.validators import (
+    NoDuplicates,
+    OffsetReset,
+    ResourceName,
+    WordOrFunction,
+    at_least,
+    one_of,
+)
 from kclient.errors import ConfigError
-from kclient.utils.log_context import shared_logger
 
-_log = shared_logger(__name__)
-
-_ASSIGNORS_TO_COME = frozenset({"sticky", "cooperative-sticky"})
 _ONLY_CLASSIC = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
 """Settings of the classic protocol; with the consumer protocol brokers and groups have them."""
 _ONLY_CONSUMER = ("group.remote.assignor",)
@@ -68,9 +71,9 @@ class ConsumerConfig(ClientConfig):
         "The coordinator's assignor to use, for group.protocol=consumer: uniform or range.",
     )
     partition_assignment_strategy: list[object] = list_(
-        ["range"],
+        ["range", "cooperative-sticky"],
         MEDIUM,
-        "How partitions are shared out: range, roundrobin or assignor objects, the preferred one first.",
+        "The assignors, preferred first: range, roundrobin, sticky, cooperative-sticky, or objects of your own.",
         NoDuplicates(),
         java_kind="assignor",
         takes="kclient.consumer.assignor:ConsumerPartitionAssignor",
@@ -155,22 +158,27 @@ class ConsumerConfig(ClientConfig):
     share_acknowledgement_mode: str = string(
         "implicit",
         MEDIUM,
-        "Whether the next poll() of a share consumer acknowledges the records of the last one.",
+        "Only for share consumers: whether poll() accepts what the poll before returned.",
         one_of("implicit", "explicit"),
-        support=LATER,
     )
     share_acquire_mode: str = string(
         "batch_optimized",
         MEDIUM,
-        "Whether a share consumer gets whole batches or at most max.poll.records (KIP-1206).",
+        "Only for share consumers: whether brokers deliver whole batches or max.poll.records at most (KIP-1206).",
         one_of("batch_optimized", "record_limit", ignore_case=True),
-        support=LATER,
     )
     kclient_decompress_max_bytes: int = integer(
         67_108_864,
         LOW,
         "How many bytes one batch may have when it is decompressed; guards against decompression bombs.",
         at_least(1024),
+    )
+    kclient_on_deserialization_error: object = class_(
+        "raise",
+        MEDIUM,
+        "What becomes of a record that a deserializer fails for: poll() raises, it is left out, or a function decides.",
+        WordOrFunction(("raise", "skip")),
+        takes="kclient.consumer.types:OnDeserializationError",
     )
 
     @property
@@ -187,8 +195,25 @@ class ConsumerConfig(ClientConfig):
         _fit_protocol(values, given)
         _fit_assignors(values)
         _less(values, "heartbeat.interval.ms", "session.timeout.ms")
-        _less(values, "fetch.max.wait.ms", "request.timeout.ms")
-        _fit_receive_limit(values, given)
+        fit_fetches(values, given)
+        _refuse_share_settings(values)
+
+
+def _refuse_share_settings(values: dict[str, Any]) -> None:
+    for name, default in (
+        ("share.acknowledgement.mode", "implicit"),
+        ("share.acquire.mode", "batch_optimized"),
+    ):
+        if values[name].lower() != default:
+            raise ConfigError(
+                f"{name}={values[name]} is for share consumers: use KafkaShareConsumer.", name=name
+            )
+
+
+def fit_fetches(values: dict[str, Any], given: frozenset[str]) -> None:
+    """Check the settings of fetches, whose answers have to come in time and fit into what may be received."""
+    _less(values, "fetch.max.wait.ms", "request.timeout.ms")
+    _fit_receive_limit(values, given)
 
 
 def _fit_group(values: dict[str, Any], given: frozenset[str]) -> None:
@@ -213,14 +238,11 @@ def _fit_protocol(values: dict[str, Any], given: frozenset[str]) -> None:
 
 def _fit_assignors(values: dict[str, Any]) -> None:
     name = "partition.assignment.strategy"
-    usable = [assignor for assignor in values[name] if assignor not in _ASSIGNORS_TO_COME]
-    left_out = [assignor for assignor in values[name] if assignor in _ASSIGNORS_TO_COME]
-    if not usable:
-        what = f"{', '.join(left_out)} is not implemented yet" if left_out else "it is empty"
-        raise ConfigError(f"{name}: {what}; use range, roundrobin or an assignor of your own.", name=name)
-    if left_out:
-        _log.warning("%s: %s is not implemented yet and left out.", name, ", ".join(left_out))
-    values[name] = usable
+    if not values[name]:
+        raise ConfigError(
+            f"{name}: it is empty; use range, roundrobin, sticky, cooperative-sticky or an assignor of your own.",
+            name=name,
+        )
 
 
 def _less(values: dict[str, Any], smaller: str, larger: str) -> None:

@@ -1,4 +1,7 @@
-"""KafkaConsumer: reads records from Kafka."""
+"""KafkaConsumer: reads records from Kafka.
+
+Where to read, and where one can read, is in `internals/position_methods.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
 
 from kclient._accel import RecordIterator
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.pushed_metrics import PushedMetrics
-from kclient.common.offset_arguments import checked_offset, checked_offsets, checked_partition
-from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
-from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.offset_arguments import OffsetLike, checked_offsets
+from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from kclient.common.topic_partition import TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
 from kclient.consumer.config import ConsumerConfig
@@ -26,7 +29,7 @@ from kclient.consumer.internals.assembly import build_consumer
 from kclient.consumer.internals.committer import OnCommit
 from kclient.consumer.internals.consumer_calls import ConsumerCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
-from kclient.consumer.internals.fetch_position import EARLIEST, LATEST, RESET_TO_EARLIEST, RESET_TO_LATEST
+from kclient.consumer.internals.position_methods import PositionMethods
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.subscription_pattern import SubscriptionPattern, TopicsLike
@@ -44,12 +47,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-OffsetLike: TypeAlias = int | OffsetAndMetadata
-
 _CLOSE_TIMEOUT_MS = 30_000
 
 
-class KafkaConsumer(PushedMetrics, Generic[K, V]):
+class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
     """Reads records, alone (`assign`) or sharing topics with the other members of a group (`subscribe`).
 
     `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
@@ -84,10 +85,6 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         self._core = core
         self._use = SingleUser("This KafkaConsumer", core.settle)
         self._calls = ConsumerCalls(core)
-
-    def _run(self, steps: Steps[T]) -> T:
-        """Take the steps on the calling thread."""
-        return run(steps, self._core.time)
 
     # Subscribing and assigning.
 
@@ -148,10 +145,10 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
         does with the next poll, and at `close`: also at one in a `finally`, whatever the error that led there.
 
         Here rebalances happen and their listener is called. Raises, each time it is the turn of what is wrong,
-        RecordDeserializationError or CorruptRecordError (with positions unmoved, so that `seek` can go past them),
-        NoOffsetForPartitionError, OffsetOutOfRangeError and LogTruncationError with auto.offset.reset=none,
-        authorization errors, FencedInstanceIdError, WakeupError, and what the listener raises. IllegalStateError
-        without a subscription or assignment.
+        RecordDeserializationError (unless kclient.on.deserialization.error says otherwise) or CorruptRecordError (with
+        positions unmoved, so that `seek` can go past them), NoOffsetForPartitionError, OffsetOutOfRangeError and
+        LogTruncationError with auto.offset.reset=none, authorization errors, FencedInstanceIdError, WakeupError, and
+        what the listener raises. IllegalStateError without a subscription or assignment.
         """
         return self._poll(timeout_ms, self._calls.records)
 
@@ -280,92 +277,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
             chosen = arguments.checked_partitions(partitions)
             return self._run(self._calls.committed(chosen, self._calls.timer(timeout_ms)))
 
-    # Positions.
-
-    def seek(self, tp: TopicPartition, offset: OffsetLike) -> None:
-        """Read `tp` from `offset` on, with the next `poll`. Raises IllegalStateError if it is not assigned."""
-        with self._use:
-            self._core.seek(checked_partition(tp), checked_offset(offset))
-
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read from the first offset on; all assigned partitions if none are named. Looked up when needed."""
-        with self._use:
-            self._core.request_reset(self._chosen(partitions), RESET_TO_EARLIEST)
-
-    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read only what comes from now on; all assigned partitions if none are named. Looked up when needed."""
-        with self._use:
-            self._core.request_reset(self._chosen(partitions), RESET_TO_LATEST)
-
-    def _chosen(self, partitions: Iterable[TopicPartition] | None) -> list[TopicPartition]:
-        return arguments.checked_assigned(partitions, self._core.assigned.by_partition)
-
-    def position(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
-        """The offset of the next record that will be read, waiting until it is known.
-
-        Raises IllegalStateError if `tp` is not assigned, KafkaTimeoutError, NoOffsetForPartitionError and other errors
-        that keep it from having one.
-        """
-        with self._use:
-            checked = checked_partition(tp)
-            return self._run(self._calls.position(checked, self._calls.timer(timeout_ms)))
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Return nothing from these until `resume`. What is fetched already is kept."""
-        with self._use:
-            self._core.set_paused(arguments.checked_partitions(partitions), True)
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Return records from these again."""
-        with self._use:
-            self._core.set_paused(arguments.checked_partitions(partitions), False)
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """The paused partitions."""
-        with self._use:
-            return self._core.paused()
-
-    def beginning_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, int]:
-        """The first offset of each partition, assigned or not."""
-        with self._use:
-            chosen = arguments.checked_partitions(partitions)
-            return self._run(self._calls.log_ends(chosen, EARLIEST, self._calls.timer(timeout_ms)))
-
-    def end_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, int]:
-        """The offset after the last record that can be read: with read_committed, where open transactions begin."""
-        with self._use:
-            chosen = arguments.checked_partitions(partitions)
-            return self._run(self._calls.log_ends(chosen, LATEST, self._calls.timer(timeout_ms)))
-
-    def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after a time (ms since the epoch); None if there is none."""
-        with self._use:
-            chosen = arguments.checked_timestamps(timestamps)
-            return self._run(self._calls.offsets(chosen, self._calls.timer(timeout_ms)))
-
-    def current_lag(self, tp: TopicPartition) -> int | None:
-        """Records between the position and the end of `tp`, as of the last fetch; None while it is not known."""
-        with self._use:
-            return self._core.lag(checked_partition(tp))
-
     # The cluster and the group.
-
-    def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> list[PartitionInfo]:
-        """The partitions of `topic`, empty if there is no such topic. Raises KafkaTimeoutError."""
-        with self._use:
-            checked = arguments.checked_topic(topic)
-            return self._run(self._calls.partitions_of(checked, self._calls.timer(timeout_ms)))
-
-    def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics that the consumer may see, with their partitions. Raises KafkaTimeoutError."""
-        with self._use:
-            return self._run(self._calls.topics(self._calls.timer(timeout_ms)))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the consumer's place in its group, as of the partitions that it has, for transactions (KIP-447)."""
@@ -443,7 +355,7 @@ class KafkaConsumer(PushedMetrics, Generic[K, V]):
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
             core = self._core
             timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            operation = GroupMembershipOperation(group_membership_operation)
+            operation = arguments.checked_operation(group_membership_operation)
             failure: BaseException | None = None
             try:
                 failure = self._run(self._calls.close(timer, operation))

@@ -9,6 +9,7 @@ from kclient.config.durations import ByDuration
 from kclient.config.settings import ClientSettings
 from kclient.consumer.assignor import ConsumerPartitionAssignor
 from kclient.consumer.interceptor import ConsumerInterceptor
+from kclient.consumer.types import OnDeserializationError
 
 AssignorName: TypeAlias = Literal["cooperative-sticky", "range", "roundrobin", "sticky"]
 
@@ -71,6 +72,10 @@ class ConsumerSettings(ClientSettings, total=False):
     kclient_decompress_max_bytes: int
     """Default: 67108864. How many bytes one batch may have when it is decompressed; guards against decompression bombs.
     """
+    kclient_on_deserialization_error: Literal["raise", "skip"] | OnDeserializationError
+    """Default: 'raise'. What becomes of a record that a deserializer fails for: poll() raises, it is left out, or a
+    function decides.
+    """
     max_partition_fetch_bytes: int
     """Default: 1048576. The same for each partition."""
     max_poll_interval_ms: int
@@ -82,16 +87,14 @@ class ConsumerSettings(ClientSettings, total=False):
     partition_assignment_strategy: (
         AssignorName | Sequence[AssignorName | ConsumerPartitionAssignor | type[ConsumerPartitionAssignor]]
     )
-    """Default: ['range']. How partitions are shared out: range, roundrobin or assignor objects, the preferred one
-    first.
+    """Default: ['range', 'cooperative-sticky']. The assignors, preferred first: range, roundrobin, sticky, cooperative-
+    sticky, or objects of your own.
     """
     session_timeout_ms: int
     """Default: 45000. After how long without a heartbeat the coordinator takes the consumer for dead."""
     share_acknowledgement_mode: Literal["implicit", "explicit"]
-    """Default: 'implicit'. Whether the next poll() of a share consumer acknowledges the records of the last one. Not
-    implemented yet.
-    """
+    """Default: 'implicit'. Only for share consumers: whether poll() accepts what the poll before returned."""
     share_acquire_mode: Literal["batch_optimized", "record_limit"]
-    """Default: 'batch_optimized'. Whether a share consumer gets whole batches or at most max.poll.records (KIP-1206).
-    Not implemented yet.
+    """Default: 'batch_optimized'. Only for share consumers: whether brokers deliver whole batches or max.poll.records
+    at most (KIP-1206).
     """

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import RecordDeserializationError
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+OnDeserializationError: TypeAlias = Callable[[RecordDeserializationError], object]
+"""A function for `kclient.on.deserialization.error`, called inside `poll` or an iteration, on the thread of that call.
+
+It is given the error that would be raised. None leaves the record out; a ConsumerRecord of the same topic, partition
+and offset takes its place; any other object takes the place of the key or value (`error.which`) alone. What it raises,
+the error it was given included, is raised by the call, and it is asked again by the next one. The same record may come
+more than once: whatever is read again is decoded again.
+"""
 
 
 @attrs.frozen
@@ -39,6 +49,11 @@ class ConsumerRecord(Generic[K, V]):
     def topic_partition(self) -> TopicPartition:
         """The topic and partition that the record comes from."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def delivery_count(self) -> int | None:
+        """The number of times that a share group has delivered the record, this one included; else None (KIP-932)."""
+        return None
 
 
 class ConsumerRecords(Generic[K, V]):

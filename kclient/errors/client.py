@@ -102,6 +102,7 @@ class RecordDeserializationError(SerializationError):
     value: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp_ms: int = -1
+    timestamp_type: int = -1
     default_message = "A record could not be deserialized; seek past its offset to leave it out."
 
     def __str__(self) -> str:

@@ -30,6 +30,10 @@ class IdleExpiry:
         """The connection is gone."""
         self._last_active.pop(channel_id, None)
 
+    def least_recently_used(self) -> str | None:
+        """The connection that did nothing for longest, None if there is none."""
+        return next(iter(self._last_active), None)
+
     def expired(self, now_ms: int) -> list[str]:
         """The connections idle for longer than the limit, longest first; they stay known until removed."""
         if self._max_idle_ms < 0:

@@ -55,6 +55,10 @@ class Selector:
         self.completed_receives: dict[str, NetworkReceive] = {}
         self.connected: list[str] = []
         self.disconnected: dict[str, KafkaError] = {}
+        self.busy_ns: dict[str, int] | None = None
+        """A dictionary collects the time that polls spend on each channel; whoever takes a time out begins anew. Any
+        thread may put one here, or None. With one, nothing is received beside that.
+        """
         self._max_receive_bytes = max_receive_bytes
         self._builder = channel_builder
         self._buffer_bytes = send_buffer_bytes, receive_buffer_bytes  # of the sockets that connect
@@ -129,6 +133,16 @@ class Selector:
         channel.set_send(send)
         self._to_write.append(channel)
 
+    def write(self) -> None:
+        """Write what `send` has begun, as far as it goes at once; `completed_sends` are those of this call then.
+
+        For who has something to do with a channel that is written before the next poll, which reports what fails.
+        """
+        if forks.generation != self._generation:
+            self._fork_guard.check()
+        self.completed_sends.clear()
+        self._write_at_once(self._time.monotonic_ms())
+
     def poll(self, timeout_ms: int, *, return_after_send: bool = True) -> None:
         """Do what can be done, waiting at most `timeout_ms` for something to do. Negative waits for ever.
 
@@ -157,8 +171,14 @@ class Selector:
         while True:
             events = self._poller.poll(timeout_ms)
             now_ms = self._time.monotonic_ms()
-            for channel, mask in events:
-                self._handle(channel, mask, now_ms)
+            if self.busy_ns is None:
+                for channel, mask in events:
+                    self._handle(channel, mask, now_ms)
+            else:
+                for channel, mask in events:
+                    began_ns = self._time.monotonic_ns()
+                    self._handle(channel, mask, now_ms)
+                    self._was_busy(channel, began_ns)
             if self._buffered:
                 self._handle_buffered(now_ms)
             # A large frame comes in a dozen pieces. Its owner has nothing to do before the last one, and would go
@@ -172,6 +192,10 @@ class Selector:
         self._woken = False
         if now_ms >= self._idle.next_expiry_ms:
             self._close_idle(now_ms)
+
+    def least_recently_used(self) -> str | None:
+        """The connection that did nothing for longest, None if there is none."""
+        return self._idle.least_recently_used()
 
     def _close_idle(self, now_ms: int) -> None:
         for channel_id in self._idle.expired(now_ms):
@@ -296,11 +320,13 @@ class Selector:
         )
 
     def _handle_immediate(self, now_ms: int) -> None:
-        """Do what needs no event: handle connections that failed or were made at once, and try sends.
+        """Do what needs no event: try sends, and handle connections that failed or were made at once.
 
         A socket nearly always takes a whole frame, so writing first saves two system calls that would ask for
         the event of writability and then withdraw that.
         """
+        if self._to_write:
+            self._write_at_once(now_ms)
         if self._failed:
             failed, self._failed = self._failed, {}
             for channel_id, error in failed.items():
@@ -312,20 +338,26 @@ class Selector:
             for channel in channels:
                 if self._channels.get(channel.id) is channel:
                     self._handle(channel, EVENT_WRITE, now_ms)
-        if self._to_write:
-            channels, self._to_write = self._to_write, []
-            for channel in channels:
-                if self._channels.get(channel.id) is channel and channel.ready:
-                    self._guarded_write(channel, now_ms)
 
-    def _guarded_write(self, channel: KafkaChannel, now_ms: int) -> None:
-        try:
-            self._write(channel)
-            self._watch.update(channel)
-        except (OSError, EOFError, KafkaError) as error:
-            self._disconnect(channel, _reason(channel, error), ChannelState.FAILED)
-        else:
-            self._idle.touch(channel.id, now_ms)
+    def _was_busy(self, channel: KafkaChannel, since_ns: int) -> None:
+        busy_ns = self.busy_ns
+        if busy_ns is not None:
+            busy_ns[channel.id] = busy_ns.get(channel.id, 0) + self._time.monotonic_ns() - since_ns
+
+    def _write_at_once(self, now_ms: int) -> None:
+        channels, self._to_write = self._to_write, []
+        for channel in channels:
+            if self._channels.get(channel.id) is channel and channel.ready:
+                began_ns = 0 if self.busy_ns is None else self._time.monotonic_ns()
+                try:
+                    self._write(channel)
+                    self._watch.update(channel)
+                except (OSError, EOFError, KafkaError) as error:
+                    self._failed[channel.id] = _reason(channel, error)
+                else:
+                    self._idle.touch(channel.id, now_ms)
+                if began_ns:
+                    self._was_busy(channel, began_ns)
 
     def _handle(self, channel: KafkaChannel, mask: int, now_ms: int) -> None:
         """Everything that an event lets one channel do."""
@@ -362,7 +394,7 @@ class Selector:
         if receive is not None:
             self.completed_receives[channel.id] = receive
         else:
-            rest = channel.expected()
+            rest = channel.expected() if self.busy_ns is None else None
             if rest is not None:
                 self._watch.expect(channel, rest)
             elif channel.starved:
@@ -374,7 +406,7 @@ class Selector:
         send = channel.write()
         if send is not None:
             self.completed_sends[channel.id] = send
-            if self._poller.RECEIVES:
+            if self._poller.RECEIVES and self.busy_ns is None:
                 self._watch.to_expect.append(channel)
 
     def _handle_buffered(self, now_ms: int) -> None:

@@ -105,7 +105,7 @@ def _unreadable(error: RecordDeserializationError, tp: TopicPartition) -> Batch:
         partition=tp.partition,
         offset=error.offset,
         timestamp_ms=error.timestamp_ms,
-        timestamp_type=0,
+        timestamp_type=error.timestamp_type,
         key=error.key,
         value=error.value,
         headers=error.headers,

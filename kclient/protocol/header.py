@@ -18,6 +18,7 @@ from kclient.protocol.registry import request_class, response_class
 from kclient.protocol.schema import Message
 
 _LENGTH = struct.Struct(">i")
+_LENGTH_AND_CORRELATION_ID = struct.Struct(">ii")
 _MAX_LENGTH = 2**31 - 1
 _CORRELATION_ID_AT = 8  # behind the length, the API's number and the version
 _NO_TAGS_AT = 4  # of a response's header without its length: the number of its tagged fields
@@ -78,10 +79,9 @@ def _request_header(api: ApiKeys, version: int, client_id: str | None) -> bytes:
 
 def response_buffers(message: Message, api_key: ApiKeys, version: int, correlation_id: int) -> list[Buffer]:
     """The frame of a response to a request of this API and version; as `request_buffers`."""
-    out = bytearray(4)
-    append(
-        headers.ResponseHeader(correlation_id=correlation_id), api_key.response_header_version(version), out
-    )
+    out = bytearray(_LENGTH_AND_CORRELATION_ID.pack(0, correlation_id))
+    if api_key.response_header_version(version):
+        out.append(0)  # the number of tagged fields, of which there are none
     return _frame(out, message, version)
 
 

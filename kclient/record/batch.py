@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 from kclient._accel import crc32c, decode_records, zigzag_size
 from kclient.compress import CompressionType, decompress_partly
@@ -18,46 +17,74 @@ _U32 = struct.Struct(">I")
 _I64 = struct.Struct(">q")
 
 
-def _number(layout: struct.Struct, at: int, doc: str) -> Any:
-    """Return the property of a number in the header of a batch."""
-    return property(lambda batch: layout.unpack_from(batch.view, at)[0], doc=doc)
-
-
 class RecordBatch:
     """A batch of magic 2 over `view`, which begins with the batch and may go on after it.
 
-    Nothing is copied; the setters write through to the bytes, which must be writable for them. As safe to share
-    between threads as the bytes are. The constructor raises CorruptRecordError if there is no room for the batch.
+    Nothing is copied but the numbers of the header, which are read once; the setters write through to the bytes, which
+    must be writable for them. Who changes the bytes in another way needs another RecordBatch to see it. As safe to
+    share between threads as the bytes are. The constructor raises CorruptRecordError if there is no room for the batch.
     """
 
-    __slots__ = ("view",)
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp_ms",
+        "checksum",
+        "count",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp_ms",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "view",
+    )
 
-    base_offset: int = _number(_I64, 0, "Offset of the first record, also if compaction removed it.")
-    last_offset_delta: int = _number(
-        _I32, c.LAST_OFFSET_DELTA_AT, "The last offset, relative to the base offset."
-    )
-    partition_leader_epoch: int = _number(
-        _I32, c.LEADER_EPOCH_AT, "Epoch of the leader that appended the batch, -1 for none."
-    )
-    checksum: int = _number(_U32, c.CRC_AT, "The CRC-32C that the batch carries.")
-    attributes: int = _number(_I16, c.ATTRIBUTES_AT, "The attribute bits, as a signed 16-bit integer.")
-    base_timestamp_ms: int = _number(
-        _I64, c.BASE_TIMESTAMP_AT, "The time that the records' timestamps are relative to."
-    )
-    max_timestamp_ms: int = _number(
-        _I64, c.MAX_TIMESTAMP_AT, "The largest timestamp; with LOG_APPEND_TIME that of all records."
-    )
-    producer_id: int = _number(_I64, c.PRODUCER_ID_AT, "Id of the idempotent producer, -1 for none.")
-    producer_epoch: int = _number(_I16, c.PRODUCER_EPOCH_AT, "Epoch of the producer id, -1 for none.")
-    base_sequence: int = _number(
-        _I32, c.BASE_SEQUENCE_AT, "Sequence number of the first record, -1 for none."
-    )
-    count: int = _number(_I32, c.COUNT_AT, "The number of records that the header claims.")
+    base_offset: int
+    """Offset of the first record, also if compaction removed it. This and what follows: to be read, not to be set."""
+    partition_leader_epoch: int
+    """Epoch of the leader that appended the batch, -1 for none."""
+    magic: int
+    """2."""
+    checksum: int
+    """The CRC-32C that the batch carries."""
+    attributes: int
+    """The attribute bits, as a signed 16-bit integer."""
+    last_offset_delta: int
+    """The last offset, relative to the base offset."""
+    base_timestamp_ms: int
+    """The time that the records' timestamps are relative to."""
+    max_timestamp_ms: int
+    """The largest timestamp; with LOG_APPEND_TIME that of all records."""
+    producer_id: int
+    """Id of the idempotent producer, -1 for none."""
+    producer_epoch: int
+    """Epoch of the producer id, -1 for none."""
+    base_sequence: int
+    """Sequence number of the first record, -1 for none."""
+    count: int
+    """The number of records that the header claims."""
 
     def __init__(self, view: memoryview) -> None:
         if len(view) < c.BATCH_OVERHEAD:
             raise CorruptRecordError(f"{len(view)} bytes are too few for the header of a batch.")
-        size = c.LOG_OVERHEAD + _I32.unpack_from(view, c.LENGTH_AT)[0]
+        (
+            self.base_offset,
+            length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.checksum,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp_ms,
+            self.max_timestamp_ms,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = c.HEADER.unpack_from(view)
+        size = c.LOG_OVERHEAD + length
         if not c.BATCH_OVERHEAD <= size <= len(view):
             raise CorruptRecordError(
                 f"A batch says that it has {size} bytes, which cannot be: there are {len(view)}."
@@ -78,11 +105,6 @@ class RecordBatch:
     def next_offset(self) -> int:
         """The offset after the last."""
         return self.last_offset + 1
-
-    @property
-    def magic(self) -> int:
-        """2."""
-        return self.view[c.MAGIC_AT]
 
     @property
     def is_valid(self) -> bool:
@@ -169,10 +191,12 @@ class RecordBatch:
     def set_base_offset(self, offset: int) -> None:
         """Move the batch in the log; outside the checksum."""
         _I64.pack_into(self.view, 0, offset)
+        self.base_offset = offset
 
     def set_partition_leader_epoch(self, epoch: int) -> None:
         """Say which leader appends the batch; outside the checksum."""
         _I32.pack_into(self.view, c.LEADER_EPOCH_AT, epoch)
+        self.partition_leader_epoch = epoch
 
     def set_max_timestamp(self, kind: TimestampType, timestamp_ms: int) -> None:
         """Set kind and largest value of the timestamps, and the checksum if that changes anything."""
@@ -183,6 +207,7 @@ class RecordBatch:
             return
         _I16.pack_into(self.view, c.ATTRIBUTES_AT, attributes)
         _I64.pack_into(self.view, c.MAX_TIMESTAMP_AT, timestamp_ms)
+        self.attributes, self.max_timestamp_ms = attributes, timestamp_ms
         self.update_checksum()
 
     def set_log_append_time(self, timestamp_ms: int) -> None:
@@ -191,7 +216,9 @@ class RecordBatch:
 
     def update_checksum(self) -> None:
         """Set the checksum to that of the bytes."""
-        _U32.pack_into(self.view, c.CRC_AT, crc32c(self.view[c.ATTRIBUTES_AT :]))
+        checksum = crc32c(self.view[c.ATTRIBUTES_AT :])
+        _U32.pack_into(self.view, c.CRC_AT, checksum)
+        self.checksum = checksum
 
     def __repr__(self) -> str:
         return f"RecordBatch(offsets {self.base_offset} to {self.last_offset}, {self.size_in_bytes} bytes)"

@@ -46,12 +46,13 @@ class FileRecords:
     IllegalStateError.
     """
 
-    __slots__ = ("_closed", "_file", "_size")
+    __slots__ = ("_closed", "_file", "_preallocated", "_size")
 
     def __init__(self, file: SharedFile, size: int) -> None:
         self._file = file
         self._size = size
         self._closed = False
+        self._preallocated = False
 
     @classmethod
     def open(
@@ -186,6 +187,19 @@ class FileRecords:
                 os.ftruncate(fd, size)
             self._size = size
         return removed
+
+    def preallocate(self, size: int) -> None:
+        """Give the file `size` bytes, of which those that are not written yet are zeros until `trim`."""
+        with self._usable() as fd:
+            os.ftruncate(fd, max(size, self._size))
+        self._preallocated = True
+
+    def trim(self) -> None:
+        """Cut off what was preallocated and is not written."""
+        if self._preallocated:
+            with self._usable() as fd:
+                os.ftruncate(fd, self._size)
+            self._preallocated = False
 
     def flush(self) -> None:
         """Have the system put what was appended on the disk."""

@@ -40,6 +40,7 @@ def _undecodable(
     offset: int,
     which: str,
     timestamp_ms: int,
+    timestamp_type: int,
     key: bytes | None,
     value: bytes | None,
     headers: Headers,
@@ -54,6 +55,7 @@ def _undecodable(
         value=value,
         headers=headers,
         timestamp_ms=timestamp_ms,
+        timestamp_type=timestamp_type,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from kclient.admin.config import AdminConfig
 from kclient.config import REQUIRED, ConfigKey, definition_of
 from kclient.config.declare import Config
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.share_config import ShareConsumerConfig
+from kclient.errors import ConfigError
 from kclient.producer.config import ProducerConfig
 
 pytestmark = pytest.mark.golden
@@ -28,8 +31,9 @@ IDS = [f"{cls.__name__}-{name}" for cls, name, _ in CASES]
 OPTIONAL = {"key.serializer", "value.serializer", "key.deserializer", "value.deserializer"}
 
 OTHER_DEFAULTS: dict[str, object] = {
+    # The same assignors by the names that groups know them by; java_names.py takes the classes.
+    "partition.assignment.strategy": ["range", "cooperative-sticky"],
     "metric.reporters": [],  # Java's JMX does not exist here
-    "partition.assignment.strategy": ["range"],  # the cooperative assignor is still to come
     # Java's 32 to 128 KiB cost a quarter of the rate of reading; the system's own buffers grow as needed.
     "receive.buffer.bytes": -1,
     "send.buffer.bytes": -1,
@@ -116,3 +120,16 @@ def test_javas_default_is_accepted_as_a_string(cls: type[Config], name: str, row
         if cls is ConsumerConfig
         else {"bootstrap.servers": "localhost:9092", name: text}
     )
+
+
+def test_a_share_consumer_has_javas_settings_but_those_that_java_refuses() -> None:
+    java = TABLE["ShareConsumerConfig"]
+    refused = set(java["key_lists"]["SHARE_GROUP_UNSUPPORTED_CONFIGS"])
+    ours = {key.name for key in definition_of(ShareConsumerConfig) if not key.name.startswith("kclient.")}
+    assert ours == set(java["keys"]) - refused
+    for name in refused:
+        with pytest.raises(ConfigError, match=re.escape(name)):
+            ShareConsumerConfig.parse(
+                {"bootstrap.servers": "localhost:9092", "group.id": "g"},
+                {name: java["keys"][name]["default"]},
+            )

@@ -147,7 +147,7 @@ def test_a_group_whose_coordinator_loads_is_described_when_it_has_loaded() -> No
         )
         stable = DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Stable")])
         broker.answer(ApiKeys.DESCRIBE_GROUPS, loading, stable)
-        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        assert admin.describe_classic_groups(["g"])["g"].state == "Stable"
         assert len(broker.received(ApiKeys.FIND_COORDINATOR)) >= 2
 
 
@@ -168,11 +168,13 @@ def test_coordinators_of_many_groups_are_looked_up_once_each_and_one_that_is_ref
         broker.on(
             ApiKeys.DESCRIBE_GROUPS,
             lambda header, message: DescribeGroupsResponse(
-                groups=[DescribedGroup(group_id=message.groups[0], group_state="Stable")]
+                groups=[
+                    DescribedGroup(group_id=group_id, group_state="Stable") for group_id in message.groups
+                ]
             ),
         )
         with pytest.raises(AdminError, match="'b'") as failed:
-            admin.describe_groups(["a", "b", "c", "d"])
+            admin.describe_classic_groups(["a", "b", "c", "d"])
         assert {key: type(error) for key, error in failed.value.errors.items()} == {
             "b": GroupAuthorizationError
         }
@@ -220,11 +222,11 @@ def test_a_coordinator_whose_broker_is_gone_is_looked_up_again() -> None:
         for broker in brokers:
             broker.on(ApiKeys.FIND_COORDINATOR, find)
             broker.on(ApiKeys.DESCRIBE_GROUPS, describe)
-        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        assert admin.describe_classic_groups(["g"])["g"].state == "Stable"
         brokers[1].stop()
         assert brokers[0].received(ApiKeys.DESCRIBE_GROUPS) == []
         coordinator = brokers[0]
-        assert admin.describe_groups(["g"])["g"].state == "Stable"
+        assert admin.describe_classic_groups(["g"])["g"].state == "Stable"
         assert len(brokers[0].received(ApiKeys.DESCRIBE_GROUPS)) == 1
         assert sum(len(broker.received(ApiKeys.FIND_COORDINATOR)) for broker in brokers) < 20
 

@@ -1,4 +1,4 @@
-"""Tokens, transactions: the embedded broker has none and says so by the name of the API.
+"""Tokens, transactions, share groups: the embedded broker has none and says so by the name of the API.
 
 Access rules it does not have without an authorizer.
 """
@@ -35,6 +35,7 @@ from kclient.errors import (
 from kclient.producer import KafkaProducer
 
 ACL = AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), AccessControlEntry("User:a", AclOperation.READ))
+TP = TopicPartition("t", 0)
 CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
     "CREATE_DELEGATION_TOKEN": lambda admin: admin.create_delegation_token(),
     "RENEW_DELEGATION_TOKEN": lambda admin: admin.renew_delegation_token(b"h"),
@@ -42,6 +43,10 @@ CALLS: dict[str, Callable[[KafkaAdminClient], object]] = {
     "DESCRIBE_DELEGATION_TOKEN": lambda admin: admin.describe_delegation_token(),
     "LIST_CONFIG_RESOURCES": lambda admin: admin.list_config_resources(),
     "LIST_TRANSACTIONS": lambda admin: admin.list_transactions(),
+    "SHARE_GROUP_DESCRIBE": lambda admin: admin.describe_share_groups(["g"]),
+    "DESCRIBE_SHARE_GROUP_OFFSETS": lambda admin: admin.list_share_group_offsets({"g": None}),
+    "ALTER_SHARE_GROUP_OFFSETS": lambda admin: admin.alter_share_group_offsets("g", {TP: 0}),
+    "DELETE_SHARE_GROUP_OFFSETS": lambda admin: admin.delete_share_group_offsets("g", ["t"]),
 }
 
 

@@ -84,6 +84,18 @@ def test_the_number_of_connections_can_be_changed(kafka: EmbeddedKafka, admin: K
         create(wire, "t")
 
 
+def test_the_number_of_connections_of_one_address_can_be_changed(
+    kafka: EmbeddedKafka, admin: KafkaAdminClient
+) -> None:
+    admin.list_topics()
+    put(admin, "max.connections.per.ip.overrides", "127.0.0.1:1")
+    with Wire(kafka.bootstrap_servers) as refused:
+        assert refused.closed_by_peer()
+    put(admin, "max.connections.per.ip.overrides", "127.0.0.1:100")
+    with Wire(kafka.bootstrap_servers) as wire:
+        create(wire, "t")
+
+
 def test_the_threads_of_handlers_and_the_cleaner_can_be_changed(admin: KafkaAdminClient) -> None:
     handlers, cleaners = threads("request-handler-"), threads("log-cleaner-")
     put(admin, "num.io.threads", "8")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.requests import create, produce, topics, values
+from harness.broker.requests import create, find_coordinator, produce, topics, values
 from harness.broker.wire import Wire, batch
 from harness.leaks import nothing_left_behind
 from harness.waiting import wait_until
@@ -93,6 +93,7 @@ def test_a_group_goes_on_over_a_restart_with_members_assignment_and_offsets() ->
     with EmbeddedKafka(**OFFSETS) as kafka:
         with Wire(kafka.bootstrap_servers) as wire:
             create(wire, "t")
+            find_coordinator(wire, "g")
             joined = join_static(wire)
             sync = SyncGroupRequest(
                 group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, group_instance_id="i",
@@ -144,6 +145,7 @@ def test_what_was_acknowledged_survives_a_kill_of_the_process(tmp_path: Path) ->
                 create(wire, "deleted", 3)
                 for number in range(50):
                     produce(wire, "t", batch(b"%d" % number))
+                find_coordinator(wire, "g")
                 commit = OffsetCommitRequest(
                     group_id="g",
                     topics=[
@@ -342,3 +344,19 @@ def test_auto_creation_can_be_forbidden() -> None:
     with EmbeddedKafka(auto_create_topics_enable=False) as kafka, Wire(kafka.bootstrap_servers) as wire:
         found = wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name="wish")]), 12).topics[0]
         assert found.error_code == 3
+
+
+def test_topics_with_preallocated_files_are_read_and_kept(tmp_path: Path) -> None:
+    settings = {"log.segment.bytes": "1048576"}
+    with EmbeddedKafka(settings, data_dir=tmp_path) as kafka:
+        with Wire(kafka.bootstrap_servers) as wire:
+            create(wire, "t", preallocate="true")
+            produce(wire, "t", batch(b"a" * 70_000))  # so large that it is sent from the file
+            assert values(wire, "t") == [b"a" * 70_000]
+            (segment,) = tmp_path.glob("t-0/*.log")
+            assert segment.stat().st_size == 1048576
+        kafka.restart()
+        with Wire(kafka.bootstrap_servers) as wire:
+            produce(wire, "t", batch(b"b"))
+            assert values(wire, "t") == [b"a" * 70_000, b"b"]
+    assert segment.stat().st_size < 80_000

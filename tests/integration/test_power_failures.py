@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.broker.power import RecordingDisk, not_forced
-from harness.broker.requests import create, delete, produce, topics
+from harness.broker.requests import create, delete, find_coordinator, produce, topics
 from harness.broker.wire import Wire, batch
 from kclient.broker.embedded import EmbeddedKafka
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -74,6 +74,7 @@ def use(directory: Path, disk: RecordingDisk) -> None:
             for name in ("kept", "doomed") if life == 0 else ("later",):
                 create(wire, name, 2)
                 disk.note(("created", name))
+            find_coordinator(wire, "g")
             for _ in range(12):
                 number += 1
                 value = b"%d" % number + b"." * 100

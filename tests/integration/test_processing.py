@@ -406,6 +406,35 @@ def test_what_no_deserializer_can_read_goes_to_the_dead_letters_as_it_was(server
     assert dict(letter.headers)["kclient.dead-letter.attempts"] == b"0"
 
 
+def test_what_the_consumer_leaves_out_is_no_dead_letter_and_what_its_function_raises_is_one(
+    servers: str,
+) -> None:
+    source, dead = new_topic(servers, 1), new_topic(servers, 1)
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        for value in (b"1", b"secret {", b"not json", b"2"):
+            producer.send(source, value)
+    until = Until(2)
+
+    def decide(error: RecordDeserializationError) -> None:
+        if error.value != b"secret {":
+            raise error
+
+    with (
+        KafkaProducer(bootstrap_servers=servers) as producer,
+        KafkaConsumer(
+            bootstrap_servers=servers,
+            group_id=f"g-{source}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            value_deserializer=JsonDeserializer(),
+            kclient_on_deserialization_error=decide,
+        ) as consumer,
+    ):
+        run(consumer, producer, until, topics=[source], dead_letter_topic=dead, stop=until.stop)
+    assert [letter.value for letter in read_all(servers, dead)] == [b"not json"]
+    assert committed(servers, source) == {TopicPartition(source, 0): 4}
+
+
 def test_a_run_that_failed_is_repeated_on_the_same_clients_from_the_record_that_failed(servers: str) -> None:
     source = new_topic(servers, 1)
     produce(servers, source, 20)

@@ -21,9 +21,11 @@ from kclient.admin import (
     NewTopic,
 )
 from kclient.broker import EmbeddedKafka
+from kclient.broker.quota.client_quota_manager import ClientQuotaManager
 from kclient.consumer import KafkaConsumer
 from kclient.errors import Errors, ThrottlingQuotaExceededError
 from kclient.producer import KafkaProducer
+from kclient.protocol.header import request_buffers
 from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -209,6 +211,31 @@ def test_the_time_of_requests_has_a_quota(kafka: EmbeddedKafka, set_quota: Sette
         assert busy.receive().throttle_time_ms == 1000
     with Wire(kafka.bootstrap_servers, client_id="idle") as idle:
         assert is_served(idle, 10)
+
+
+def test_the_time_of_network_threads_counts_as_well(
+    kafka: EmbeddedKafka, set_quota: Setter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: dict[str | None, float] = {}
+    usual = ClientQuotaManager.note
+
+    def note(self: ClientQuotaManager, user: str, client_id: str | None, value: float) -> None:
+        noted[client_id] = noted.get(client_id, 0) + value
+        usual(self, user, client_id, value)
+
+    monkeypatch.setattr(ClientQuotaManager, "note", note)
+    # Nothing is done for these but to take many bytes from the socket.
+    frame = b"".join(request_buffers(ListGroupsRequest(), 4, 1, "large")) + bytes(8 << 20)
+    with Wire(kafka.bootstrap_servers, client_id="small") as small, Wire(kafka.bootstrap_servers) as large:
+        small.ask(ListGroupsRequest(), 4)
+        assert noted == {}, "it is measured without a quota"
+        for client in ("small", "large"):
+            set_quota({"client-id": client}, "request_percentage", 10_000.0)
+        for _ in range(5):
+            small.ask(ListGroupsRequest(), 4)
+            large.sock.sendall((len(frame) - 4).to_bytes(4, "big") + frame[4:])
+            large.read_frame()
+        wait_until(lambda: noted.get("large", 0) > 2 * noted.get("small", 0) > 0)
 
 
 def new_topic(name: str, partitions: int) -> CreateTopicsRequest:

@@ -32,7 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[RealKafka]:
     skip_if(missing())
-    with RealKafka() as running:
+    # Share groups of tests may lock records for a moment only, and hear of their assignment at once.
+    quick = {
+        "group.share.min.record.lock.duration.ms": "1000",
+        "group.share.min.heartbeat.interval.ms": "200",
+        "group.share.heartbeat.interval.ms": "500",
+    }
+    with RealKafka(settings=quick) as running:
         yield running
 
 

@@ -118,6 +118,12 @@ _ELSEWHERE = {
         *("list_transactions", "describe_transactions", "describe_producers"),
         *("abort_transaction", "fence_producers", "force_terminate_transaction"),
     },
+    "test_admin_groups.py": {
+        *("describe_consumer_groups", "describe_classic_groups", "describe_share_groups"),
+        *("delete_consumer_groups", "delete_share_groups", "remove_members_from_consumer_group"),
+        *("alter_consumer_group_offsets", "delete_consumer_group_offsets"),
+        *("list_share_group_offsets", "alter_share_group_offsets", "delete_share_group_offsets"),
+    },
     "test_telemetry.py": {
         *("client_instance_id", "measurements"),
         *("register_metric_for_subscription", "unregister_metric_from_subscription"),

@@ -12,19 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.consumer.member import Member
-from harness.network.driven_client import DrivenClient
 from harness.real_kafka.broker import RealKafka
 from harness.topics import end_offsets, new_topic, produce, read_all
 from harness.waiting import wait_until
 from kclient.cli import perf
 from kclient.cli.main import COMMANDS, main
 from kclient.common.topic_partition import TopicPartition
-from kclient.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-# One is a broker itself, one runs on Spark and is tested there; the others are in test_admin_transactions.py and
-# test_admin_security.py.
-_ELSEWHERE = {"broker", "pipeline", "transactions", "delegation-tokens"}
+# One is a broker itself, one runs on Spark and is tested there; the others are in test_admin_transactions.py,
+# test_admin_security.py and test_cli_groups.py.
+_ELSEWHERE = {"broker", "pipeline", "transactions", "delegation-tokens", "groups", "share-groups"}
 
 Captured = pytest.CaptureFixture[str]
 
@@ -114,58 +111,6 @@ def test_consume_reads_patterns_and_groups_and_commits_what_it_printed(
         for number in range(2)
         for end in [ends[TopicPartition(topic, number)]]
     ]
-
-
-def test_groups_are_listed_described_and_deleted(servers: str, topic: str, capsys: Captured) -> None:
-    group = f"g-{topic}"
-    produce(servers, topic, 10)
-    member = Member(servers, topic, group, **{"client.id": "reader"})
-    try:
-        wait_until(lambda: len(member.records) == 10, 30, "the records")
-        capsys.readouterr()
-        assert kclient(servers, "groups", "--list", "--state") == 0
-        assert [group, "Stable", "consumer"] in lines(capsys)
-        assert kclient(servers, "groups", "--describe", "--group", group) == 0
-        described = lines(capsys)
-        assert [line[:3] for line in described] == [[group, topic, "0"], [group, topic, "1"]]
-        assert all(line[6].startswith("reader") and line[7] == "/127.0.0.1" for line in described)
-        assert kclient(servers, "groups", "--describe", "--group", group, "--state") == 0
-        ((_, coordinator, assignor, state, members),) = lines(capsys)
-        assert servers in coordinator
-        assert (assignor, state, members) == ("range", "Stable", "1")
-        assert kclient(servers, "groups", "--describe", "--group", group, "--members") == 0
-        ((_, member_id, _, client, count, assigned),) = lines(capsys)
-        assert member_id.startswith("reader")
-        assert (client, count, assigned) == ("reader", "2", f"{topic}-0, {topic}-1")
-        assert kclient(servers, "groups", "--delete", "--group", group) == 1
-    finally:
-        member.stop()
-    assert kclient(servers, "groups", "--delete", "--group", group) == 0
-    assert kclient(servers, "groups", "--list") == 0
-    assert group not in capsys.readouterr().out.splitlines()
-
-
-def test_groups_describes_all_groups_beside_one_that_is_not_of_consumers(
-    servers: str, topic: str, capsys: Captured
-) -> None:
-    share, group = f"share-{topic}", f"g-{topic}"
-    produce(servers, topic, 1)
-    with DrivenClient(servers) as client:
-        beat = ShareGroupHeartbeatRequest(
-            group_id=share, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
-        )
-        joined = client.call(beat, node_id=1)
-        joined.raise_if_failed()
-        assert joined.message.error_code == 0, joined.message
-        read = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "1")
-        assert kclient(servers, "consume", *read, "--timeout-ms", "20000") == 0
-        capsys.readouterr()
-        assert kclient(servers, "groups", "--list") == 0
-        assert {share, group} <= set(capsys.readouterr().out.splitlines())
-        assert kclient(servers, "groups", "--describe", "--all-groups") == 0
-        groups = {line[0] for line in lines(capsys)}
-        assert group in groups
-        assert share not in groups
 
 
 def test_acls_says_that_the_cluster_has_no_authorizer(servers: str, capsys: Captured) -> None:

@@ -13,8 +13,9 @@ from harness.network.produce_answers import refuse
 from harness.real_kafka.cluster import RealCluster
 from harness.topics import read_all
 from harness.waiting import wait_until
-from kclient.admin import KafkaAdminClient, NewTopic
-from kclient.errors import ErrorCode
+from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+from kclient.common.topic_partition import TopicPartition
+from kclient.errors import AdminError, ErrorCode
 from kclient.producer import KafkaProducer
 from kclient.protocol.api_keys import ApiKeys
 
@@ -83,6 +84,41 @@ def test_a_clean_rolling_restart_of_all_brokers_fails_no_record(
     records = read_all(kafka_cluster.direct_servers, topic)
     written = {tp: [int(r.value) for r in records if r.partition == tp] for tp in range(3)}
     assert written == {tp: list(range(tp, len(futures), 3)) for tp in range(3)}
+
+
+def test_groups_are_asked_for_at_coordinators_that_have_moved(
+    kafka_cluster: RealCluster, admin: KafkaAdminClient
+) -> None:
+    with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as operator:
+        topic = TopicPartition("grouped", 0)
+        operator.create_topics([NewTopic(topic.topic, 1, 3)])
+        groups = [f"moving-{number}" for number in range(12)]
+        wait_until(lambda: operator.list_offsets({topic: OffsetSpec.LATEST}), 60, "the topic")
+        for group in groups:
+            admin.alter_consumer_group_offsets(group, {topic: 0})
+        found = admin.describe_consumer_groups(groups)
+        before = {group: found[group].coordinator.id for group in groups}
+        assert len(set(before.values())) == 3
+        kafka_cluster.move_leaders(operator)
+
+        def moved() -> bool:
+            """True once the new coordinators have read the groups; until then they may not know one."""
+            with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as fresh:
+                try:
+                    now = fresh.describe_consumer_groups(groups)
+                except AdminError:
+                    return False
+            return all(now[group].coordinator.id != before[group] for group in groups)
+
+        wait_until(moved, 60, "other coordinators")
+        # `admin` still has the old ones, each for several groups.
+        listed = admin.list_consumer_group_offsets(dict.fromkeys(groups))
+        assert {group: list(one) for group, one in listed.items()} == {group: [topic] for group in groups}
+        found = admin.describe_consumer_groups(groups)
+        assert not [group for group in groups if found[group].coordinator.id == before[group]]
+        assert admin.delete_groups(groups) == dict.fromkeys(groups)
+        operator.delete_topics([topic.topic])
+        wait_until(lambda: not kafka_cluster.out_of_sync(operator), 60, "all replicas in sync")
 
 
 def test_a_clean_rolling_restart_takes_no_partition_from_a_member(

@@ -9,7 +9,12 @@ import pytest
 
 from harness.real_kafka.broker import RealKafka
 from harness.scenarios.coroutines import members_read_and_commit_what_coroutines_send
-from harness.scenarios.reading import look_up_while_a_fetch_waits, read_beside_a_record_that_is_too_large
+from harness.scenarios.reading import (
+    know_the_lag_without_reading,
+    look_up_while_a_fetch_waits,
+    read_beside_a_record_that_is_too_large,
+    read_from_offsets_that_do_not_exist,
+)
 from harness.topics import new_topic, produce
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
@@ -22,6 +27,26 @@ def test_no_question_waits_for_records_that_do_not_come(kafka: RealKafka) -> Non
 
 def test_a_record_that_no_answer_may_bring_is_told_of_and_stops_no_other_partition(kafka: RealKafka) -> None:
     read_beside_a_record_that_is_too_large(kafka.bootstrap_servers)
+
+
+def test_a_lag_before_anything_is_read_ends_where_an_open_transaction_begins(kafka: RealKafka) -> None:
+    servers = kafka.bootstrap_servers
+    topic = new_topic(servers, 1)
+    produce(servers, topic, 10)
+    with KafkaProducer(bootstrap_servers=servers, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.send(topic, b"open")
+        producer.flush()
+        know_the_lag_without_reading(servers, "read_committed", topic, 10)
+        know_the_lag_without_reading(servers, "read_uncommitted", topic, 15)
+        producer.abort_transaction()
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
+def test_an_offset_that_does_not_exist_is_reset_or_raised(kafka: RealKafka, policy: str) -> None:
+    read_from_offsets_that_do_not_exist(kafka.bootstrap_servers, policy)
 
 
 def test_coroutines_of_one_loop_send_read_and_commit(kafka: RealKafka) -> None:

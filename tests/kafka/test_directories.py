@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.real_kafka.broker import RealKafka
-from harness.real_kafka.node import missing
+from harness.real_kafka.node import POM_2_8, missing
+from harness.real_kafka.zookeeper import zookeeper
 from harness.requirements import skip_if
 from harness.topics import new_topic, read_all
 from kclient import KafkaConsumer, KafkaProducer, TopicPartition
@@ -55,3 +56,38 @@ def test_a_directory_of_kafkas_stays_as_it_is_until_it_is_adopted_and_then_keeps
             assert "__cluster_metadata" not in consumer.list_topics()
             assert [found.offset for found in consumer.committed(tps).values() if found] == [7, 7]
     assert {name: (data / name).read_bytes() for name in kept} == kept
+
+
+def test_the_directory_of_a_broker_with_zookeeper_is_read_without_what_was_aborted(tmp_path: Path) -> None:
+    skip_if(missing())
+    data = tmp_path / "data"
+    with zookeeper() as address, RealKafka(pom=POM_2_8, zookeeper=address) as kafka:
+        servers = kafka.bootstrap_servers
+        topic = new_topic(servers, 1)
+        with KafkaProducer(bootstrap_servers=servers, transactional_id=topic) as producer:
+            producer.init_transactions()
+            for number in range(4):
+                producer.begin_transaction()
+                producer.send(topic, b"%d" % number, partition=0)
+                producer.flush()
+                if number % 2:
+                    producer.abort_transaction()
+                else:
+                    producer.commit_transaction()
+        expected = [record.value for record in read_all(servers, topic, isolation_level="read_committed")]
+        kafka.stop()
+        shutil.copytree(kafka.log_dir, data)
+    assert expected == [b"0", b"2"]
+    assert "version=0" in (data / "meta.properties").read_text()
+    for kept in (True, False):
+        if not kept:
+            (index,) = (path for path in data.glob(f"{topic}-0/*.txnindex") if path.stat().st_size)
+            index.unlink()
+        before = files(data)
+        with EmbeddedKafka(data_dir=data, read_only=True) as ours:
+            read = read_all(ours.bootstrap_servers, topic, isolation_level="read_committed")
+            assert [record.value for record in read] == expected
+        assert files(data) == before
+    with pytest.raises(KafkaStorageError, match=r"kclient\.adopt\.topics=true"):
+        EmbeddedKafka(EAGER, data_dir=data).start()
+    assert files(data) == before

@@ -1,275 +1,104 @@
-"""Members of several clients and of both protocols in one group on a real broker."""
+"""Groups of kclient's, librdkafka's and Java's members, which come, leave, are killed and stopped all the time."""
 
 from __future__ import annotations
 
-import importlib.util
-import signal
-import subprocess
-import sys
-import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import os
+import random
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness.consumer.group import Group, values
-from harness.programs import environment
+from harness.checker.log import HistoryLog
+from harness.checker.report import check
 from harness.real_kafka.broker import RealKafka
-from harness.real_kafka.node import SHORT_LIVED, classpath
-from harness.topics import DEADLINE_S, new_topic
+from harness.soak.churn import Program, handed_out
+from harness.soak.group_churn import GroupChurn
+from harness.soak.load import Load
+from harness.soak.recorded import end_of, observe, read_to_end
+from harness.topics import new_topic
 from harness.waiting import wait_until
-from kclient.common.cluster import Cluster
-from kclient.consumer import RangeAssignor
-from kclient.consumer.assignor import Assignment
-from kclient.consumer.assignor.base import RebalanceProtocol, Subscription
-from kclient.producer import KafkaProducer
+from kclient.admin import KafkaAdminClient
+
+_PARTITIONS = 6
+_SETTLE_S = 60
+_JAVA = "org.apache.kafka.clients.consumer."
+_SESSION = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
+
+_JAVA_SESSION = {"--session-timeout": "3000", "heartbeat.interval.ms": "300"}
+
+_GROUPS: dict[str, list[tuple[Program, Mapping[str, object]]]] = {
+    "eager": [
+        ("kclient", {"partition.assignment.strategy": ["range"]}),
+        ("librdkafka", {"partition.assignment.strategy": "range", **_SESSION}),
+        ("java", {"--assignment-strategy": f"{_JAVA}RangeAssignor", **_JAVA_SESSION}),
+    ],
+    "cooperative": [
+        ("kclient", {"partition.assignment.strategy": ["cooperative-sticky"]}),
+        ("librdkafka", {"partition.assignment.strategy": "cooperative-sticky", **_SESSION}),
+        ("kclient", {"partition.assignment.strategy": ["cooperative-sticky"]}),
+        ("java", {"--assignment-strategy": f"{_JAVA}CooperativeStickyAssignor", **_JAVA_SESSION}),
+    ],
+    "consumer": [
+        ("kclient", {"group.protocol": "consumer"}),
+        ("librdkafka", {"group.protocol": "consumer"}),
+        ("kclient", {"group.protocol": "consumer"}),
+        ("java", {"--group-protocol": "consumer"}),
+    ],
+}
 
 
-@pytest.fixture
-def group(kafka: RealKafka) -> Iterator[Group]:
-    """A group of a topic with six partitions, without members."""
-    with ExitStack() as stack:
-        yield Group(kafka.bootstrap_servers, new_topic(kafka.bootstrap_servers, 6), stack)
+# Longer than the session, which with the consumer protocol is the broker's: the group goes on without the member.
+_STOP_S = {"eager": 4.0, "cooperative": 4.0, "consumer": 8.0}
 
 
-class Load(threading.Thread):
-    """Sends numbers, each once, until told to stop; in bursts, between which a member finds the time to leave."""
-
-    def __init__(self, servers: str, topic: str) -> None:
-        super().__init__(daemon=True)
-        self.sent = 0
-        self._servers = servers
-        self._topic = topic
-        self._stopping = threading.Event()
-        self.start()
-
-    def run(self) -> None:
-        with KafkaProducer(bootstrap_servers=self._servers) as producer:
-            while not self._stopping.wait(0.25):
-                for _ in range(30):
-                    producer.send(self._topic, b"%d" % self.sent, partition=self.sent % 6)
-                    self.sent += 1
-
-    def stop(self) -> set[bytes]:
-        """Return what was sent."""
-        self._stopping.set()
-        self.join(DEADLINE_S)
-        return {b"%d" % number for number in range(self.sent)}
-
-
-class Cautious(RangeAssignor):
-    """The range assignor for members that balance cooperatively: what one of them owns goes to nobody else at once."""
-
-    NAME = "cautious"
-
-    @property
-    def supported_protocols(self) -> tuple[RebalanceProtocol, ...]:
-        return RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
-
-    def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        shares = super().assign(cluster, subscriptions)
-        owners = {tp: member for member, each in subscriptions.items() for tp in each.owned_partitions}
-        return {
-            member: Assignment(tuple(tp for tp in share.partitions if owners.get(tp, member) == member))
-            for member, share in shares.items()
-        }
-
-
-@contextmanager
-def load(group: Group) -> Iterator[Load]:
-    running = Load(group.servers, group.topic)
-    try:
-        yield running
-    finally:
-        running.stop()
-
-
-class JavaConsole:
-    """Java's console consumer, whose lines are what it read."""
-
-    def __init__(self, group: Group, directory: Path) -> None:
-        self._output = directory / "console.txt"
-        command = [
-            *("java", *SHORT_LIVED, "-Xmx128m", "-cp", classpath()),
-            "org.apache.kafka.tools.consumer.ConsoleConsumer",
-            *("--bootstrap-server", group.servers, "--topic", group.topic, "--group", group.id),
-            *("--consumer-property", "group.protocol=consumer", "--from-beginning"),
-        ]
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
-
-    def values(self) -> Counter[bytes]:
-        return Counter(self._output.read_bytes().split())
-
-    def stop(self) -> None:
-        """Have it leave the group."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(30)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(30)
-
-
-class Librdkafka(threading.Thread):
-    """A consumer of confluent-kafka, in the same group."""
-
-    def __init__(self, group: Group) -> None:
-        super().__init__(daemon=True)
-        self.read: Counter[bytes] = Counter()
-        self.held = 0
-        self._group = group
-        self._stopping = threading.Event()
-        self.start()
-
-    def run(self) -> None:
-        import confluent_kafka
-
-        consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": self._group.servers,
-                "group.id": self._group.id,
-                "group.protocol": "consumer",
-                "auto.offset.reset": "earliest",
-            }
-        )
-        consumer.subscribe([self._group.topic])
-        while not self._stopping.is_set():
-            message = consumer.poll(0.1)
-            self.held = len(consumer.assignment())
-            if message is not None and message.error() is None:
-                self.read[message.value()] += 1
-        consumer.close()
-
-    def stop(self) -> None:
-        """Have it leave the group."""
-        self._stopping.set()
-        self.join(DEADLINE_S)
-
-
-@pytest.mark.peers
 @pytest.mark.heavy
-@pytest.mark.skipif(
-    importlib.util.find_spec("confluent_kafka") is None, reason="confluent-kafka is not installed"
+@pytest.mark.parametrize(
+    ("protocol", "steps"),
+    [
+        pytest.param("cooperative", 20, id="cooperative"),
+        pytest.param("consumer", 20, id="consumer"),
+        pytest.param("consumer", 200, id="consumer-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
+        pytest.param("eager", 50, id="eager-50", marks=pytest.mark.soak),
+        pytest.param(
+            "cooperative", 200, id="cooperative-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]
+        ),
+    ],
 )
-def test_members_of_java_librdkafka_and_kclient_share_a_topic(group: Group, tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        running = stack.enter_context(load(group))
-        first = group.join("a")
-        group.has_shared(6)
-        java = JavaConsole(group, tmp_path)
-        stack.callback(java.kill)
-        wait_until(lambda: len(group.owners.now) == 3 and java.values(), DEADLINE_S, "the share of Java")
-        librdkafka = Librdkafka(group)
-        stack.callback(librdkafka.stop)
-        wait_until(
-            lambda: librdkafka.held == 2 and len(group.owners.now) == 2, DEADLINE_S, "librdkafka's share"
-        )
-        wait_until(lambda: librdkafka.read, DEADLINE_S, "records of librdkafka")
-        second = group.join("b")
-        wait_until(lambda: set(group.owners.now.values()) == {"a", "b"}, DEADLINE_S, "four shares")
-        java.stop()
-        librdkafka.stop()
-        group.has_shared(3, 3)
-        sent = running.stop()
-
-        def read() -> Counter[bytes]:
-            return values(first, second) + java.values() + librdkafka.read
-
-        wait_until(lambda: read().keys() >= sent, DEADLINE_S, "all records")
-    assert group.owners.doubles == []
-    assert {value for value, count in read().items() if count > 1} == set()
-
-
-@pytest.mark.parametrize("cooperative", [False, True])
-def test_a_group_moves_to_the_consumer_protocol_and_back_under_load(group: Group, cooperative: bool) -> None:
-    assignor: object = Cautious if cooperative else "range"
-    classic: dict[str, Any] = {"group.protocol": "classic", "partition.assignment.strategy": [assignor]}
-    with load(group) as running:
-        members = [group.join("a", **classic), group.join("b", **classic)]
-        group.has_shared(3, 3)
-        for there, back in (({}, "consumer"), (classic, "classic")):
-            for name in "ab":
-                before = sum(len(member.records) for member in members)
-                group.leave(name)
-                group.has_shared(6)
-                members.append(group.join(name, **there))
-                group.has_shared(3, 3)
-                wait_until(
-                    lambda: sum(len(member.records) for member in members) > before + 100,  # noqa: B023
-                    DEADLINE_S,
-                    f"records on the way to {back}",
-                )
-        sent = running.stop()
-        wait_until(lambda: values(*members).keys() >= sent, DEADLINE_S, "all records")
-    assert group.owners.doubles == []
-    assert not any(kind == "lost" for _, kind, _ in group.owners.calls)
-    assert {value for value, count in values(*members).items() if count > 1} == set()
-
-
-MEMBER = """
-import sys
-from kclient import ConsumerRebalanceListener, KafkaConsumer
-
-servers, topic, group = sys.argv[1:]
-
-class Tells(ConsumerRebalanceListener):
-    def on_partitions_assigned(self, partitions):
-        print("assigned", len(partitions), flush=True)
-
-    def on_partitions_revoked(self, partitions):
-        print("revoked", len(partitions), flush=True)
-
-    def on_partitions_lost(self, partitions):
-        print("lost", len(partitions), flush=True)
-
-with KafkaConsumer(bootstrap_servers=servers, group_id=group, group_protocol="consumer") as consumer:
-    consumer.subscribe([topic], Tells())
-    while True:
-        consumer.poll(100)
-"""
-
-
-class Process:
-    """A member in a process of its own, which can be stopped and killed."""
-
-    def __init__(self, group: Group, directory: Path) -> None:
-        self._output = directory / "member.txt"
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", MEMBER, group.servers, group.topic, group.id],
-                stdout=output,
-                env=environment(),
+def test_no_partition_is_lost_or_owned_twice(
+    kafka: RealKafka, tmp_path: Path, protocol: str, steps: int
+) -> None:
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (pip install '.[peers]')")
+    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
+    print(f"SOAK_SEED={seed}")
+    rng = random.Random(seed)
+    servers = kafka.bootstrap_servers
+    topic = new_topic(servers, _PARTITIONS)
+    sends = tmp_path / "sends.jsonl"
+    churn = GroupChurn(tmp_path, servers, topic, rng, programs=_GROUPS[protocol], stop_s=_STOP_S[protocol])
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        load = Load(servers, topic, f"load-{topic}", HistoryLog.at(sends), per_s=200)
+        try:
+            churn.fill()
+            wait_until(lambda: churn.settled(_PARTITIONS), _SETTLE_S, "one owner for each partition")
+            for _ in range(steps):
+                churn.step()
+                observe(admin, churn.group, churn.log)
+            churn.fill()
+            wait_until(lambda: churn.settled(_PARTITIONS), _SETTLE_S, "one owner for each partition again")
+            load.stop()
+            ended, ends = churn.log.now(), end_of(servers, topic)
+            wait_until(
+                lambda: handed_out(churn.history()) == ends, _SETTLE_S, "the group reading up to the end"
             )
-
-    def heard(self) -> list[str]:
-        return self._output.read_text().splitlines()
-
-    def signal(self, number: int) -> None:
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(30)
-
-
-@pytest.mark.heavy
-def test_a_member_that_is_stopped_loses_its_partitions_and_joins_again(group: Group, tmp_path: Path) -> None:
-    group.join("a")
-    group.has_shared(6)
-    process = Process(group, tmp_path)
-    try:
-        wait_until(lambda: "assigned 3" in process.heard(), DEADLINE_S, "the share of the process")
-        process.signal(signal.SIGSTOP)
-        group.has_shared(6)  # when its session has ended
-        process.signal(signal.SIGCONT)
-        wait_until(lambda: "lost 3" in process.heard(), DEADLINE_S, "the loss")
-        wait_until(lambda: process.heard()[-1] == "assigned 3", DEADLINE_S, "the share again")
-        assert "revoked 3" not in process.heard()
-        group.has_shared(3)
-    finally:
-        process.kill()
-    group.has_shared(6)
+            churn.log.at_end(churn.group, list(ends), at=ended)
+            churn.end(kill=False)
+        finally:
+            churn.end(kill=True)
+        read_to_end(servers, topic, churn.log)
+        committed = observe(admin, churn.group, churn.log)
+    history = churn.history(sends)
+    print(f"{len(churn.members)} members, {churn.steps}")
+    assert load.recorded.problems == []
+    assert [str(anomaly) for anomaly in check(history)] == []
+    assert committed == dict.fromkeys(committed, 0) | handed_out(history)

@@ -170,6 +170,90 @@ def test_a_failed_deserializer_gives_the_records_before_and_the_error_from_then_
     assert source.next_offset == 2
 
 
+def odd(_topic: str, _headers: Any, data: bytes) -> int:
+    if int(data) % 2 == 0:
+        raise ValueError
+    return int(data)
+
+
+def test_records_that_no_deserializer_can_read_are_left_out_if_that_is_wanted(body: Any) -> None:
+    errors: list[Any] = []
+    data = batch(0, [b"0", b"1", None, b"3", b"4"]) + batch(5, [b"5", b"6"], compression=CompressionType.GZIP)
+    source = reader(body, data, value_deserializer=odd, on_undecodable=errors.append)
+    assert [record.value for record in source.read(2)] == [1, None]
+    assert source.next_offset == 3
+    assert [record.value for record in source.read(10)] == [3, 5]
+    assert source.next_offset == 7
+    assert source.read(10) == []
+    assert [(error.offset, error.which, error.timestamp_type) for error in errors] == [
+        (0, "value", 0),
+        (4, "value", 0),
+        (6, "value", 0),
+    ]
+    assert isinstance(errors[0].__cause__, ValueError)
+
+
+def test_what_is_found_instead_is_the_key_or_the_value(body: Any) -> None:
+    def refuse(_topic: str, _headers: Any, data: bytes) -> Any:
+        raise ValueError(data)
+
+    source = reader(
+        body,
+        batch(0, [b"0", None]),
+        key_deserializer=refuse,
+        value_deserializer=refuse,
+        on_undecodable=lambda error: (error.which, error.key, error.value),
+    )
+    first, second = source.read(10)
+    assert (first.key, first.value) == (("key", b"k", b"0"), ("value", b"k", b"0"))
+    assert (second.key, second.value) == (("key", b"k", None), None)
+    assert (first.serialized_key_size, first.serialized_value_size) == (1, 1)
+
+
+@pytest.mark.parametrize("which", ["key_deserializer", "value_deserializer"])
+def test_a_record_that_is_found_instead_is_taken_as_it_is(body: Any, which: str) -> None:
+    [other] = reader(body, batch(0, [b"other"])).read(1)
+
+    def refuse(_topic: str, _headers: Any, data: bytes) -> Any:
+        raise ValueError(data)
+
+    source = reader(body, batch(7, [b"7", b"8"]), **{which: refuse}, on_undecodable=lambda _error: other)
+    assert source.read(1)[0] is other
+    assert source.next_offset == 8
+    assert source.read(1)[0] is other
+    assert source.next_offset == 9
+
+
+def test_an_error_of_the_data_in_place_of_a_record_comes_after_the_records_before_it(body: Any) -> None:
+    def refuse(error: Any) -> Any:
+        raise InvalidRecordError(f"no {error.offset}")
+
+    source = reader(body, batch(0, [b"1", b"3", b"4"]), value_deserializer=odd, on_undecodable=refuse)
+    assert [record.value for record in source.read(10)] == [1, 3]
+    for _ in range(2):
+        with pytest.raises(InvalidRecordError, match="no 2"):
+            source.read(10)
+    assert source.next_offset == 2
+
+
+def test_an_interrupt_while_something_else_is_found_has_not_been(body: Any) -> None:
+    asked: list[int] = []
+
+    def interrupted(error: Any) -> None:
+        asked.append(error.offset)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+
+    source = reader(
+        body, batch(0, [b"0", b"1", b"2", b"3"]), value_deserializer=odd, on_undecodable=interrupted
+    )
+    with pytest.raises(KeyboardInterrupt):
+        source.read(10)
+    assert source.next_offset == 0
+    assert [record.value for record in source.read(10)] == [1, 3]
+    assert asked == [0, 2, 0, 2]
+
+
 def test_a_reader_that_is_read_by_its_own_deserializer_refuses(body: Any) -> None:
     def deserialize(_topic: str, _headers: Any, data: bytes) -> Any:
         source.read(10)

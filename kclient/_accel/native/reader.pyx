@@ -92,6 +92,7 @@ cdef class RecordReader(Walk):
     cdef bint busy
     cdef object key_deserializer
     cdef object value_deserializer
+    cdef object on_undecodable
     cdef object record_type
     cdef bint plain
     cdef Py_ssize_t slots[FIELDS]
@@ -111,6 +112,7 @@ cdef class RecordReader(Walk):
         value_deserializer=None,
         decompress_max=64 * 1024 * 1024,
         aborted=None,
+        on_undecodable=None,
     ):
         cdef int index
         cdef tuple slots
@@ -125,6 +127,7 @@ cdef class RecordReader(Walk):
         self.decompress_max = decompress_max
         self.key_deserializer = key_deserializer
         self.value_deserializer = value_deserializer
+        self.on_undecodable = on_undecodable
         self.record_type = record_type
         slots = slots_of(record_type)
         self.plain = slots is not None
@@ -216,7 +219,7 @@ cdef class RecordReader(Walk):
         cdef const uint8_t* data = self.here.data
         cdef bint deserialize = self.key_deserializer is not None or self.value_deserializer is not None
         cdef bint inert = True
-        cdef object record, key, value
+        cdef object record, key, value, made
         cdef object epoch = self.leader_epoch
         cdef object timestamp_type = self.here.timestamp_type
         # What is often the same in records that follow each other is one object.
@@ -261,10 +264,20 @@ cdef class RecordReader(Walk):
                     headers = headers_of(data, &found)
                     known_headers = found.headers
                     known_headers_size = found.end - found.headers
+                record = None
                 if deserialize:
-                    key, value = self.deserialized(offset, timestamp_ms, key, value, headers)
-                    inert = is_inert(key) and is_inert(value)
-                if self.plain:
+                    made = self.deserialized(offset, timestamp_ms, key, value, headers)
+                    if made is None:
+                        wanted = offset + 1
+                        continue
+                    if type(made) is tuple:
+                        key, value = <tuple>made
+                        inert = is_inert(key) and is_inert(value)
+                    else:
+                        record = made
+                if record is not None:
+                    pass
+                elif self.plain:
                     record = kclient_bare(self.record_type)
                     kclient_fill(record, self.slots[0], self.topic)
                     kclient_fill(record, self.slots[1], self.partition)
@@ -359,21 +372,45 @@ cdef class RecordReader(Walk):
         out.inflated += self.here.inflated
         return not out.count or out.inflated <= self.decompress_max
 
-    cdef tuple deserialized(self, int64_t offset, timestamp_ms, key, value, tuple headers):
-        cdef object raw_key = key
-        cdef object raw_value = value
-        cdef str which = "key"
-        try:
-            if key is not None and self.key_deserializer is not None:
-                key = self.key_deserializer(self.topic, headers, key)
-            which = "value"
-            if value is not None and self.value_deserializer is not None:
-                value = self.value_deserializer(self.topic, headers, value)
-        except Exception as cause:
-            raise hooks.undecodable_error(
-                self.topic, self.partition, offset, which, timestamp_ms, raw_key, raw_value, headers
-            ) from cause
+    cdef object deserialized(self, int64_t offset, timestamp_ms, raw_key, raw_value, tuple headers):
+        """Key and value as a tuple; None to leave the record out, or the record to take in its place."""
+        cdef object key = raw_key
+        cdef object value = raw_value
+        if raw_key is not None and self.key_deserializer is not None:
+            try:
+                key = self.key_deserializer(self.topic, headers, raw_key)
+            except Exception as cause:
+                key = self.instead(cause, offset, "key", timestamp_ms, raw_key, raw_value, headers)
+                if key is None or isinstance(key, self.record_type):
+                    return key
+        if raw_value is not None and self.value_deserializer is not None:
+            try:
+                value = self.value_deserializer(self.topic, headers, raw_value)
+            except Exception as cause:
+                value = self.instead(cause, offset, "value", timestamp_ms, raw_key, raw_value, headers)
+                if value is None or isinstance(value, self.record_type):
+                    return value
         return key, value
+
+    cdef object instead(
+        self, cause, int64_t offset, str which, timestamp_ms, raw_key, raw_value, tuple headers
+    ):
+        """Return what `on_undecodable` puts in the place of `which`; raises the error without it."""
+        cdef object error = hooks.undecodable_error(
+            self.topic,
+            self.partition,
+            offset,
+            which,
+            timestamp_ms,
+            self.here.timestamp_type,
+            raw_key,
+            raw_value,
+            headers,
+        )
+        if self.on_undecodable is None:
+            raise error from cause
+        error.__cause__ = cause
+        return self.on_undecodable(error)
 
 cdef inline bint is_inert(value) noexcept:
     """Return True if the collector has nothing to find behind it."""

@@ -18,6 +18,7 @@ from kclient._accel.shared.types import Buffer, Headers
 from kclient._accel.shared.varint import wrapped
 
 Deserializer = Callable[[str, Headers, bytes], Any]
+OnUndecodable = Callable[[Any], Any]
 
 
 class RecordReader(BatchIterator):
@@ -26,6 +27,8 @@ class RecordReader(BatchIterator):
     Leaves out control batches, a batch cut off at the end and, if `aborted` says which transactions were
     (as producer id and first offset, in any order; None reads uncommitted data too), records of aborted
     transactions. Header names are text; deserializers are called as `(topic, headers, data)`, never for null.
+    Where one fails, `on_undecodable` gets the error that would be raised otherwise: None leaves the record out, a
+    record is taken in its place, and anything else in that of the key or value that the error is about.
 
     What is wrong with a record does not cost the ones before it: `read` returns those, and the next call raises.
     So does every later one: `next_offset` stays at the record that cannot be read. The errors are those
@@ -48,10 +51,12 @@ class RecordReader(BatchIterator):
         value_deserializer: Deserializer | None = None,
         decompress_max: int = 64 * 1024 * 1024,
         aborted: Sequence[tuple[int, int]] | None = None,
+        on_undecodable: OnUndecodable | None = None,
     ) -> None:
         super().__init__(buf, start, n, topic, partition, from_offset, check_crc, decompress_max, aborted)
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
+        self._on_undecodable = on_undecodable
         self._record_type = record_type
         self._shell: Any = shell_of(record_type)
         self._deserializes = key_deserializer is not None or value_deserializer is not None
@@ -230,9 +235,19 @@ class RecordReader(BatchIterator):
                     timestamp_ms = wrapped(timestamp_ms)
                 key_size = -1 if key is None else len(key)
                 value_size = -1 if value is None else len(value)
+                record = None
                 if deserialize:
-                    key, value = self._deserialized(offset, timestamp_ms, key, value, headers)
-                if shell is None:
+                    made = self._deserialized(offset, timestamp_ms, key, value, headers)
+                    if made is None:
+                        wanted = offset + 1
+                        continue
+                    if type(made) is tuple:
+                        key, value = made
+                    else:
+                        record = made
+                if record is not None:
+                    pass
+                elif shell is None:
                     record = record_type(
                         topic,
                         partition,
@@ -353,19 +368,37 @@ class RecordReader(BatchIterator):
 
     def _deserialized(
         self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> tuple[Any, Any]:
-        which = "key"
+    ) -> Any:
+        """Key and value as a tuple; None to leave the record out, or the record to take in its place."""
         raw = key, value
-        results: list[Any] = list(raw)
-        try:
-            if key is not None and self._key_deserializer is not None:
-                results[0] = self._key_deserializer(self.topic, headers, key)
-            which = "value"
-            if value is not None and self._value_deserializer is not None:
-                results[1] = self._value_deserializer(self.topic, headers, value)
-        except Exception as cause:
-            error = hooks.undecodable_error(
-                self.topic, self.partition, offset, which, timestamp_ms, *raw, headers
-            )
+        made: list[Any] = []
+        deserializers = self._key_deserializer, self._value_deserializer
+        for which, data, deserializer in zip(("key", "value"), raw, deserializers, strict=True):
+            result: Any = data
+            if data is not None and deserializer is not None:
+                try:
+                    result = deserializer(self.topic, headers, data)
+                except Exception as cause:
+                    result = self._instead(cause, offset, which, timestamp_ms, raw, headers)
+                    if result is None or isinstance(result, self._record_type):
+                        return result
+            made.append(result)
+        return made[0], made[1]
+
+    def _instead(
+        self,
+        cause: Exception,
+        offset: int,
+        which: str,
+        timestamp_ms: int,
+        raw: tuple[bytes | None, bytes | None],
+        headers: Headers,
+    ) -> Any:
+        """Return what `on_undecodable` puts in the place of `which`; raises the error without it."""
+        error = hooks.undecodable_error(
+            self.topic, self.partition, offset, which, timestamp_ms, self._timestamp_type, *raw, headers
+        )
+        if self._on_undecodable is None:
             raise error from cause
-        return results[0], results[1]
+        error.__cause__ = cause
+        return self._on_undecodable(error)

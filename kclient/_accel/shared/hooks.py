@@ -32,6 +32,7 @@ def _undecodable(
     offset: int,
     which: str,
     timestamp_ms: int,  # noqa: ARG001 - the signature is the contract
+    timestamp_type: int,  # noqa: ARG001
     key: bytes | None,  # noqa: ARG001
     value: bytes | None,  # noqa: ARG001
     headers: tuple[tuple[str, bytes | None], ...],  # noqa: ARG001
@@ -67,7 +68,7 @@ class Hooks:
     invalid_error: Callable[[str], BaseException] = ValueError
     """A batch whose contents are malformed."""
     undecodable_error: Callable[..., BaseException] = _undecodable
-    """(topic, partition, offset, which, timestamp_ms, key, value, headers): a failed deserializer."""
+    """(topic, partition, offset, which, timestamp_ms, its type, key, value, headers): a failed deserializer."""
     forked_error: Callable[[str], BaseException] = RuntimeError
     """A future of a parent process that is waited for in a forked child."""
     interrupting_error: Callable[[str], BaseException] = RuntimeError

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kclient.admin.types import NewTopic, OffsetSpec
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import InvalidGroupIdError
@@ -44,11 +45,11 @@ def checked_new_topics(new_topics: Any) -> list[NewTopic]:
     return made
 
 
-def checked_topics(names: Any) -> list[str]:
+def checked_topics(names: Any, argument: str = "names") -> list[str]:
     """Names of topics, without repeats."""
-    wanted: list[str] = distinct("names", names)
+    wanted: list[str] = distinct(argument, names)
     for name in wanted:
-        check_topic(name, "names")
+        check_topic(name, argument)
     return wanted
 
 
@@ -64,6 +65,67 @@ def checked_group(group_id: Any, argument: str = "group_id") -> str:
     if not group_id:
         raise InvalidGroupIdError(f"{argument}: a group's name must not be empty")
     return group_id
+
+
+def checked_members(group_instance_ids: Any) -> list[str] | None:
+    """The names of static members, without repeats; None stands for all members."""
+    if group_instance_ids is None:
+        return None
+    wanted = distinct("group_instance_ids", group_instance_ids)
+    for each in wanted:
+        if not isinstance(each, str) or not each:
+            raise TypeError(
+                f"group_instance_ids: a member's name must be a str that is not empty, not {each!r}"
+            )
+    if not wanted:
+        raise ValueError("group_instance_ids must name a member, or be None for all of them")
+    return wanted
+
+
+def checked_reason(reason: Any) -> str | None:
+    """A reason for people, or None."""
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(f"reason must be a str, not {reason!r}")
+    return reason
+
+
+def checked_group_partitions(groups: Any) -> dict[str, list[TopicPartition] | None]:
+    """Partitions by group; None stands for all."""
+    return {
+        checked_group(group, "group_id"): None if wanted is None else checked_partitions(wanted)
+        for group, wanted in _mapping("group_id", groups, "groups to partitions").items()
+    }
+
+
+def checked_commits(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets to commit by partition; a number is an offset without more."""
+    return {
+        _checked_partition("offsets", tp): offset
+        if isinstance(offset, OffsetAndMetadata)
+        else OffsetAndMetadata(_checked_offset(tp, offset))
+        for tp, offset in _mapping("offsets", offsets, "partitions to offsets").items()
+    }
+
+
+def checked_starts(offsets: Any) -> dict[TopicPartition, int]:
+    """Offsets by partition."""
+    return {
+        _checked_partition("offsets", tp): _checked_offset(tp, offset)
+        for tp, offset in _mapping("offsets", offsets, "partitions to offsets").items()
+    }
+
+
+def _checked_offset(tp: TopicPartition, offset: Any) -> int:
+    _check_int(f"offsets: the offset of {tp}", offset)
+    if not 0 <= offset <= _MAX_INT64:
+        raise ValueError(f"offsets: {offset} cannot be an offset of {tp}")
+    return int(offset)
+
+
+def _mapping(argument: str, given: Any, what: str) -> Mapping[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{argument} must map {what}, not be {given!r}")
+    return given
 
 
 def checked_words(argument: str, words: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from kclient.admin.internals.driver import AdminDriver, Call, Target
-from kclient.admin.internals.steps import Operation, Pause, run
+from kclient.admin.internals.steps import Operation, Pause, accepted_answer_of, run
 from kclient.common.node import Node
 from kclient.errors import AdminError, Errors, KafkaError, UnknownServerError
 from kclient.protocol.api_keys import ApiKeys
@@ -102,6 +102,24 @@ def said_of_each(asked: Iterable[K], said: Mapping[K, V | KafkaError]) -> dict[K
     return {key: said.get(key, missing) for key in asked}
 
 
+def refused(key: object, error: KafkaError, what: str) -> KafkaError:
+    """`error` of the one thing that was asked for, by a text that names it."""
+    cause = copy.copy(error)  # others may wait for the same
+    cause.args = (f"{what} failed for {key}: {error}",)
+    cause.__cause__ = error.__cause__
+    return cause
+
+
+def accepted_answer_about(key: object, call: KafkaFuture[Any], what: str) -> Operation[Any]:
+    """Wait for one `call`, as `accepted_answer_of`; the text of a broker's error names `key`."""
+    try:
+        return (yield from accepted_answer_of(call))
+    except KafkaError as error:
+        if error.code is None:
+            raise  # no broker's answer
+        raise refused(key, error, what) from error.__cause__
+
+
 def settle(
     asked: Collection[object], results: Mapping[K, V], errors: Mapping[K, KafkaError], what: str
 ) -> dict[K, V]:
@@ -113,10 +131,7 @@ def settle(
     if not errors:
         return dict(results)
     if len(asked) == 1:
-        key, error = next(iter(errors.items()))
-        cause = copy.copy(error)  # others may wait for the same
-        cause.args = (f"{what} failed for {key}: {error}",)
-        raise cause from error.__cause__
+        raise refused(*next(iter(errors.items())), what)
     listed = "; ".join(f"{key}: {error}" for key, error in list(errors.items())[:5])
     more = f" and {len(errors) - 5} more" if len(errors) > 5 else ""
     raise AdminError(f"{what} failed for {listed}{more}", results=dict(results), errors=dict(errors))

@@ -1,20 +1,29 @@
-"""Requests to several brokers at once: to all of them, or to the leaders of partitions."""
+"""Requests to several brokers at once: to all of them, to the leaders of partitions, to the coordinators of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from kclient.admin.internals.context import OperationContext, said_of_each, settle
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation, answer_of
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors, KafkaError, UnknownServerError, UnknownTopicOrPartitionError
+from kclient.errors import (
+    Errors,
+    KafkaError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kclient.utils.futures import KafkaFuture
 
+K = TypeVar("K")
 V = TypeVar("V")
+RetryOn: TypeAlias = Callable[[Any], KafkaError | None]
 
 
 def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
@@ -35,7 +44,7 @@ def topic_request(names: Sequence[str]) -> MetadataRequest:
 def ask_every_broker(
     context: OperationContext,
     request: Any,
-    retry_on: Callable[[Any], KafkaError | None],
+    retry_on: RetryOn,
     *,
     min_version: int | None = None,
 ) -> Operation[dict[int, Any]]:
@@ -105,12 +114,47 @@ def ask_leaders(
     return {tp: outcomes[tp] for tp in partitions}
 
 
+def ask_coordinators(
+    context: OperationContext,
+    group_ids: Sequence[str],
+    ask: Callable[[Target, list[str], RetryOn | None], KafkaFuture[Any]],
+    read: Callable[[list[str], Any], Mapping[str, V | KafkaError]],
+    retry_on: RetryOn,
+) -> Operation[dict[str, V | KafkaError]]:
+    """`ask` each coordinator about all of its groups at once, and `read` what it says of them; the outcome by group.
+
+    Groups that fail for now, as their coordinator has moved, are asked for once more and one by one: a call about one
+    group follows it to its next coordinator, which `retry_on` is for. So are all if the broker is too old for several.
+    """
+    outcomes: dict[str, V | KafkaError] = {}
+    batches: dict[int, list[str]] = {}
+    alone = list(group_ids)
+    if len(group_ids) > 1:
+        places = yield [context.coordinator(Target.of_group(group_id)) for group_id in group_ids]
+        for group_id, place in zip(group_ids, places, strict=True):
+            if isinstance(place, KafkaError):
+                outcomes[group_id] = place
+            else:
+                batches.setdefault(place.id, []).append(group_id)
+        alone = [batch[0] for batch in batches.values() if len(batch) == 1]
+    together = [batch for batch in batches.values() if len(batch) > 1]
+    answers = yield [ask(Target.of_group(batch[0]), batch, None) for batch in together]
+    for batch, answer in zip(together, answers, strict=True):
+        for group_id, outcome in outcomes_of(answer, batch, partial(read, batch)).items():
+            if isinstance(outcome, UnsupportedVersionError) or getattr(outcome, "retriable", False):
+                alone.append(group_id)
+            else:
+                outcomes[group_id] = outcome
+    answers = yield [ask(Target.of_group(group_id), [group_id], retry_on) for group_id in alone]
+    for group_id, answer in zip(alone, answers, strict=True):
+        outcomes.update(outcomes_of(answer, [group_id], partial(read, [group_id])))
+    return {group_id: outcomes[group_id] for group_id in group_ids}
+
+
 def outcomes_of(
-    answer: Any,
-    asked: Collection[TopicPartition],
-    read: Callable[[Any], Mapping[TopicPartition, V | KafkaError]],
-) -> dict[TopicPartition, V | KafkaError]:
-    """Each partition's part of an answer; the error of all of them if there was no answer."""
+    answer: Any, asked: Collection[K], read: Callable[[Any], Mapping[K, V | KafkaError]]
+) -> dict[K, V | KafkaError]:
+    """Part of an answer for each key that was `asked` for; the error of all of them if there was no answer."""
     return (
         dict.fromkeys(asked, answer) if isinstance(answer, KafkaError) else said_of_each(asked, read(answer))
     )

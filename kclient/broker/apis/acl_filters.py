@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kclient.broker.apis.call import UnreadableRequestError
 from kclient.broker.metadata.image.security import AccessControlEntry, AclsImage
 from kclient.common.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from kclient.common.uuid import Uuid
@@ -15,9 +16,9 @@ AclFilter = DescribeAclsRequest | DeleteAclsFilter
 
 
 def check_told(*codes: int) -> None:
-    """Raise InvalidRequestError, which closes the connection, for a code that says that its sender does not know it."""
+    """Raise UnreadableRequestError for a code that says that its sender does not know it."""
     if 0 in codes:
-        raise InvalidRequestError("a code of an access rule is 0, which stands for none")
+        raise UnreadableRequestError("a code of an access rule is 0, which stands for none")
 
 
 def codes_of(wanted: AclFilter) -> tuple[int, int, int, int]:

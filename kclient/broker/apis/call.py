@@ -7,20 +7,23 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import attrs
 
 from kclient.broker.apis.access import ERRORS, EVERYTHING, OPERATIONS, bits
+from kclient.broker.apis.error_responses import error_response
 from kclient.broker.broker_context import BrokerContext
 from kclient.broker.metrics.error_counts import error_counts
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.request_channel import Request, Response, ResponseAction
+from kclient.broker.quota.client_quota_manager import ClientQuotaManager
 from kclient.broker.quota.mutation_quota_manager import MutationQuota
 from kclient.broker.security.authorizer import Requester, java_address
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.common.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kclient.errors import Errors, KafkaError
+from kclient.errors import Errors, InvalidRequestError, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.header import response_buffers
 
@@ -29,11 +32,15 @@ log = logging.getLogger(__name__)
 _PERCENT_NS = 10_000_000  # of a second
 
 
+class UnreadableRequestError(InvalidRequestError):
+    """A request that Java's broker cannot even read, though its bytes are in order: the connection is closed."""
+
+
 @attrs.define(eq=False)
 class ApiCall:
     """One request, its version, and the ways to answer it.
 
-    `respond`, `no_response` or `close` is called exactly once, from any thread.
+    `respond`, `no_response` or `close` is called exactly once, from any thread; `fail` where that did not come about.
     """
 
     broker: BrokerContext
@@ -42,6 +49,8 @@ class ApiCall:
     version: int
     correlation_id: int
     client_id: str | None
+    message: Any = None
+    """The request as it was decoded."""
     started_ns: int = 0
     """The time at which a handler took the request, if that is of interest: while there are quotas of request time."""
     handled_ns: int = 0
@@ -49,6 +58,8 @@ class ApiCall:
     throttle_ms: int = 0
     """The time for which the connection is held back once the request is answered."""
     _known: Requester | None = attrs.field(default=None, init=False)
+    _answered: bool = attrs.field(default=False, init=False)
+    _failed: bool = attrs.field(default=False, init=False)
 
     @property
     def client_host(self) -> str:
@@ -155,12 +166,18 @@ class ApiCall:
         return manager.quota_of(self.user, self.client_id, strict=self.version >= strict_since)
 
     def charge_request_time(self) -> int:
-        """Hold the handler's time against the client's quota, once; returns for how many ms the client is held back."""
+        """Hold the handler's time against the client's quota, once; returns for how many ms the client is held back.
+
+        The time of the network thread is added when the answer has left, and holds back from the next request on.
+        """
         if not self.started_ns:
             return 0
         used_ns = (self.handled_ns or time.perf_counter_ns()) - self.started_ns
         self.started_ns = 0
-        held_ms = self.broker.quotas.request.record(self.user, self.client_id, used_ns / _PERCENT_NS)
+        quota = self.broker.quotas.request
+        held_ms = quota.record(self.user, self.client_id, used_ns / _PERCENT_NS)
+        # Not by a method of this call, which would keep the request's memory until the answer has left.
+        self.request.record.charge_network_ns = partial(_charge_network, quota, self.user, self.client_id)
         self.hold_back(held_ms)
         return held_ms
 
@@ -176,24 +193,56 @@ class ApiCall:
             record = self.request.record
             record.errors = error_counts(message, version)
             record.throttle_ms = getattr(message, "throttle_time_ms", 0)
-        except Exception:
+        except Exception as error:
             # Also called by whoever completes a waiting request, to whom this answer's trouble means nothing.
-            log.exception("The response to %s cannot be encoded", self.key.name)
-            self.close({int(Errors.UNKNOWN_SERVER_ERROR): 1})
+            self.fail(error)
             return
+        self._answered = True
         self.request.reply(
             Response(self.request.connection_id, ResponseAction.SEND, encoded, self.throttle_ms)
         )
 
+    def fail(self, error: Exception) -> None:
+        """Log an error that nobody expected, and answer the request with it; close the connection if that fails, too.
+
+        Never raises. A request that was answered before stays so.
+        """
+        log.error(
+            "%s request of version %d with correlation id %d from client %r at %s failed%s",
+            self.key.title, self.version, self.correlation_id, self.client_id, self.request.client_host,
+            " after it was answered" if self._answered else "", exc_info=error,
+        )  # fmt: skip
+        if self._answered:
+            return
+        if self._failed or self.message is None:
+            self.close({Errors.code_for(error): 1})
+            return
+        self._failed = True
+        try:
+            response = error_response(self.message, self.version, error)
+        except Exception as second:
+            self.fail(second)
+            return
+        if response is None:
+            self.close({Errors.code_for(error): 1})
+        else:
+            self.respond(response)
+
     def no_response(self) -> None:
         """The client expects none; its next request may be read."""
+        self._answered = True
         response = Response(self.request.connection_id, ResponseAction.NOTHING, throttle_ms=self.throttle_ms)
         self.request.reply(response)
 
     def close(self, errors: Mapping[int, int]) -> None:
         """Close the connection, because of errors that are counted by their codes."""
+        self._answered = True
         self.request.record.errors = errors
         self.request.reply(Response(self.request.connection_id, ResponseAction.CLOSE))
+
+
+def _charge_network(quota: ClientQuotaManager, user: str, client_id: str | None, used_ns: int) -> None:
+    quota.note(user, client_id, used_ns / _PERCENT_NS)
 
 
 @contextmanager

@@ -6,12 +6,10 @@ import logging
 import struct
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kclient.broker.apis.api_versions import unsupported_version_response
-from kclient.broker.apis.call import ApiCall
+from kclient.broker.apis.call import ApiCall, UnreadableRequestError
 from kclient.broker.apis.controller_requests import is_for_controller
 from kclient.broker.apis.registry import ServedApi, served_apis
 from kclient.broker.broker_context import BrokerContext
@@ -19,7 +17,7 @@ from kclient.broker.network.request_channel import Request, Response, ResponseAc
 from kclient.errors import Errors, KafkaError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.codec import decode_prefix
-from kclient.protocol.header import parse_request_header
+from kclient.protocol.messages.headers import RequestHeader
 from kclient.protocol.registry import request_class
 from kclient.utils.log_context import RepeatedWarning
 
@@ -35,7 +33,8 @@ class ApiDispatcher:
 
     A request that is malformed, of an unknown API or of a version that was not offered closes the connection:
     its sender cannot be trusted to find the next frame. The one exception is ApiVersions, which is how
-    clients ask for the versions in the first place (KIP-511).
+    clients ask for the versions in the first place (KIP-511). A handler that fails is told to the client as an error of
+    all that it asked for, and the connection goes on.
     """
 
     def __init__(self, broker: BrokerContext) -> None:
@@ -46,12 +45,8 @@ class ApiDispatcher:
 
     def handle(self, request: Request) -> None:
         """Answer `request`, now or later. Never raises."""
-        self._guard(request, lambda: self._handle(request))
-
-    def _guard(self, request: Request, work: Callable[[], None]) -> None:
-        """Do `work` for a request, and close its connection if that fails."""
         try:
-            work()
+            self._handle(request)
         except KafkaError as error:
             self._refuse(request, str(error))
         except Exception:
@@ -78,21 +73,28 @@ class ApiDispatcher:
                 self._refuse(request, f"version {version} of {api.key.name} is not served")
             return
         request.record.api, request.record.version = number, version
-        header, position = parse_request_header(frame)
+        header, position = decode_prefix(RequestHeader, api.key.request_header_version(version), frame)
         # Bytes after the message are let pass, as Java's broker does: librdkafka sends three too many when it asks
         # for all topics in a flexible version of Metadata.
         message, _ = decode_prefix(request_class(api.key), version, frame, position)
-        call = ApiCall(self._broker, request, api.key, version, correlation_id, header.client_id, started_ns)
+        call = ApiCall(
+            self._broker, request, api.key, version, correlation_id, header.client_id, message, started_ns
+        )
         if is_for_controller(self._broker, api.key, message):
             call.handled_ns = time.perf_counter_ns() if started_ns else 0
-            answer = partial(self._answer, api, call, message)
-            self._broker.controller_events.put(lambda: self._guard(request, answer))
+            self._broker.controller_events.put(partial(self._answer, api, call))
         else:
-            self._answer(api, call, message)
+            self._answer(api, call)
 
-    @staticmethod
-    def _answer(api: ServedApi, call: ApiCall, message: Any) -> None:
-        response = api.handler(call, message)
+    def _answer(self, api: ServedApi, call: ApiCall) -> None:
+        try:
+            response = api.handler(call, call.message)
+        except UnreadableRequestError as error:
+            self._refuse(call.request, str(error))
+            return
+        except Exception as error:
+            call.fail(error)
+            return
         if response is not None:
             call.respond(response)
         elif call.started_ns:

@@ -68,8 +68,9 @@ class ServedApi:
     def handler(self) -> Callable[..., Any]:
         """The function to call as `handler(call, request)`, with an `ApiCall` and the decoded message.
 
-        It returns the response, or None if it answers later (or already has) through `call`. What it raises
-        closes the connection. Its module is imported at the first use.
+        It returns the response, or None if it answers later (or already has) through `call`. An error that it raises
+        is logged, as one that nobody expected, and answered with its code; an UnreadableRequestError closes the
+        connection. Its module is imported at the first use.
         """
         return _handler(self.key)
 

@@ -81,10 +81,11 @@ class GroupCoordinator:
         self.rebalancer.purgatory.shutdown()
 
     def coordinator_partition(self, group_id: str) -> TopicPartition:
-        """Return the partition of a group's records, which decides on its coordinator.
+        """Return the partition of a group's records, which decides on its coordinator; makes their topic if need be.
 
         Raises CoordinatorNotAvailableError.
         """
+        self._store.create_topic()
         return self._store.partition_for(group_id)
 
     # Membership
@@ -257,7 +258,7 @@ class GroupCoordinator:
             raise InvalidSessionTimeoutError(
                 f"session.timeout.ms is {request.session_timeout_ms}; the broker accepts {lowest} to {highest}"
             )
-        self._store.partition_for(request.group_id)  # there must be a place to remember the group
+        self._store.partition_for(request.group_id)
         group = self.group(request.group_id)
         if group is None:
             if request.member_id:

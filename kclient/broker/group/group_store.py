@@ -67,27 +67,34 @@ class GroupStore:
         self._log = log_context.logger(__name__)
         self._unread: set[TopicPartition] = set()
 
-    def partition_for(self, group_id: str) -> TopicPartition:
-        """Return the partition with the records of a group; makes the topic if it is not there. Raises
-        CoordinatorNotAvailableError, also if they could not be read.
-        """
+    def create_topic(self) -> None:
+        """Make the offsets topic if it is not there. Raises CoordinatorNotAvailableError."""
         try:
-            topic = self._controller.create_automatically(OFFSETS_TOPIC)
+            self._controller.create_automatically(OFFSETS_TOPIC)
         except KafkaError as error:
             self._log.error("%s cannot be created: %s", OFFSETS_TOPIC, error)
             raise CoordinatorNotAvailableError(f"{OFFSETS_TOPIC} cannot be created: {error}") from error
+
+    def partition_for(self, group_id: str) -> TopicPartition:
+        """Return the partition with the records of a group.
+
+        Raises NotCoordinatorError while there is no such topic, which is made for whoever looks for the coordinator,
+        and CoordinatorNotAvailableError if the partition could not be read.
+        """
+        topic = self._controller.cache.topic(OFFSETS_TOPIC)
+        if topic is None:
+            raise NotCoordinatorError(f"Group {group_id} has no coordinator: there is no {OFFSETS_TOPIC}")
         tp = TopicPartition(OFFSETS_TOPIC, java_abs(java_hash(group_id)) % topic.partition_count)
         if tp in self._unread:
             raise CoordinatorNotAvailableError(f"{tp}, which has the offsets of group {group_id}, is offline")
         return tp
 
     def check_known(self, group_id: str) -> None:
-        """Raise NotCoordinatorError if there may be such a group in what could not be read."""
-        if self._unread:
-            try:
-                self.partition_for(group_id)
-            except CoordinatorNotAvailableError as error:
-                raise NotCoordinatorError(str(error)) from error
+        """Raise NotCoordinatorError if nothing can be said of the group: it may be in what could not be read."""
+        try:
+            self.partition_for(group_id)
+        except CoordinatorNotAvailableError as error:
+            raise NotCoordinatorError(str(error)) from error
 
     def write(self, group_id: str, entries: Iterable[Entry]) -> None:
         """Append the entries as one batch. Raises what a coordinator answers with if it failed."""

@@ -26,6 +26,7 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
+_NODE_ID_BY_VERSION = {"0": "broker.id", "1": "node.id"}
 
 _MAX_BYTES = 256 * 1024 * 1024
 
@@ -184,7 +185,8 @@ def write_topic_id(directory: Path, topic_id: Uuid, *, durable: bool, file_syste
 class MetaProperties:
     """The cluster, node and directory id that a log directory has.
 
-    `directory_id` is None if the file names none, as Kafka's did before 3.7.
+    `directory_id` is None if the file names none, as Kafka's did before 3.7. Version 0 of the file is that of brokers
+    with ZooKeeper.
     """
 
     cluster_id: str
@@ -203,12 +205,13 @@ class MetaProperties:
             if "=" in line and not line.lstrip().startswith("#")
         )
         try:
-            if fields["version"] != "1":
-                raise MalformedCheckpointError(f"{path} has version {fields['version']}, only 1 is known")
+            version = fields["version"]
+            if version not in _NODE_ID_BY_VERSION:
+                raise MalformedCheckpointError(f"{path} has version {version}, only 0 and 1 are known")
             directory = fields.get("directory.id")
             return cls(
                 cluster_id=fields["cluster.id"],
-                node_id=int(fields["node.id"]),
+                node_id=int(fields[_NODE_ID_BY_VERSION[version]]),
                 directory_id=None if directory is None else Uuid.from_base64(directory),
             )
         except (KeyError, ValueError) as error:

@@ -61,12 +61,6 @@ def _flag(name: str, value: object) -> bool:
     return text == "true"
 
 
-def _never(name: str, value: object) -> bool:
-    if _flag(name, value):
-        raise InvalidConfigurationError(f"{name}=true is not implemented; leave it false")
-    return False
-
-
 def _one_of(*values: str) -> Parser:
     def parse(name: str, value: object) -> str:
         if value not in values:
@@ -172,7 +166,9 @@ class LogConfig:
     unclean_leader_election_enable: bool = _setting(
         False, _flag, "Whether a replica that lags may become the leader."
     )
-    preallocate: bool = _setting(False, _never, "Whether a new segment's file gets its full size at once.")
+    preallocate: bool = _setting(
+        False, _flag, "Whether a new segment's file has its full size at once, as a sparse file."
+    )
     delete_retention_ms: int = _setting(
         _DAY_MS, _period, "Time for which compaction keeps a deletion marker."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -34,12 +35,14 @@ from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.producer_replay import rebuild_producer_state, replay_batch
 from kclient.broker.log.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
 from kclient.broker.log.segment import LogSegment
+from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.timer.scheduler import Scheduler
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import CorruptRecordError
 from kclient.record.batch import RecordBatch
+from kclient.record.constants import CONTROL_BIT
 from kclient.record.open_files import OpenFiles
 from kclient.utils.time import Time
 
@@ -259,12 +262,39 @@ class _LogLoader:
         """Load the transaction index of a segment. Raises `CorruptIndexError`.
 
         Other indexes can be built anew by their segment alone, this one needs the producers' state. Nor can it be seen
-        to be missing, as most segments have none; but it may be where another index is, which every segment has.
+        to be missing, as most segments have none; but it may be where another index is, which every segment has. In a
+        directory of somebody else, who may have left out a file, it is looked for in the segment before a reader is
+        told that nothing was aborted.
         """
-        if segment.size == 0 or self._file_system.exists(segment.offset_index.path):
-            segment.txn_index.load()
-            return
-        log.warning("%s: %s is missing", self._topic_partition, segment.offset_index.path.name)
+        index = segment.txn_index
+        if segment.size and not self._file_system.exists(segment.offset_index.path):
+            log.warning("%s: %s is missing", self._topic_partition, segment.offset_index.path.name)
+            index.reset()
+            self._find_aborted(segment, index)
+        elif segment.size and not self._file_system.writable and not self._file_system.exists(index.path):
+            index.find_with(partial(self._look_for_aborted, segment))
+        else:
+            index.load()
+
+    def _look_for_aborted(self, segment: LogSegment) -> list[AbortedTxn]:
+        """Return the aborted transactions of a segment without an index of them, by its markers."""
+        try:
+            if not any(header.attributes & CONTROL_BIT for header in segment.records.batch_headers()):
+                return []
+        except CorruptRecordError as error:
+            log.warning("%s: its aborted transactions are not all known: %s", self._topic_partition, error)
+        index = TransactionIndex(segment.txn_index.path, ReadOnlyFileSystem())
+        self._find_aborted(segment, index)
+        if index.entries:
+            log.warning(
+                "%s: %s is missing, and is made of the log",
+                self._topic_partition,
+                segment.txn_index.path.name,
+            )
+        return index.entries
+
+    def _find_aborted(self, segment: LogSegment, index: TransactionIndex) -> None:
+        """Put the aborted transactions of a segment into its index."""
         # A state for this alone, that leaves the snapshots as they are.
         state = ProducerStateManager(self._topic_partition, self._directory, file_system=ReadOnlyFileSystem())
         base = segment.base_offset
@@ -272,9 +302,8 @@ class _LogLoader:
             rebuild_producer_state(
                 state, self.local.segments, self.log_start_offset, base, self._time.wall_ms()
             )
-            segment.txn_index.reset()
             for _, batch in segment.batches():
-                replay_batch(state, batch, segment)
+                replay_batch(state, batch, index)
         except CorruptRecordError as error:
             log.warning("%s: its aborted transactions are not all known: %s", self._topic_partition, error)
 
@@ -301,7 +330,7 @@ class _LogLoader:
                 segment.become_inactive()
 
     def _visit(self, segment: LogSegment, batch: RecordBatch) -> None:
-        replay_batch(self.producers, batch, segment)
+        replay_batch(self.producers, batch, segment.txn_index)
         if batch.partition_leader_epoch >= 0:
             self.epochs.assign_newer(batch.partition_leader_epoch, batch.base_offset)
 

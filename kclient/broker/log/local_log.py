@@ -142,6 +142,8 @@ class LocalLog:
         segment = LogSegment(
             self.directory, base_offset, self.config, self._time, self.files, file_system=self.file_system
         )
+        if self.config.preallocate and segment.size == 0 and self.file_system.writable:
+            segment.records.preallocate(self.config.segment_bytes)
         self.segments.add(segment)
         self._directory_changed = True
         return segment

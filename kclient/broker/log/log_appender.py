@@ -137,7 +137,7 @@ class LogAppender:
             self._producers.update(draft)
         if completed:
             with once_only():  # their markers are in the log already
-                complete_transactions(self._producers, local.segments.active, completed)
+                complete_transactions(self._producers, local.segments.active.txn_index, completed)
         self._producers.map_end_offset = local.log_end_offset
 
     def roll(self) -> LogSegment:

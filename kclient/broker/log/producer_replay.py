@@ -12,7 +12,7 @@ from kclient.broker.log.producer_state import (
 )
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.segment import LogSegment
-from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.record.batch import RecordBatch
 from kclient.record.control import ControlRecordType, EndTransactionMarker, parse_type
 
@@ -42,30 +42,28 @@ def apply_batch(info: ProducerAppendInfo, batch: RecordBatch) -> CompletedTxn | 
 
 
 def complete_transactions(
-    state: ProducerStateManager, segment: LogSegment, completed: Iterable[CompletedTxn]
+    state: ProducerStateManager, index: TransactionIndex, completed: Iterable[CompletedTxn]
 ) -> None:
-    """Note ended transactions, the aborted ones in the segment's transaction index. Raises OSError."""
+    """Note ended transactions, the aborted ones in a transaction index. Raises OSError."""
     for txn in completed:
         if txn.is_aborted:
             stable = state.last_stable_offset(txn)
-            segment.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, stable))
+            index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, stable))
         state.complete_txn(txn)
 
 
 def replay_batch(
-    state: ProducerStateManager, batch: RecordBatch, index_segment: LogSegment | None = None
+    state: ProducerStateManager, batch: RecordBatch, index: TransactionIndex | None = None
 ) -> None:
-    """Bring `state` past one batch of the log; aborted transactions go to the index of `index_segment` if
-    given.
-    """
+    """Bring `state` past one batch of the log; aborted transactions go to `index` if it is given."""
     producer_id = batch.producer_id
     if producer_id != NO_PRODUCER_ID:
         info = state.prepare_update(producer_id, AppendOrigin.REPLICATION)
         completed = apply_batch(info, batch)
         state.update(info)
         if completed is not None:
-            if index_segment is not None:
-                complete_transactions(state, index_segment, [completed])
+            if index is not None:
+                complete_transactions(state, index, [completed])
             else:
                 state.complete_txn(completed)
     state.map_end_offset = batch.last_offset + 1

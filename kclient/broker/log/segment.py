@@ -287,6 +287,7 @@ class LogSegment:
 
     def become_inactive(self) -> None:
         """Another segment takes the appends now: finish the indexes. Raises OSError."""
+        self.records.trim()
         self._append_last_time_entry()
         self.offset_index.seal()
         self.time_index.seal()
@@ -334,6 +335,7 @@ class LogSegment:
             if self._indexes_checked:
                 self._append_last_time_entry()
             self.write_indexes()
+            self.records.trim()
         finally:
             self.close_files()
 

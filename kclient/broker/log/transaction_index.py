@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import attrs
@@ -35,12 +35,13 @@ class TransactionIndex:
     every segment it touches.
     """
 
-    __slots__ = ("_entries", "_file_system", "_loading", "path")
+    __slots__ = ("_entries", "_file_system", "_found", "_loading", "path")
 
     def __init__(self, path: Path, file_system: FileSystem = DISK) -> None:
         self.path = path
         self._file_system = file_system
         self._entries: list[AbortedTxn] | None = None
+        self._found: Callable[[], list[AbortedTxn]] | None = None
         # A reader's first look must not put what it found in the file over what was added meanwhile.
         self._loading = threading.Lock()
 
@@ -58,7 +59,13 @@ class TransactionIndex:
                 self._entries = self._read()
             return self._entries
 
+    def find_with(self, found: Callable[[], list[AbortedTxn]]) -> None:
+        """Have `found()` say at the first look what the entries are: the file is missing, and may have been there."""
+        self._found = found
+
     def _read(self) -> list[AbortedTxn]:
+        if self._found is not None:
+            return self._found()
         try:
             data = self._file_system.read(self.path)
         except FileNotFoundError:

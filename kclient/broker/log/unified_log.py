@@ -416,10 +416,12 @@ class UnifiedLog:
         local, flusher = self._local, self.flusher
         with self._lock:
             self._guard.check_writable()
-            with self._guard.disk("appending"):
+            try:
                 info = write()
                 if flusher.syncs_appends:
                     flusher.sync_append()
+            except OSError as error:
+                raise self._guard.failure("appending", error) from error
             flush_due = local.log_end_offset - flusher.recovery_point >= local.config.flush_messages
         if wait and flusher.commits_later:
             # A duplicate waits too: the batch that it repeats may not be on disk yet.

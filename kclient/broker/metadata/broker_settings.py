@@ -30,7 +30,14 @@ _CLEANER = frozenset(
     }
 )
 DYNAMIC_SETTINGS = frozenset(
-    {*BROKER_NAME_OF_TOPIC_SETTING.values(), "max.connections.per.ip", *_POSITIVE, *_THREADS, *_CLEANER}
+    {
+        *BROKER_NAME_OF_TOPIC_SETTING.values(),
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        *_POSITIVE,
+        *_THREADS,
+        *_CLEANER,
+    }
 )
 """The settings that can be changed while the broker runs."""
 

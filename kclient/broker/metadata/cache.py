@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.image.metadata_delta import MetadataDelta
@@ -12,6 +13,8 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import UnknownTopicOrPartitionError
 
+MetadataListener: TypeAlias = Callable[[MetadataDelta, MetadataImage], None]
+
 
 class MetadataCache:
     """The newest image that was published, for handlers. Thread-safe.
@@ -20,15 +23,24 @@ class MetadataCache:
     a time.
     """
 
-    __slots__ = ("image",)
+    __slots__ = ("_listeners", "image")
 
     def __init__(self) -> None:
+        self._listeners: list[MetadataListener] = []
         self.image = MetadataImage()
         """The metadata as it is now."""
 
+    def add_listener(self, listener: MetadataListener) -> None:
+        """Call `listener(delta, image)` for every change, in their order and before handlers can see it.
+
+        For what is made of the metadata to be read as often as the metadata itself. No other change is made meanwhile.
+        """
+        self._listeners.append(listener)
+
     def on_metadata_update(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Show `image` from now on."""
-        del delta  # the image has all of it
+        for listener in self._listeners:
+            listener(delta, image)
         self.image = image
 
     def topic(self, name: str) -> TopicImage | None:

@@ -17,7 +17,7 @@ from kclient.broker.metadata.broker_settings import (
     dynamic_settings,
     overridden,
 )
-from kclient.broker.metadata.cache import MetadataCache, existing_topic
+from kclient.broker.metadata.cache import MetadataCache, MetadataListener, existing_topic
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.image.features import MAX_PRODUCER_ID
 from kclient.broker.metadata.image.metadata_delta import MetadataDelta
@@ -93,8 +93,6 @@ class TopicPlan:
     partition_count: int
     configs: Mapping[str, str]
 
-
-MetadataListener = Callable[[MetadataDelta, MetadataImage], None]
 
 Charge = Callable[[int], object]
 """Is told of the partitions that are about to be made or deleted; what it raises forbids that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -25,6 +25,8 @@ class RequestRecord:
     errors: Mapping[int, int] = _NOTHING
     """Error codes in the answer, 0 included, with how often each is there."""
     throttle_ms: int = 0
+    charge_network_ns: Callable[[int], None] | None = None
+    """Is told of the time of the network thread once the answer has left, if that counts for a quota."""
 
     def __init__(self, arrived_ns: int, request_bytes: int) -> None:
         self.arrived_ns = arrived_ns

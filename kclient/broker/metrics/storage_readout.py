@@ -72,12 +72,15 @@ def read_cleaner(out: Readout, logs: LogManager) -> None:
     out.gauge(
         manager, "time-since-last-run-ms", now.time_since_last_run_ms, "Time since something was looked for"
     )
-    out.gauge(
-        manager,
-        "uncleanable-partitions-count",
-        now.uncleanable_partitions_count,
-        "Logs that cannot be cleaned",
-    )
+    for one in logs.log_dirs:
+        count = now.uncleanable_partitions_counts.get(one.path, 0)
+        out.gauge(
+            manager,
+            "uncleanable-partitions-count",
+            count,
+            "Logs that cannot be cleaned",
+            logDirectory=str(one.path),
+        )
 
 
 def _read_counts(out: Readout, counts: TopicCounts, **tags: str) -> None:

@@ -32,8 +32,9 @@ _acceptors: weakref.WeakSet[Acceptor] = weakref.WeakSet()
 class Acceptor:
     """Owns a listening socket. `start` and `shutdown` may be called from any thread.
 
-    While connections come faster than the broker or the listener may take them, nobody is accepted for a while. One
-    from an address that has exceeded its quota is accepted, and closed after as long.
+    While connections come faster than the broker or the listener may take them, nobody is accepted for a while, and
+    while there are as many as there may be until one of them ends. One from an address that has exceeded its quota is
+    accepted, and closed after as long.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Acceptor:
         if not self._stop.is_set():
             self._stop.set()
             self._wake_sender.send(b"\0")
+            self._quotas.wake()
         if self._thread.is_alive():
             self._thread.join()
         try:
@@ -128,12 +130,17 @@ class Acceptor:
         if held_ms and self._stop.wait(held_ms / 1000):
             sock.close()
             return
+        if not self._quotas.take_place(self._number, self._stop.is_set):
+            sock.close()
+            return
         refused_ms = self._rates.refuse(self._number, host)
         if refused_ms:
+            self._quotas.give_back(self._number)
             self._closing.add(sock, refused_ms)
             return
-        forbidding = self._quotas.acquire(host)
+        forbidding = self._quotas.admit(host)
         if forbidding is not None:
+            self._quotas.give_back(self._number)
             self._warn(forbidding, f"Refused a connection from {host}: {forbidding} is reached")
             sock.close()
             return
@@ -141,7 +148,7 @@ class Acceptor:
             if self._send_buffer_bytes >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         except OSError:
-            self._quotas.release(host)
+            self._quotas.release(host, self._number)
             sock.close()
             return
         next(self._next_processor).accept(sock, host)

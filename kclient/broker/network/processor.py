@@ -55,7 +55,8 @@ class Processor:
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
     that has to prove again who it is (KIP-368), and does not, ends its connection with its next request.
 
-    `accept`, `reply` and `shutdown` may be called from any thread; everything else happens on the thread.
+    `accept`, `reply`, `measure_time` and `shutdown` may be called from any thread; everything else happens on the
+    thread.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Processor:
         )
         self._accepted: deque[tuple[socket.socket, str]] = deque()
         self._responses: deque[Response] = deque()
+        self._whole: deque[Request] = deque()  # requests that are queued at the end of the round
         self._with_room: deque[str] = deque()  # connections that waited for memory, and need not any more
         self._hosts: dict[str, str] = {}
         self._asked: dict[str, RequestRecord] = {}  # of requests that are queued, handled or being answered
@@ -121,6 +123,11 @@ class Processor:
         response.answered_ns = self._time.monotonic_ns()
         self._responses.append(response)
         self._selector.wakeup()
+
+    def measure_time(self, measured: bool) -> None:
+        """Measure what the thread does for each connection, to be held against quotas; or do so no longer."""
+        if measured != (self._selector.busy_ns is not None):
+            self._selector.busy_ns = {} if measured else None
 
     @property
     def response_queue_size(self) -> int:
@@ -158,12 +165,6 @@ class Processor:
             self._close()
 
     def _step(self, timeout_ms: int) -> None:
-        self._take_connections()
-        self._take_responses()
-        while self._with_room:
-            self._selector.unmute(self._with_room.popleft())
-        for connection_id in self._throttled.released():
-            self._selector.unmute(connection_id)
         idle = self.idle.threads[0]
         began_ns = idle.waiting_since_ns = self._time.monotonic_ns()
         self._selector.poll(self._throttled.timeout_ms(self._until_refusal_ms(timeout_ms)))
@@ -177,14 +178,33 @@ class Processor:
             self._selector.mute(connection_id)
             self._held[connection_id].request_is_whole()
             if self._may_ask(connection_id, receive.payload):
-                self._queue(connection_id, receive.payload)
-        for connection_id, send in self._selector.completed_sends.items():
-            self._done(connection_id, self._polled_ns, send.size)
-            self._next_request(connection_id)
+                self._whole.append(self._request(connection_id, receive.payload))
+        self._go_on_with_answered(self._polled_ns)
         for connection_id, error in self._selector.disconnected.items():
             self._forget(connection_id, error)
         self._end_refused()
         self._end_stalled()
+        if self._quotas.exceeded(self._listener):
+            self._end_least_recently_used()
+        self._take_connections()
+        if self._responses:
+            self._take_responses()
+            # Nearly every answer fits into its socket at once, so that the next poll can read the next request.
+            self._selector.write()
+            self._go_on_with_answered(self._time.monotonic_ns())
+        while self._with_room:
+            self._selector.unmute(self._with_room.popleft())
+        for connection_id in self._throttled.released():
+            self._selector.unmute(connection_id)
+        # Last, as the poll lets go of the interpreter lock: a handler that is woken sooner only waits for that.
+        while self._whole:
+            self._queue(self._whole.popleft())
+
+    def _go_on_with_answered(self, now_ns: int) -> None:
+        """Read the next request of the connections whose answers are written."""
+        for connection_id, send in self._selector.completed_sends.items():
+            self._done(connection_id, now_ns, send.size)
+            self._next_request(connection_id)
 
     def _is_known(self, connection_id: str) -> None:
         """The client has said who it is, perhaps once more: its requests may come."""
@@ -193,6 +213,7 @@ class Processor:
             return
         self._principals[connection_id] = self._builder.principal(channel)
         if channel.muted:  # since the request with which it began that again
+            self._held[connection_id].release()
             self._next_request(connection_id)
 
     def _may_ask(self, connection_id: str, frame: memoryview) -> bool:
@@ -255,7 +276,7 @@ class Processor:
                 channel = self._selector.register(connection_id, sock, memory)
             except (OSError, KafkaError) as error:
                 self._log.debug("A connection from %s could not be set up: %s", host, error)
-                self._quotas.release(host)
+                self._quotas.release(host, self._listener)
                 continue
             self._hosts[connection_id] = host
             self.connections.created += 1
@@ -269,7 +290,7 @@ class Processor:
         self._selector.wakeup()
 
     def _take_responses(self) -> None:
-        now_ns = self._time.monotonic_ns() if self._responses else 0
+        now_ns = self._time.monotonic_ns()
         while self._responses:
             response = self._responses.popleft()
             connection_id = response.connection_id
@@ -295,6 +316,7 @@ class Processor:
                     self._end(connection_id)
             elif response.action is ResponseAction.NOTHING:
                 self._done(connection_id, now_ns, 0)
+                self._held[connection_id].release()
                 self._next_request(connection_id)
             else:
                 self._done(connection_id, now_ns, 0)
@@ -334,10 +356,20 @@ class Processor:
                 continue
             self._growth[channel.id] = arrived, since_ms
 
-    def _queue(self, connection_id: str, frame: memoryview) -> None:
+    def _end_least_recently_used(self) -> None:
+        """Make room for a connection of the brokers' listener, or for a limit that is lower than it was."""
+        connection_id = self._selector.least_recently_used()
+        if connection_id is not None:
+            host = self._hosts[connection_id]
+            self._warn("exceeded", f"Closed a connection from {host}: max.connections is exceeded")
+            self._end(connection_id)
+
+    def _request(self, connection_id: str, frame: memoryview) -> Request:
         host, principal = self._hosts[connection_id], self._principals[connection_id]
         record = self._asked[connection_id] = RequestRecord(self._polled_ns, len(frame))
-        request = Request(connection_id, host, self._listener, principal, frame, self.reply, record)
+        return Request(connection_id, host, self._listener, principal, frame, self.reply, record)
+
+    def _queue(self, request: Request) -> None:
         # Blocking here is what bounds the queue: while handlers are behind, nobody's next request is read.
         # They never wait for this thread, so a place comes.
         while not self._requests.put(request, _QUEUE_WAIT_S):
@@ -345,7 +377,6 @@ class Processor:
                 return
 
     def _next_request(self, connection_id: str) -> None:
-        self._held[connection_id].release()
         if self._throttled.may_go_on(connection_id):
             self._selector.unmute(connection_id)
 
@@ -354,6 +385,12 @@ class Processor:
         record = self._asked.pop(connection_id, None)
         if record is not None:
             self.metrics.record(record, now_ns, size)
+            if record.charge_network_ns is not None:
+                record.charge_network_ns(self._take_busy_ns(connection_id))
+
+    def _take_busy_ns(self, connection_id: str) -> int:
+        busy_ns = self._selector.busy_ns
+        return 0 if busy_ns is None else busy_ns.pop(connection_id, 0)
 
     def _forget(self, connection_id: str, error: KafkaError | None) -> None:
         host = self._hosts.pop(connection_id, None)
@@ -364,9 +401,10 @@ class Processor:
         if asked is not None and asked.dequeued_ns:  # else the answer is still to come
             self._done(connection_id, self._polled_ns, 0)
         self.connections.closed += 1
+        self._take_busy_ns(connection_id)
         self._throttled.forget(connection_id)
         self._held.pop(connection_id).release()
-        self._quotas.release(host)
+        self._quotas.release(host, self._listener)
         if isinstance(error, InvalidReceiveError):
             self._warn(f"receive {host}", f"Closed a connection from {host}: {error}")
         elif isinstance(error, AuthenticationError):
@@ -390,4 +428,4 @@ class Processor:
         while self._accepted:
             sock, host = self._accepted.popleft()
             sock.close()
-            self._quotas.release(host)
+            self._quotas.release(host, self._listener)

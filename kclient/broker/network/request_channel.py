@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 
 import attrs
 
@@ -53,36 +53,80 @@ class Request:
     """The matter of metrics, which outlives the frame."""
 
 
+class _WaitingHandler:
+    """A handler that waits, and what it is given."""
+
+    __slots__ = ("gate", "request")
+
+    def __init__(self) -> None:
+        self.gate = threading.Lock()
+        self.gate.acquire()
+        self.request: Request | None = None
+
+
 class RequestChannel:
     """A bounded queue of requests. Thread-safe.
 
     `capacity` bounds the requests that no handler has taken.
+
+    A request goes to the handler that began to wait last. What that one works with is still in the processor's caches,
+    and the others sleep on: with few requests at a time, most of the pool costs nothing.
     """
 
-    __slots__ = ("_places", "_queue")
+    __slots__ = ("_handlers", "_lock", "_places", "_queue", "_room")
 
     def __init__(self, capacity: int) -> None:
-        self._queue: SimpleQueue[Request | None] = SimpleQueue()
-        self._places = threading.Semaphore(capacity)
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)  # for those who wait for a place
+        self._places = capacity
+        self._queue: deque[Request | None] = deque()
+        self._handlers: list[_WaitingHandler] = []  # while any wait, nothing is queued
 
     def __len__(self) -> int:
-        return self._queue.qsize()
+        return len(self._queue)
+
+    @property
+    def waiting_handlers(self) -> int:
+        """Handlers that have nothing to do."""
+        return len(self._handlers)
 
     def put(self, request: Request, timeout_s: float) -> bool:
         """Queue `request`; False if there was no place for it within `timeout_s`."""
-        if not self._places.acquire(timeout=timeout_s):
-            return False
-        self._queue.put(request)
-        return True
+        with self._lock:
+            full = not self._places and not self._handlers
+            if full and not self._room.wait_for(lambda: self._places, timeout_s):
+                return False
+            if self._handlers:
+                self._wake(request)
+            else:
+                self._places -= 1
+                self._queue.append(request)
+            return True
 
     def take(self) -> Request | None:
         """The next request, waiting for it; None tells the handler to end."""
-        request = self._queue.get()
-        if request is not None:
-            self._places.release()
-        return request
+        with self._lock:
+            if self._queue:
+                request = self._queue.popleft()
+                if request is not None:
+                    self._places += 1
+                    self._room.notify()
+                return request
+            waiting = _WaitingHandler()
+            self._handlers.append(waiting)
+        waiting.gate.acquire()
+        return waiting.request
 
     def end_handlers(self, count: int) -> None:
         """Tell `count` handlers to end once they come to the end of the queue."""
-        for _ in range(count):
-            self._queue.put(None)
+        with self._lock:
+            for _ in range(count):
+                if self._handlers:
+                    self._wake(None)
+                else:
+                    self._queue.append(None)
+
+    def _wake(self, request: Request | None) -> None:
+        waiting = self._handlers.pop()
+        waiting.request = request
+        waiting.gate.release()

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kclient.broker.network.acceptor import Acceptor
-from kclient.broker.network.connection_quotas import ConnectionQuotas, by_address, parse_overrides
+from kclient.broker.network.connection_quotas import (
+    ConnectionLimits,
+    ConnectionQuotas,
+    by_address,
+    parse_overrides,
+)
 from kclient.broker.network.listener import Endpoint
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import RequestChannel
@@ -42,12 +47,7 @@ class SocketServer:
     ) -> None:
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
-        self.quotas = ConnectionQuotas(
-            config.max_connections,
-            config.max_connections_per_ip,
-            descriptors,
-            by_address(parse_overrides(config.max_connections_per_ip_overrides)),
-        )
+        self.quotas = ConnectionQuotas(connection_limits(config), descriptors)
         self._rates = rates
         for each in security:
             each.check()
@@ -83,8 +83,13 @@ class SocketServer:
 
     def use_settings(self, config: BrokerConfig) -> None:
         """Have the limits on connections of these settings from now on."""
-        self.quotas.set_limits(config.max_connections, config.max_connections_per_ip)
+        self.quotas.set_limits(connection_limits(config))
         self._rates.set_limits(config)
+
+    def measure_time(self, measured: bool) -> None:
+        """Measure what network threads do for each request, to be held against quotas; or do so no longer."""
+        for processor in self._processors:
+            processor.measure_time(measured)
 
     @property
     def processors(self) -> Sequence[Processor]:
@@ -110,6 +115,20 @@ class SocketServer:
             processor.begin_shutdown()
         for processor in self._processors:
             processor.shutdown()
+
+
+def connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    """Return the limits of a broker with these settings. Raises ConfigError for a host that cannot be resolved."""
+    listeners = config.listeners_with_security()
+    names = [listener.name for listener in listeners]
+    brokers = config.inter_broker_listener_name
+    return ConnectionLimits(
+        total=config.max_connections,
+        per_address=config.max_connections_per_ip,
+        listeners=[config.listener_config(listener).max_connections for listener in listeners],
+        overrides=by_address(parse_overrides(config.max_connections_per_ip_overrides)),
+        protected=names.index(brokers) if len(names) > 1 and brokers in names else None,
+    )
 
 
 def _bind(listener: Endpoint, backlog: int) -> socket.socket:

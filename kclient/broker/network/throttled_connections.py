@@ -33,7 +33,10 @@ class ThrottledConnections:
 
     def may_go_on(self, connection_id: str) -> bool:
         """Return True if a connection whose request is over is not held back; else `released` will name it."""
-        if self._until_ms.get(connection_id, 0) <= self._time.monotonic_ms():
+        until_ms = self._until_ms.get(connection_id)
+        if until_ms is None:
+            return True
+        if until_ms <= self._time.monotonic_ms():
             self.forget(connection_id)
             return True
         self._waiting.add(connection_id)
@@ -41,6 +44,8 @@ class ThrottledConnections:
 
     def released(self) -> list[str]:
         """Return the connections that wait for nothing else, and need not wait any longer."""
+        if not self._order:
+            return []
         now_ms = self._time.monotonic_ms()
         found = []
         while self._order and self._order[0][0] <= now_ms:

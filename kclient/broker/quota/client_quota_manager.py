@@ -47,6 +47,14 @@ class ClientQuotaManager(QuotaManager[RateSensor]):
             sensor.rate.record(value, now_ms, 1, value)
             return self._throttle(sensor, limit, now_ms)
 
+    def note(self, user: str, client_id: str | None, value: float) -> None:
+        """Take note of what a client has taken, for what comes later: it is not held back for this."""
+        found = self._quotas.find(user, client_id or "")
+        if found is not None:
+            now_ms = self._time.monotonic_ms()
+            with self._lock:
+                self._sensors.get(found[0], now_ms).rate.record(value, now_ms, 1, value)
+
     def record_unless_exceeded(self, user: str, client_id: str | None, value: float) -> tuple[int, bool]:
         """Take note of what a client is about to get; returns for how many ms it is to be held back, and if it gets it.
 
@@ -70,11 +78,7 @@ class ClientQuotaManager(QuotaManager[RateSensor]):
 
     def take_back(self, user: str, client_id: str | None, value: float) -> None:
         """Forget what was recorded a moment ago: the client does not get it."""
-        found = self._quotas.find(user, client_id or "")
-        if found is not None:
-            now_ms = self._time.monotonic_ms()
-            with self._lock:
-                self._sensors.get(found[0], now_ms).rate.record(-value, now_ms, 1, -value)
+        self.note(user, client_id, -value)
 
     def most(self, user: str, client_id: str | None) -> int | None:
         """Return the most that a client can get at once after a silence, None if it has no quota."""

@@ -1,16 +1,23 @@
-"""AclIndex: the access rules of one image, laid out so that a question meets those that are about its resource."""
+"""AclIndex: the access rules of one image, laid out so that a question meets those that are about its resource.
+
+An index never changes. The next one is made of it and of the rules that go and come, and shares with it whatever is not
+about them; so a change costs as much as it has rules, and copies of tables that are quick to copy.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
 from kclient.broker.metadata.image.security import AccessControlEntry
 from kclient.common.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
 
-ByPrincipal = Mapping[str, list[AccessControlEntry]]
+K = TypeVar("K")
+
+ByPrincipal = dict[str, list[AccessControlEntry]]
 """Rules of one pattern by the principals that they name."""
 
 _IMPLYING: Mapping[int, frozenset[int]] = {
@@ -61,20 +68,31 @@ class _RulesOfType:
     """
 
     def __init__(self) -> None:
-        self.by_principal: dict[str, list[AccessControlEntry]] = {}
-        self._literal: dict[str, dict[str, list[AccessControlEntry]]] = {}
-        self._prefixed: dict[str, dict[str, list[AccessControlEntry]]] = {}
+        self.by_principal: ByPrincipal = {}
+        self._literal: dict[str, ByPrincipal] = {}
+        self._prefixed: dict[str, ByPrincipal] = {}
         self._prefixes: list[str] = []
         self._shorter: dict[str, str | None] = {}
 
-    def add(self, acl: AccessControlEntry) -> None:
-        # What is neither is something newer than this broker: as for Kafka, it holds for more rather than for less.
-        patterns = self._literal if acl.pattern_type == PatternType.LITERAL else self._prefixed
-        patterns.setdefault(acl.resource_name, {}).setdefault(acl.principal, []).append(acl)
-        self.by_principal.setdefault(acl.principal, []).append(acl)
+    def changed(
+        self, removed: Sequence[AccessControlEntry], added: Sequence[AccessControlEntry]
+    ) -> _RulesOfType:
+        """Return these rules without some and with others."""
+        made = _RulesOfType()
+        made.by_principal = _changed_rules(self.by_principal, removed, added)
+        going, coming = (
+            ([acl for acl in acls if _is_literal(acl)], [acl for acl in acls if not _is_literal(acl)])
+            for acls in (removed, added)
+        )
+        made._literal = _changed_patterns(self._literal, going[0], coming[0])
+        made._prefixed = _changed_patterns(self._prefixed, going[1], coming[1])
+        if made._prefixed.keys() == self._prefixed.keys():
+            made._prefixes, made._shorter = self._prefixes, self._shorter
+        else:
+            made._find_prefixes()
+        return made
 
-    def complete(self) -> None:
-        """Be ready for questions: everything was added."""
+    def _find_prefixes(self) -> None:
         self._prefixes = sorted(self._prefixed)
         around: list[str] = []  # the prefixes that the current one begins with, the shortest first
         for prefix in self._prefixes:
@@ -102,15 +120,22 @@ class _RulesOfType:
 class AclIndex:
     """The rules of an image. Immutable."""
 
-    def __init__(self, acls: Iterable[AccessControlEntry]) -> None:
+    def __init__(self, acls: Iterable[AccessControlEntry] = ()) -> None:
         self._types: dict[int, _RulesOfType] = {}
-        for acl in acls:
-            rules = self._types.get(acl.resource_type)
-            if rules is None:
-                rules = self._types[acl.resource_type] = _RulesOfType()
-            rules.add(acl)
-        for rules in self._types.values():
-            rules.complete()
+        self._change((), acls)
+
+    def changed(self, removed: Iterable[AccessControlEntry], added: Iterable[AccessControlEntry]) -> AclIndex:
+        """Return the index of the next image. `removed` are the very objects that this index was given."""
+        made = AclIndex()
+        made._types = dict(self._types)
+        made._change(removed, added)
+        return made
+
+    def _change(self, removed: Iterable[AccessControlEntry], added: Iterable[AccessControlEntry]) -> None:
+        going, coming = (_grouped(acls, lambda acl: acl.resource_type) for acls in (removed, added))
+        for kind in going.keys() | coming.keys():
+            rules = self._types.get(kind) or _RulesOfType()
+            self._types[kind] = rules.changed(going.get(kind, ()), coming.get(kind, ()))
 
     def find(
         self, question: Question, resource_type: int, name: str
@@ -165,6 +190,50 @@ class AclIndex:
             )
             for acl in allowed
         )
+
+
+def _is_literal(acl: AccessControlEntry) -> bool:
+    # What is neither is something newer than this broker: as for Kafka, it holds for more rather than for less.
+    return acl.pattern_type == PatternType.LITERAL
+
+
+def _grouped(
+    acls: Iterable[AccessControlEntry], key: Callable[[AccessControlEntry], K]
+) -> dict[K, list[AccessControlEntry]]:
+    groups: dict[K, list[AccessControlEntry]] = {}
+    for acl in acls:
+        groups.setdefault(key(acl), []).append(acl)
+    return groups
+
+
+def _changed_rules(
+    rules: ByPrincipal, removed: Iterable[AccessControlEntry], added: Iterable[AccessControlEntry]
+) -> ByPrincipal:
+    after = dict(rules)
+    going, coming = (_grouped(acls, lambda acl: acl.principal) for acls in (removed, added))
+    for principal, acls in going.items():
+        # By the objects, as the same rule may be there under two ids.
+        gone = {id(acl) for acl in acls}
+        after[principal] = [acl for acl in after[principal] if id(acl) not in gone]
+        if not after[principal]:
+            del after[principal]
+    for principal, acls in coming.items():
+        after[principal] = [*after.get(principal, ()), *acls]
+    return after
+
+
+def _changed_patterns(
+    patterns: dict[str, ByPrincipal],
+    removed: Iterable[AccessControlEntry],
+    added: Iterable[AccessControlEntry],
+) -> dict[str, ByPrincipal]:
+    after = dict(patterns)
+    going, coming = (_grouped(acls, lambda acl: acl.resource_name) for acls in (removed, added))
+    for name in going.keys() | coming.keys():
+        rules = _changed_rules(after.pop(name, {}), going.get(name, ()), coming.get(name, ()))
+        if rules:
+            after[name] = rules
+    return after
 
 
 def _is_wildcard(acl: AccessControlEntry) -> bool:

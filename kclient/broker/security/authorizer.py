@@ -13,7 +13,9 @@ import attrs
 
 from kclient.broker.config import BrokerConfig
 from kclient.broker.metadata.cache import MetadataCache
-from kclient.broker.metadata.image.security import AccessControlEntry, AclsImage
+from kclient.broker.metadata.image.metadata_delta import MetadataDelta
+from kclient.broker.metadata.image.metadata_image import MetadataImage
+from kclient.broker.metadata.image.security import AccessControlEntry
 from kclient.broker.security.acl_index import AclIndex, Question
 from kclient.broker.security.authorizer_config import principals
 from kclient.common.acl import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -51,7 +53,8 @@ def java_address(host: str) -> str:
 
 
 class StandardAuthorizer:
-    """Decisions by the newest rules that were published. Thread-safe; takes no lock.
+    """Decisions by the newest rules that were published. Thread-safe; takes no lock, and makes nothing of the rules:
+    whoever publishes a change has brought the index up to date before anybody can see it.
 
     `super_users`, principals such as `User:alice`, may do everything. Where no rule is about a resource at all, it
     is for them alone, or for everyone with `everyone_without_rules`.
@@ -64,11 +67,10 @@ class StandardAuthorizer:
         *,
         everyone_without_rules: bool = False,
     ) -> None:
-        self._metadata = metadata
         self._super_users = frozenset(super_users)
         self._without_rules = _DEFAULT_ALLOW if everyone_without_rules else _DEFAULT_DENY
-        image = metadata.image.acls
-        self._indexed: tuple[AclsImage, AclIndex] = image, AclIndex(image.acls.values())
+        self._index = AclIndex(metadata.image.acls.acls.values())
+        metadata.add_listener(self._on_metadata_update)
 
     def authorized(
         self,
@@ -103,7 +105,7 @@ class StandardAuthorizer:
             return True
         try:
             question = Question(who.principal, who.host, operation)
-            return self._index().allows_any(question, resource_type)
+            return self._index.allows_any(question, resource_type)
         except Exception:
             log.exception("Denied, as it could not be decided")
             return False
@@ -112,18 +114,20 @@ class StandardAuthorizer:
         """The rule that decides, or the name of what does where none is about it."""
         if question.principal in self._super_users:
             return _SUPER_USER
-        rule, any_rule = self._index().find(question, resource_type, name)
+        rule, any_rule = self._index.find(question, resource_type, name)
         if rule is not None:
             return rule
         return _DEFAULT_DENY if any_rule else self._without_rules
 
-    def _index(self) -> AclIndex:
-        image = self._metadata.image.acls
-        indexed = self._indexed
-        if indexed[0] is not image:
-            # Two threads may do this at a time, with the same result.
-            self._indexed = indexed = image, AclIndex(image.acls.values())
-        return indexed[1]
+    def _on_metadata_update(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.acls is None:
+            return
+        try:
+            self._index = self._index.changed(delta.acls.removed(), delta.acls.added())
+        except Exception:
+            # Rules that were taken away must not hold any longer.
+            log.exception("The index of access rules is made anew, as it could not be changed")
+            self._index = AclIndex(image.acls.acls.values())
 
 
 def configured_authorizer(config: BrokerConfig, metadata: MetadataCache) -> StandardAuthorizer | None:

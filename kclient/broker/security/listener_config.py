@@ -20,6 +20,7 @@ from kclient.errors import ConfigError
 PREFIX = "listener.name."
 _JAAS = ".sasl.jaas.config"
 _NEVER_MS = 0
+_INT_MAX = (1 << 31) - 1
 
 
 @attrs.frozen(kw_only=True)
@@ -49,8 +50,14 @@ class ListenerConfig(SslConfig):
         "Time after which clients of listeners with SASL have to prove again who they are (KIP-368); 0 for never.",
         at_least(0),
     )
+    max_connections: int = integer(
+        _INT_MAX,
+        MEDIUM,
+        "Most connections at a time, of the broker and of a listener; more wait to be accepted.",
+        at_least(0),
+    )
     max_connection_creation_rate: int = integer(
-        (1 << 31) - 1,
+        _INT_MAX,
         MEDIUM,
         "Most new connections a second, of the broker and of a listener; more wait to be accepted (KIP-612).",
         at_least(0),

@@ -8,6 +8,7 @@ from typing import Any
 from kclient.common.offset_arguments import checked_partition
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import IllegalStateError
 
@@ -53,6 +54,14 @@ def checked_assigned(
         if tp not in held:
             raise IllegalStateError(f"{tp} is not assigned to this consumer")
     return chosen
+
+
+def checked_operation(operation: Any) -> GroupMembershipOperation:
+    """`operation`; raises TypeError if it is none."""
+    if not isinstance(operation, GroupMembershipOperation):
+        names = ", ".join(map(str, GroupMembershipOperation))
+        raise TypeError(f"group_membership_operation must be one of {names}, not {operation!r}")
+    return operation
 
 
 def checked_timeout(timeout_ms: Any, default_ms: int) -> int:

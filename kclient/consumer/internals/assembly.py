@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import attrs
 
 from kclient._accel import RecordCursor
 from kclient.client.assembly import build_network_client
@@ -41,6 +44,7 @@ from kclient.consumer.internals.network_thread import NetworkThread, RequestMana
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
+from kclient.consumer.internals.undecodable import UndecodableRecords
 from kclient.errors import ConfigError, KafkaError
 from kclient.serialization import as_deserializer
 from kclient.utils.backoff import ExponentialBackoff
@@ -76,6 +80,7 @@ def build_consumer(
     assigned = AssignedPartitions(reset, log_context)
     metadata = ConsumerMetadata(config, subscription, assigned, time)
     metrics = ConsumerMetrics(config, time)
+    decode = attrs.evolve(decode, on_undecodable=_on_undecodable(config, metrics, time))
     member = MemberLabels(config)
     telemetry = ClientTelemetry(metrics.collect, member.labels, enabled=config.enable_metrics_push)
     if client is None:
@@ -149,8 +154,8 @@ def build_consumer(
         config=config,
         sender=sender,
         managers=[manager for manager in managers if manager is not None],
-        fetcher=fetcher,
-        commits=commits,
+        say_goodbye=fetcher.close,
+        end=lambda error: None if commits is None else commits.end(error),
         on_death=queue.io_thread_died,
         time=time,
     )
@@ -275,6 +280,15 @@ def _build_group(
         log_context=log_context,
     )
     return finder, membership, commits
+
+
+def _on_undecodable(
+    config: ConsumerConfig, metrics: ConsumerMetrics, time: Time
+) -> UndecodableRecords | None:
+    wanted: Any = config.kclient_on_deserialization_error
+    if wanted == "raise":
+        return None
+    return UndecodableRecords(None if wanted == "skip" else wanted, metrics, time, config.log_context())
 
 
 def make_assignors(strategy: list[object]) -> dict[str, ConsumerPartitionAssignor]:

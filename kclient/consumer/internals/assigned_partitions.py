@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
@@ -11,9 +12,9 @@ from kclient.client.metadata_snapshot import LeaderAndEpoch
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer.internals.fetch_position import AutoOffsetReset, FetchPosition
+from kclient.consumer.internals.fetch_position import AutoOffsetReset
 from kclient.consumer.internals.requests import Offsets
-from kclient.consumer.internals.topic_partition_state import FetchState, TopicPartitionState
+from kclient.consumer.internals.topic_partition_state import FetchState, PartitionChanges, TopicPartitionState
 from kclient.errors import IllegalStateError, InvalidOffsetError, NoOffsetForPartitionError
 from kclient.utils.log_context import LogContext, Logger
 
@@ -32,7 +33,12 @@ class AssignedPartitions:
     _log: Logger = attrs.field(init=False)
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     by_partition: Mapping[TopicPartition, TopicPartitionState] = attrs.field(factory=dict, init=False)
-    _turns: list[TopicPartitionState] = attrs.field(factory=list, init=False)
+    _changes: PartitionChanges = attrs.field(factory=PartitionChanges, init=False)
+    _turns: itertools.count[int] = attrs.field(factory=itertools.count, init=False)
+    # As of so many changes of states.
+    _summed_up: int = attrs.field(default=-1, init=False)
+    _all_valid: bool = attrs.field(default=True, init=False)
+    _any_failed: bool = attrs.field(default=False, init=False)
     _topic_ids: dict[str, Uuid] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -49,10 +55,12 @@ class AssignedPartitions:
         with self._lock:
             held = self.by_partition
             self.by_partition = {
-                tp: held.get(tp) or TopicPartitionState(tp, self._lock, awaiting_callback=awaiting_callback)
+                tp: held.get(tp)
+                or TopicPartitionState(tp, self._lock, awaiting_callback, self._changes, next(self._turns))
                 for tp in partitions
             }
-            self._turns = list(self.by_partition.values())
+            self._changes.partitions.update(held, self.by_partition)
+            self._changes.states += 1
             topics = {tp.topic for tp in self.by_partition}
             ids = {topic: self._topic_ids.get(topic) or topic_id(topic) for topic in topics}
             self._topic_ids = {topic: known for topic, known in ids.items() if known is not None}
@@ -62,12 +70,12 @@ class AssignedPartitions:
         for tp in partitions:
             state = self.by_partition.get(tp)
             if state is not None:
-                state.awaiting_callback = True
+                state.begin_callback()
 
     def finish_callback(self) -> None:
         """The listener has heard of the assignment, so its partitions may be read."""
         for state in self.by_partition.values():
-            state.awaiting_callback = False
+            state.finish_callback()
 
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions held now."""
@@ -100,6 +108,7 @@ class AssignedPartitions:
                 if now is None or now == before:
                     continue
                 self._topic_ids[topic] = now
+                self._changes.partitions.update(tp for tp in self.by_partition if tp.topic == topic)
                 if before is not None:
                     again.add(topic)
                     self._log.warning(
@@ -110,7 +119,7 @@ class AssignedPartitions:
                         now,
                         self.default_reset.policy,
                     )
-            states = [state for state in self._turns if state.tp.topic in again]
+            states = [state for tp, state in self.by_partition.items() if tp.topic in again]
             for state in states:
                 state.start_over(self.default_reset)
             return [state.tp for state in states]
@@ -126,27 +135,28 @@ class AssignedPartitions:
 
     # All partitions.
 
-    def fetchable(self) -> list[tuple[TopicPartitionState, FetchPosition]]:
-        """Partitions to fetch with their positions; those at the front were given a turn longest ago."""
+    def take_changed(self) -> set[TopicPartition]:
+        """The partitions whose fetching may have changed since the last call, also such as are not held any more."""
         with self._lock:
-            return [
-                (state, position)
-                for state in self._turns
-                if (position := state.position) is not None and state.is_fetchable()
-            ]
+            changed = set(self._changes.partitions)
+            self._changes.partitions.clear()
+            return changed
+
+    def in_turn(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The same partitions; those at the front were given a turn longest ago."""
+        held = self.by_partition
+        return sorted(partitions, key=lambda tp: -1 if (state := held.get(tp)) is None else state.turn)
 
     def move_to_end(self, tp: TopicPartition) -> None:
         """`tp` had its turn; others are fetched first the next time."""
-        with self._lock:
-            state = self.by_partition.get(tp)
-            if state is not None and self._turns[-1] is not state:
-                self._turns.remove(state)
-                self._turns.append(state)
+        state = self.by_partition.get(tp)
+        if state is not None:
+            state.turn = next(self._turns)
 
     def consumed(self) -> Offsets:
         """The valid positions of all partitions, as a commit says them."""
         with self._lock:
-            consumed = ((state.tp, state.consumed()) for state in self._turns)
+            consumed = ((tp, state.consumed()) for tp, state in self.by_partition.items())
             return {tp: offset for tp, offset in consumed if offset is not None}
 
     def max_lag(self, read_committed: bool) -> int:
@@ -162,14 +172,25 @@ class AssignedPartitions:
 
     def all_valid(self) -> bool:
         """Return True if there is no such partition, as nearly always: then none of what follows finds anything."""
-        return all(state.state is FetchState.FETCHING for state in self.by_partition.values())
+        self._sum_up()
+        return self._all_valid
+
+    def _sum_up(self) -> None:
+        """Look at all partitions if the state or the error of one has changed."""
+        if self._summed_up == self._changes.states:
+            return
+        with self._lock:
+            states = self.by_partition.values()
+            self._all_valid = all(state.state is FetchState.FETCHING for state in states)
+            self._any_failed = any(state.error is not None for state in states)
+            self._summed_up = self._changes.states
 
     def in_state(self, wanted: FetchState, now_ms: int) -> dict[TopicPartition, TopicPartitionState]:
         """Partitions for which something is to be done now."""
         with self._lock:
             return {
-                state.tp: state
-                for state in self._turns
+                tp: state
+                for tp, state in self.by_partition.items()
                 if state.state is wanted
                 and state.error is None
                 and state.next_retry_ms <= now_ms
@@ -189,13 +210,11 @@ class AssignedPartitions:
         An error is raised at every call until the application seeks. One that cannot be mended by seeking,
         such as a missing authorization, is raised once and the partition tried again.
         """
-        for state in self.by_partition.values():
-            if state.error is not None:
-                break
-        else:
+        self._sum_up()
+        if not self._any_failed:
             return
         with self._lock:
-            failed = [(state, state.error) for state in self._turns if state.error is not None]
+            failed = [(state, state.error) for state in self.by_partition.values() if state.error is not None]
             if not failed:
                 return
             error = failed[0][1]

@@ -9,6 +9,7 @@ import attrs
 
 from kclient._accel import Columns
 from kclient.common.topic_partition import TopicPartition
+from kclient.consumer.internals.undecodable import NotReplacedError
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.record import RecordReader, end_of_batches
@@ -28,6 +29,8 @@ class DecodeSettings:
     read_committed: bool = False
     key_deserializer: Any = None
     value_deserializer: Any = None
+    on_undecodable: Any = None
+    """Called where a deserializer fails, as `RecordReader` says; None raises."""
     decompress_max_bytes: int = 64 * 1024 * 1024
 
 
@@ -172,8 +175,10 @@ class CompletedFetch:
         if portion is not None and portion.suits(form, max_records):
             return portion
         # Raw bytes need no deserializer, so what one failed for can be read as columns.
-        if portion is not None or (
-            form is not RECORDS and isinstance(self.error, RecordDeserializationError)
+        if (
+            portion is not None
+            or isinstance(self.error, NotReplacedError)  # the application is asked again
+            or (form is not RECORDS and isinstance(self.error, RecordDeserializationError))
         ):
             self._reopen()
         if self.error is not None:
@@ -248,4 +253,5 @@ class CompletedFetch:
             settings.value_deserializer,
             settings.decompress_max_bytes,
             self.aborted,
+            settings.on_undecodable,
         )

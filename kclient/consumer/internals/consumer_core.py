@@ -25,7 +25,7 @@ from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector
-from kclient.consumer.internals.fetch_position import AutoOffsetReset, FetchPosition
+from kclient.consumer.internals.fetch_position import LATEST, AutoOffsetReset, FetchPosition
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
@@ -407,7 +407,7 @@ class ConsumerCore:
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
         """Read nothing from these, or read them again. Raises IllegalStateError if one is not assigned."""
         for state in [self.assigned.state(tp) for tp in partitions]:
-            state.paused = paused
+            state.set_paused(paused)
         if not paused:
             self.network.wakeup()
 
@@ -416,8 +416,20 @@ class ConsumerCore:
         return frozenset(tp for tp, state in self.assigned.by_partition.items() if state.paused)
 
     def lag(self, tp: TopicPartition) -> int | None:
-        """Records between the position and the end of what can be read; None while either is unknown."""
-        return self.assigned.state(tp).lag(self.config.isolation_level == "read_committed")
+        """Records between the position and the end of what can be read; None while either is unknown.
+
+        An unknown end is looked up in the background.
+        """
+        state = self.assigned.state(tp)
+        read_committed = self.config.isolation_level == "read_committed"
+        lag = state.lag(read_committed)
+        if lag is None and state.end(read_committed) is None and not state.end_requested:
+            state.end_requested = True
+            request = self.list_offsets(
+                {tp: LATEST}, self.time.monotonic_ms() + self.config.default_api_timeout_ms
+            )
+            request.add_done_callback(lambda _: setattr(state, "end_requested", False))
+        return lag
 
     def _moved(self, tp: TopicPartition) -> None:
         self.commits.polled = True

@@ -34,7 +34,8 @@ class FetchBuffer:
     _bytes: int = attrs.field(default=0, init=False)
     _chains: dict[TopicPartition, tuple[CompletedFetch, ...]] = attrs.field(factory=dict, init=False)
     _turns: itertools.count[int] = attrs.field(factory=itertools.count, init=False)
-    _refused: bool = attrs.field(default=False, init=False)
+    _changed: set[TopicPartition] = attrs.field(factory=set, init=False)
+    _is_limited: bool = attrs.field(default=False, init=False)
     _room_wanted: bool = attrs.field(default=False, init=False)  # for the application's thread to read
 
     # The I/O thread's side.
@@ -44,23 +45,30 @@ class FetchBuffer:
         for fetch in fetches:
             fetch.turn = next(self._turns)
             self._chains[fetch.tp] = (*self._chains.get(fetch.tp, ()), fetch)
+            self._changed.add(fetch.tp)
             self._bytes += fetch.size
         self._notify()
 
-    def begin_round(self) -> None:
-        """Prune what is over, before looking where there is room."""
+    def begin_round(self) -> set[TopicPartition]:
+        """Prune what is over; returns the partitions for which `next_fetch_offset` may have changed."""
         # First, so that what the application uses up from now on gives another round, if it is not seen in this one.
         self._room_wanted = True
-        self._refused = False
         self._bytes = 0
+        changed, self._changed = self._changed, set()
         for tp, chain in list(self._chains.items()):
             left = tuple(fetch for fetch in chain if not fetch.over)
             if not left:
                 del self._chains[tp]
+                changed.add(tp)
             elif len(left) != len(chain):
                 self._chains[tp] = left
+                changed.add(tp)
             for fetch in left:
                 self._bytes += fetch.size
+        was_limited, self._is_limited = self._is_limited, self._bytes >= self._max_bytes_ahead
+        if was_limited or self._is_limited:
+            changed.update(self._chains)
+        return changed
 
     def next_fetch_offset(self, tp: TopicPartition, position: int) -> int | None:
         """The offset to fetch `tp` from next if it stands at `position`; None if enough is buffered."""
@@ -68,16 +76,13 @@ class FetchBuffer:
         if not chain:
             return position
         if len(chain) >= MAX_FETCHES_PER_PARTITION or self._bytes >= self._max_bytes_ahead:
-            offset = None
-        else:
-            # None too behind data whose end is not known: it will fail when it is read.
-            offset = chain[-1].end_offset
-        self._refused |= offset is None
-        return offset
+            return None
+        # None too behind data whose end is not known: it will fail when it is read.
+        return chain[-1].end_offset
 
-    def end_round(self) -> None:
-        """All partitions were looked at; where there was no room, the application says when there is."""
-        self._room_wanted = self._refused
+    def end_round(self, *, room_wanted: bool) -> None:
+        """The partitions were looked at; where there is no room for some, the application says when there is."""
+        self._room_wanted = room_wanted
 
     # The application's side.
 

@@ -9,9 +9,10 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import RECORDS, CompletedFetch, Form, Portion
-from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_buffer import MAX_FETCHES_PER_PARTITION, FetchBuffer
 from kclient.consumer.internals.fetch_position import FetchPosition
 from kclient.consumer.internals.heap_top import HeapTop
+from kclient.consumer.internals.undecodable import NotReplacedError
 from kclient.errors import KafkaError, RecordDeserializationError
 from kclient.utils.log_context import LogContext, Logger
 
@@ -46,6 +47,7 @@ class FetchCollector:
         portions: list[Portion[T]] = []
         room = max_records
         for fetch in self._buffer.turns():
+            portion = failed = None
             try:
                 portion = self._next_portion(fetch, form, room)
             except KafkaError as error:
@@ -53,7 +55,11 @@ class FetchCollector:
                     self._buffer.put_first(fetch.tp)  # the next poll begins with the error
                     break
                 self._set_aside(fetch.tp, error)
-                raise
+                if not isinstance(error, NotReplacedError):
+                    raise
+                failed = error.failure
+            if failed is not None:
+                raise failed  # out here, so that its context stays what it was
             if portion is None:
                 continue
             portions.append(portion)
@@ -109,9 +115,12 @@ class FetchCollector:
     def _next_portion(
         self, first: CompletedFetch, form: Form[T], max_records: int | None
     ) -> Portion[T] | None:
+        tp = first.tp
         fetch: CompletedFetch | None = first
-        while fetch is not None and not fetch.over:
-            tp = fetch.tp
+        fetches = 1
+        # More than that have come since, and are for the next look: where nothing of all that comes is to be handed
+        # out, the application has other things to do as well.
+        while fetch is not None and not fetch.over and fetches <= MAX_FETCHES_PER_PARTITION:
             state = self._assigned.by_partition.get(tp)
             readable = None if state is None else state.is_readable_at(fetch.position)
             if readable is None:
@@ -130,11 +139,13 @@ class FetchCollector:
                 return portion
             elif not self.hand_out(portion, 0):
                 return None
-            fetch = self._buffer.first(tp)
+            following = self._buffer.first(tp)
+            fetches += following is not fetch
+            fetch = following
         return None
 
     def _set_aside(self, tp: TopicPartition, error: KafkaError) -> None:
-        if isinstance(error, RecordDeserializationError):
+        if isinstance(error, RecordDeserializationError | NotReplacedError):
             # The bytes are what they are: keep them, the same error follows until the application seeks.
             self._buffer.put_last(tp)
         else:

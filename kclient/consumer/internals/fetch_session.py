@@ -6,7 +6,7 @@ more must be named in the forget list, or a paused partition would fill every an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import attrs
@@ -95,6 +95,10 @@ class SessionFetch(NamedTuple):
         return request
 
 
+def _has_no_id(want: WantedPartition | None) -> bool:
+    return want is not None and want.topic_id.bytes == _NO_ID
+
+
 @attrs.define(eq=False, repr=False)
 class FetchSession:
     """The fetch session with one broker. Used by the I/O thread; at most one fetch is under way."""
@@ -108,6 +112,7 @@ class FetchSession:
     _partitions: dict[TopicPartition, WantedPartition] = attrs.field(factory=dict, init=False)
     _topic_names: dict[bytes, str] = attrs.field(factory=dict, init=False)  # by the bytes of the identifier
     _used_topic_ids: bool = attrs.field(default=False, init=False)
+    _without_id: int = attrs.field(default=0, init=False)  # of the partitions
 
     def __attrs_post_init__(self) -> None:
         self._log = self._log_context.logger(__name__)
@@ -117,38 +122,64 @@ class FetchSession:
         """True if the broker keeps a session for this client."""
         return self._id != NO_SESSION
 
-    def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
-        """The part of a fetch request that makes the session hold exactly `wanted`."""
-        has_topic_ids = True
-        for want in wanted.values():
-            if want.topic_id.bytes == _NO_ID:
-                has_topic_ids = False
-        if self.epoch != INITIAL_EPOCH and wanted and has_topic_ids != self._used_topic_ids:
+    @property
+    def is_new(self) -> bool:
+        """True if the next fetch begins with all partitions anew."""
+        return self.epoch == INITIAL_EPOCH
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, WantedPartition]:
+        """The partitions of the fetch that was built last, until the next one is."""
+        return self._partitions
+
+    def build(
+        self,
+        wanted: Mapping[TopicPartition, WantedPartition],
+        changed: Iterable[TopicPartition] | None = None,
+    ) -> SessionFetch:
+        """The part of a fetch request that makes the session hold exactly `wanted`.
+
+        `changed` are the partitions that may be wanted otherwise than in the fetch before; None: any.
+        """
+        known = self._partitions
+        if changed is None:
+            changed = [*wanted, *(tp for tp in known if tp not in wanted)]
+        without_id = self._without_id
+        for tp in changed:
+            without_id += _has_no_id(wanted.get(tp)) - _has_no_id(known.get(tp))
+        self._without_id = without_id
+        if self.epoch != INITIAL_EPOCH and wanted and (not without_id) != self._used_topic_ids:
             self.start_over()  # a session knows its topics either by name or by identifier
-        to_forget: list[tuple[TopicPartition, Uuid]] = []
         if self.epoch == INITIAL_EPOCH:
-            self._used_topic_ids = has_topic_ids
-            to_send = dict(wanted)
-        else:
-            has_topic_ids = self._used_topic_ids
-            to_send = {}
-            for tp, want in wanted.items():
-                known = self._partitions.get(tp)
-                if known != want:
-                    to_send[tp] = want
-                    # A topic that was deleted and made again is another topic under the old name.
-                    if known is not None and has_topic_ids and known.topic_id.bytes != want.topic_id.bytes:
-                        to_forget.append((tp, known.topic_id))
-            if not self._partitions.keys() <= wanted.keys():
-                to_forget += [
-                    (tp, self._partitions[tp].topic_id) for tp in self._partitions if tp not in wanted
-                ]
-        self._partitions = dict(wanted)
-        self._topic_names.clear()
-        if has_topic_ids:
-            for tp, want in wanted.items():
+            self._used_topic_ids = not without_id
+            self._partitions = dict(wanted)
+            self._learn_names()
+            return SessionFetch(self._id, self.epoch, dict(wanted), (), self._used_topic_ids)
+        to_send: dict[TopicPartition, WantedPartition] = {}
+        to_forget: list[tuple[TopicPartition, Uuid]] = []
+        for tp in changed:
+            before, want = known.get(tp), wanted.get(tp)
+            if before == want:
+                continue
+            if want is not None:
+                known[tp] = to_send[tp] = want
                 self._topic_names[want.topic_id.bytes] = tp.topic
-        return SessionFetch(self._id, self.epoch, to_send, tuple(to_forget), has_topic_ids)
+            else:
+                del known[tp]
+            # A topic that was deleted and made again is another topic under the old name.
+            if before is not None and (want is None or self._is_other_topic(before, want)):
+                to_forget.append((tp, before.topic_id))
+        if to_forget:
+            self._learn_names()
+        return SessionFetch(self._id, self.epoch, to_send, tuple(to_forget), self._used_topic_ids)
+
+    def _is_other_topic(self, before: WantedPartition, want: WantedPartition) -> bool:
+        return self._used_topic_ids and before.topic_id.bytes != want.topic_id.bytes
+
+    def _learn_names(self) -> None:
+        self._topic_names.clear()
+        for tp, want in self._partitions.items():
+            self._topic_names[want.topic_id.bytes] = tp.topic
 
     def build_close(self) -> SessionFetch:
         """The part of a fetch request that tells the broker that the session is over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -17,6 +17,7 @@ from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.completed_fetch import CompletedFetch, DecodeSettings
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
+from kclient.consumer.internals.fetch_plan import FetchPlan, NodePlan
 from kclient.consumer.internals.fetch_position import FetchPosition
 from kclient.consumer.internals.fetch_session import (
     FetchSession,
@@ -53,12 +54,16 @@ _OTHER_LEADER = frozenset(
 )
 
 
+_FOLLOWED_MS = 1000
+"""The time between two looks if a follower is still to be fetched from."""
+
+
 @attrs.define(eq=False)
 class _Flight:
     """A fetch under way: what it asks for, and whether its answer is of any use."""
 
     node: Node
-    wanted: dict[TopicPartition, WantedPartition]
+    wanted: Mapping[TopicPartition, WantedPartition]
     useful: bool
     max_wait_ms: int = 0
 
@@ -88,6 +93,11 @@ class Fetcher:
     # node id -> (failures in a row, retry at)
     _node_failures: dict[int, tuple[int, int]] = attrs.field(factory=dict, init=False)
     _retry_ms: dict[TopicPartition, int] = attrs.field(factory=dict, init=False)
+    _plan: FetchPlan = attrs.field(factory=FetchPlan, init=False)
+    _leaderless: set[TopicPartition] = attrs.field(factory=set, init=False)
+    # Fetched from a follower, until its time is over.
+    _followed: set[TopicPartition] = attrs.field(factory=set, init=False)
+    _followed_ms: int = attrs.field(default=0, init=False)
     _held_since_ms: dict[int, int] = attrs.field(factory=dict, init=False)  # by node id
     _too_large: TooLargeAnswers = attrs.field(factory=TooLargeAnswers, init=False)
 
@@ -98,37 +108,54 @@ class Fetcher:
 
     def poll(self, now_ms: int) -> int:
         """Send a fetch to each broker that can take one and has something to give."""
-        self._buffer.begin_round()
-        wanted: dict[int, dict[TopicPartition, WantedPartition]] = {}
-        nodes: dict[int, Node] = {}
-        full: set[int] = set()
+        changed = self._buffer.begin_round()
+        changed |= self._assigned.take_changed()
+        changed.update(self._retry_ms, self._leaderless)
+        if self._followed and now_ms >= self._followed_ms:
+            self._followed_ms = now_ms + _FOLLOWED_MS
+            changed |= self._followed
         wait_ms = NEVER
-        for state, position in self._assigned.fetchable():
-            tp = state.tp
-            retry_ms = self._retry_ms.get(tp, 0)
-            if now_ms < retry_ms:
-                wait_ms = min(wait_ms, retry_ms - now_ms)
-                continue
-            node = position.leader.leader
-            if state.preferred_replica is not None or node is None:
-                node = self._node_for(state, position, now_ms)
-            if node is None:
-                self._metadata.request_update()
-            elif node.id in self._flights:
-                continue
-            elif (offset := self._buffer.next_fetch_offset(tp, position.offset)) is None:
-                full.add(node.id)
-            else:
-                nodes[node.id] = node
-                wanted.setdefault(node.id, {})[tp] = self._wanted(tp, position, offset)
-        self._buffer.end_round()
+        for tp in changed:
+            wait_ms = min(wait_ms, self._place(tp, now_ms))
+        idle = list(self._plan.without(self._flights))
+        self._buffer.end_round(room_wanted=any(plan.full for plan in idle))
         if self._held_since_ms:
-            for node_id in self._held_since_ms.keys() - (wanted.keys() & full):
+            held_back = {plan.node.id for plan in idle if plan.wanted and plan.full}
+            for node_id in self._held_since_ms.keys() - held_back:
                 del self._held_since_ms[node_id]
-        for node_id, partitions in wanted.items():
-            held_ms = self._hold_back(node_id, now_ms) if node_id in full else 0
-            wait_ms = min(wait_ms, held_ms or self._try_send(nodes[node_id], partitions, now_ms))
+        for plan in idle:
+            if plan.wanted:
+                held_ms = self._hold_back(plan.node.id, now_ms) if plan.full else 0
+                wait_ms = min(wait_ms, held_ms or self._try_send(plan, now_ms))
         return wait_ms
+
+    def _place(self, tp: TopicPartition, now_ms: int) -> int:
+        """Find out anew if, how and from which broker to fetch `tp`; returns the time for which not to, if for some."""
+        state = self._assigned.by_partition.get(tp)
+        position = None if state is None else state.fetch_position()
+        self._leaderless.discard(tp)
+        self._followed.discard(tp)
+        if state is None or position is None:
+            if state is None:
+                self._retry_ms.pop(tp, None)
+            self._plan.remove(tp)
+            return NEVER
+        retry_ms = self._retry_ms.get(tp, 0)
+        if now_ms < retry_ms:
+            self._plan.remove(tp)
+            return retry_ms - now_ms
+        node = position.leader.leader
+        if state.preferred_replica is not None or node is None:
+            node = self._node_for(state, position, now_ms)
+            self._followed.add(tp)
+        if node is None:
+            self._leaderless.add(tp)
+            self._plan.remove(tp)
+            self._metadata.request_update()
+            return NEVER
+        offset = self._buffer.next_fetch_offset(tp, position.offset)
+        self._plan.put(tp, node, None if offset is None else self._wanted(tp, position, offset))
+        return NEVER
 
     def _hold_back(self, node_id: int, now_ms: int) -> int:
         """The time for which not to fetch from a broker, some of whose partitions are not to be fetched for now.
@@ -174,25 +201,40 @@ class Fetcher:
             offset, topic_id, self._config.max_partition_fetch_bytes, position.leader.epoch
         )
 
-    def _try_send(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
+    def _try_send(self, plan: NodePlan, now_ms: int) -> int:
+        node = plan.node
         retry_ms = self._node_failures.get(node.id, (0, 0))[1]
         if now_ms < retry_ms:
             return retry_ms - now_ms
         if not self._client.ready(node, now_ms):
             if self._client.connections.is_disconnected(node.id):
-                return self._unreachable(node, partitions, now_ms)
+                return self._unreachable(node, plan.wanted, now_ms)
             return self._client.connections.poll_delay_ms(node.id, now_ms)
         session = self._sessions.get(node.id)
         if session is None:
             session = self._sessions[node.id] = FetchSession(node.id, self._config.log_context())
-        partitions, hurry = self._too_large.choose(partitions)
+        partitions, hurry = self._too_large.choose(plan.wanted)
+        fetch = self._build(session, plan, partitions)
         flight = _Flight(
-            node, partitions, useful=True, max_wait_ms=0 if hurry else self._config.fetch_max_wait_ms
+            node, session.partitions, useful=True, max_wait_ms=0 if hurry else self._config.fetch_max_wait_ms
         )
-        self._send(flight, session.build(partitions), now_ms)
+        self._send(flight, fetch, now_ms)
         return NEVER
 
-    def _unreachable(self, node: Node, partitions: dict[TopicPartition, WantedPartition], now_ms: int) -> int:
+    def _build(
+        self, session: FetchSession, plan: NodePlan, partitions: dict[TopicPartition, WantedPartition]
+    ) -> SessionFetch:
+        in_turn = self._assigned.in_turn
+        if plan.changed is None or partitions is not plan.wanted or session.is_new:
+            fetch = session.build({tp: partitions[tp] for tp in in_turn(partitions)})
+        else:
+            fetch = session.build(partitions, in_turn(plan.changed))
+        plan.fetched(partitions)
+        return fetch
+
+    def _unreachable(
+        self, node: Node, partitions: Mapping[TopicPartition, WantedPartition], now_ms: int
+    ) -> int:
         wait_ms = self._back_off(node, now_ms)
         error = self._client.connections.authentication_error(node.id)
         if error is not None:
@@ -239,7 +281,7 @@ class Fetcher:
             self._on_response(flight.node, flight.wanted, response)
 
     def _on_response(
-        self, node: Node, partitions: dict[TopicPartition, WantedPartition], response: ClientResponse
+        self, node: Node, partitions: Mapping[TopicPartition, WantedPartition], response: ClientResponse
     ) -> None:
         session = self._sessions[node.id]
         failure = response.failure()
@@ -274,7 +316,7 @@ class Fetcher:
         self._metrics.fetched(response.latency_ms, message.throttle_time_ms, sizes)
 
     def _on_failure(
-        self, node: Node, partitions: dict[TopicPartition, WantedPartition], error: KafkaError, now_ms: int
+        self, node: Node, partitions: Mapping[TopicPartition, WantedPartition], error: KafkaError, now_ms: int
     ) -> None:
         if isinstance(error.__cause__, InvalidReceiveError):
             blamed = self._too_large.refused(partitions, error.__cause__)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Protocol
 
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.common.cluster import Cluster
+from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.config import ConsumerConfig
-from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.utils.time import Time
 
 _CREATION_MS: Final = 1000
 """The time for which a topic that is created because somebody asked for it may be missing."""
+
+
+class Assigned(Protocol):
+    """A part that knows the partitions that are assigned."""
+
+    @property
+    def by_partition(self) -> Collection[TopicPartition]:
+        """The partitions."""
 
 
 class ConsumerMetadata(Metadata):
@@ -25,7 +33,7 @@ class ConsumerMetadata(Metadata):
         self,
         config: ConsumerConfig,
         subscription: SubscriptionState,
-        assigned: AssignedPartitions,
+        assigned: Assigned,
         time: Time,
     ) -> None:
         super().__init__(

@@ -14,7 +14,7 @@ from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.partition_metrics import ConsumedSensors, PartitionMetrics, TopicSeen
-from kclient.metrics import Avg, Max, Rate, Total
+from kclient.metrics import Avg, Max, Rate, Sensor, Total
 from kclient.utils.time import Time
 
 # How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
@@ -33,6 +33,7 @@ class _Seen:
     data: TopicSeen = attrs.field(factory=TopicSeen)
     topics: defaultdict[str, TopicSeen] = attrs.field(factory=lambda: defaultdict(TopicSeen))
     consumed: set[TopicPartition] = attrs.field(factory=set)
+    left_out: int = 0
     waited_ms: int = 0
     polls: int = 0
     between_polls_ms: int = 0
@@ -62,6 +63,7 @@ class ConsumerMetrics(ClientMetrics):
         self._latency = fetch.sensor("fetch-latency", "ms until a fetch was answered", Avg, Max)
         self._throttle = fetch.sensor("fetch-throttle-time", "ms a fetch was throttled by a broker", Avg, Max)
         self._data = ConsumedSensors(fetch)
+        self._left_out: Sensor | None = None
         self._between_polls = consumer.sensor("time-between-poll", "ms between two calls of poll()", Avg, Max)
         self._idle = consumer.sensor(
             "poll-idle-ratio", "part of the time that the application waits in poll()", Avg
@@ -101,6 +103,11 @@ class ConsumerMetrics(ClientMetrics):
                 seen.topics[tp.topic].records += count
                 seen.consumed.add(tp)
 
+    def left_out(self) -> None:
+        """A record was left out that no deserializer could read."""
+        with self._lock:
+            self._seen.left_out += 1
+
     def waited(self, time_ms: int) -> None:
         """A poll() had nothing to hand out for so long."""
         with self._lock:
@@ -133,6 +140,8 @@ class ConsumerMetrics(ClientMetrics):
             self._latency.record(seen.latency_ms, seen.fetches, seen.longest_latency_ms)
             self._throttle.record(seen.throttle_ms, seen.fetches, seen.longest_throttle_ms)
         self._data.record(seen.data)
+        if self._left_out is not None and seen.left_out:
+            self._left_out.record(seen.left_out)
         if self._partitions is not None:
             self._partitions.consumed(seen.topics, seen.consumed)
             self._partitions.remove_gone()
@@ -141,6 +150,12 @@ class ConsumerMetrics(ClientMetrics):
             self._idle.record(
                 min(seen.waited_ms / max(seen.between_polls_ms, 1), 1.0) * seen.polls, seen.polls
             )
+
+    def watch_left_out(self) -> None:
+        """Tell of records that are left out, where the settings allow it."""
+        self._left_out = self._fetch.sensor(
+            "records-left-out", "number of records left out that no deserializer could read", Rate, Total
+        )
 
     def watch_group(self) -> GroupMetrics:
         """Return the metrics of the group that the consumer may be a member of."""

@@ -12,8 +12,6 @@ from kclient._accel import belongs_to_caller
 from kclient.client.kafka_client import KafkaClient
 from kclient.client.request_sender import NEVER, RequestSender
 from kclient.consumer.config import ConsumerConfig
-from kclient.consumer.internals.coordinator.commits import CommitManager
-from kclient.consumer.internals.fetcher import Fetcher
 from kclient.consumer.internals.requests import Request
 from kclient.errors import ClientClosedError, KafkaError
 from kclient.utils.log_context import Logger
@@ -45,8 +43,10 @@ class NetworkThread:
     _config: ConsumerConfig
     _sender: RequestSender
     _managers: Sequence[RequestManager]
-    _fetcher: Fetcher
-    _commits: CommitManager | None
+    _goodbye: Callable[[int], None] = attrs.field(alias="say_goodbye")
+    """Asks for what is to be sent last, such as the ends of sessions."""
+    _end_parts: Callable[[KafkaError], None] = attrs.field(alias="end")
+    """Fails what is not done and never will be."""
     _on_death: Callable[[BaseException], None]
     _time: Time
     _client: KafkaClient = attrs.field(init=False)
@@ -141,15 +141,14 @@ class NetworkThread:
 
     def _end(self) -> None:
         """Fail what is not done: nothing will be any more."""
-        if self._commits is not None:
-            self._commits.end(ClientClosedError(_ENDED))
+        self._end_parts(ClientClosedError(_ENDED))
         self._refuse_tasks()
 
     def _say_goodbye(self) -> None:
         """Let what was asked for last be sent, such as leaving the group; answers are not waited for."""
         now_ms = self._time.monotonic_ms()
         self._run_tasks(now_ms)
-        self._fetcher.close(now_ms)
+        self._goodbye(now_ms)
         while self._sender.has_unsent() and now_ms < self._close_deadline_ms:
             self._sender.poll(self._close_deadline_ms - now_ms, now_ms, return_after_send=True)
             now_ms = self._time.monotonic_ms()

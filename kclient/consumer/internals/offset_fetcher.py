@@ -16,6 +16,7 @@ from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 from kclient.consumer.internals.fetch_position import (
+    LATEST,
     RESET_TO_LATEST,
     AutoOffsetReset,
     FetchPosition,
@@ -238,6 +239,9 @@ class OffsetFetcher:
         error = answer.error
         if error is None:
             search.missing.discard(tp)
+            state = self._assigned.by_partition.get(tp)
+            if search.timestamps[tp] == LATEST and state is not None:
+                state.update_end(answer.offset, self._config.isolation_level == "read_committed")
             search.found[tp] = (
                 OffsetAndTimestamp(answer.offset, answer.timestamp_ms, answer.leader_epoch)
                 if answer.offset >= 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.completed_fetch import CompletedFetch
 from kclient.consumer.internals.fetch_session import WantedPartition
@@ -34,14 +36,14 @@ class TooLargeAnswers:
         rest = {tp: want for tp, want in wanted.items() if tp != blamed}
         return rest or wanted, len(rest) != len(wanted)
 
-    def cleared(self, fetched: dict[TopicPartition, WantedPartition]) -> None:
+    def cleared(self, fetched: Mapping[TopicPartition, WantedPartition]) -> None:
         """An answer came for these."""
         if self._suspects:
             for tp in fetched:
                 self._suspects.pop(tp, None)
 
     def refused(
-        self, fetched: dict[TopicPartition, WantedPartition], reason: InvalidReceiveError
+        self, fetched: Mapping[TopicPartition, WantedPartition], reason: InvalidReceiveError
     ) -> CompletedFetch | None:
         """The answer for these was too large; returns what the application has to hear if it is clear why."""
         self._suspects.update(dict.fromkeys(fetched))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 import attrs
 
@@ -31,6 +32,30 @@ class FetchState(Enum):
     AWAIT_VALIDATION = "await validation"
 
 
+@attrs.define(eq=False)
+class PartitionChanges:
+    """The changes of all partitions since somebody looked. Their lock guards it, as it does what it tells of.
+
+    So the cost of a round is that of the few partitions which have changed, and not that of all.
+    """
+
+    partitions: set[TopicPartition] = attrs.Factory(set)
+    """Those that may have to be fetched, or not to be, or otherwise."""
+    states: int = 0
+    """The number of times that a state or an error has changed."""
+
+
+def _fetching_changes(state: TopicPartitionState, _field: object, value: Any) -> Any:
+    state.changes.partitions.add(state.tp)
+    return value
+
+
+def _state_changes(state: TopicPartitionState, _field: object, value: Any) -> Any:
+    state.changes.partitions.add(state.tp)
+    state.changes.states += 1
+    return value
+
+
 @attrs.define(eq=False, repr=False)
 class TopicPartitionState:
     """The state of a partition for as long as it is assigned; assigned once more it has a new one. Thread-safe.
@@ -41,19 +66,25 @@ class TopicPartitionState:
 
     tp: TopicPartition
     _lock: threading.RLock
-    awaiting_callback: bool = False
-    state: FetchState = attrs.field(default=FetchState.INITIALIZING, init=False)
-    position: FetchPosition | None = attrs.field(default=None, init=False)
+    awaiting_callback: bool = attrs.field(default=False, on_setattr=_fetching_changes)
+    changes: PartitionChanges = attrs.Factory(PartitionChanges)
+    """Told of what is assigned below, under the lock and before it is."""
+    turn: int = 0
+    """Its place among the partitions that are fetched."""
+    state: FetchState = attrs.field(default=FetchState.INITIALIZING, init=False, on_setattr=_state_changes)
+    position: FetchPosition | None = attrs.field(default=None, init=False, on_setattr=_fetching_changes)
     reset: AutoOffsetReset | None = attrs.field(default=None, init=False)
-    paused: bool = attrs.field(default=False, init=False)
-    error: KafkaError | None = attrs.field(default=None, init=False)
+    paused: bool = attrs.field(default=False, init=False, on_setattr=_fetching_changes)
+    error: KafkaError | None = attrs.field(default=None, init=False, on_setattr=_state_changes)
     next_retry_ms: int = attrs.field(default=0, init=False)
     high_watermark: int | None = attrs.field(default=None, init=False)
     last_stable_offset: int | None = attrs.field(default=None, init=False)
     log_start_offset: int | None = attrs.field(default=None, init=False)
+    end_requested: bool = attrs.field(default=False, init=False)
+    """True while `end` is looked up; for who asks for that."""
     # Not after the position was given up: whether what was handed out last can be handed out again.
     _may_go_back: bool = attrs.field(default=False, init=False)
-    preferred_replica: int | None = attrs.field(default=None, init=False)
+    preferred_replica: int | None = attrs.field(default=None, init=False, on_setattr=_fetching_changes)
     """The follower to fetch from, as far as `replica_to_read` agrees."""
     _preferred_until_ms: int = attrs.field(default=0, init=False)
 
@@ -66,6 +97,11 @@ class TopicPartitionState:
         """Return True if the position may be fetched from now."""
         return self.state is FetchState.FETCHING and not self.paused and not self.awaiting_callback
 
+    def fetch_position(self) -> FetchPosition | None:
+        """The position, if it may be fetched from now."""
+        with self._lock:
+            return self.position if self.is_fetchable() else None
+
     def valid_position(self) -> FetchPosition | None:
         """The position; None if there is none that can be trusted."""
         with self._lock:
@@ -76,9 +112,13 @@ class TopicPartitionState:
         position = self.valid_position()
         return None if position is None else OffsetAndMetadata(position.offset, "", position.offset_epoch)
 
+    def end(self, read_committed: bool) -> int | None:
+        """The offset behind what can be read, as of the last answer of a broker; None before there was one."""
+        return self.last_stable_offset if read_committed else self.high_watermark
+
     def lag(self, read_committed: bool) -> int | None:
         """Records between the position and the end of what can be read; None while either is unknown."""
-        end = self.last_stable_offset if read_committed else self.high_watermark
+        end = self.end(read_committed)
         position = self.valid_position()
         return None if end is None or position is None else max(end - position.offset, 0)
 
@@ -97,6 +137,21 @@ class TopicPartitionState:
             self.position = position
             self.reset = None
             self.preferred_replica = None
+
+    def set_paused(self, paused: bool) -> None:
+        """Read nothing from it, or read it again."""
+        with self._lock:
+            self.paused = paused
+
+    def begin_callback(self) -> None:
+        """The listener is about to hear that it goes, so it must not be read any more."""
+        with self._lock:
+            self.awaiting_callback = True
+
+    def finish_callback(self) -> None:
+        """The listener has heard of it, so it may be read."""
+        with self._lock:
+            self.awaiting_callback = False
 
     def await_reset(self, reset: AutoOffsetReset) -> None:
         """Give the position up until ListOffsets says where `reset` leads."""
@@ -263,6 +318,8 @@ class TopicPartitionState:
     def update_leader(self, leader: LeaderAndEpoch, can_validate: Callable[[Node], bool]) -> None:
         """New metadata: a position that knows its epoch is validated where the leader's epoch moved on."""
         with self._lock:
+            if self.preferred_replica is not None:
+                self.changes.partitions.add(self.tp)  # its broker may be gone
             position = self.position
             if position is None or leader.leader is None or leader == position.leader:
                 return
@@ -285,6 +342,16 @@ class TopicPartitionState:
                 self.last_stable_offset = last_stable_offset
             if log_start_offset >= 0:
                 self.log_start_offset = log_start_offset
+
+    def update_end(self, offset: int, read_committed: bool) -> None:
+        """Take over an end that was asked for, unless a fetch has told of a later one since."""
+        with self._lock:
+            known = self.end(read_committed)
+            if offset >= 0 and (known is None or known < offset):
+                if read_committed:
+                    self.last_stable_offset = offset
+                else:
+                    self.high_watermark = offset
 
     def prefer_replica(self, node_id: int, until_ms: int) -> None:
         """Fetch from this follower (KIP-392) until it fails or `until_ms`, when the leader is asked again."""

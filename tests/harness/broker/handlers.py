@@ -115,7 +115,7 @@ class Handlers:
         api = request.API_KEY
         assert api is not None
         came = Request("0-0", CLIENT_HOST, listener, ANONYMOUS, frame, exchange.responses.append)
-        return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID), exchange
+        return ApiCall(self.broker, came, api, version, CORRELATION_ID, CLIENT_ID, request), exchange
 
     def send(
         self, handler: Callable[..., Any], request: Message, version: int, *, listener: int = 0
@@ -141,6 +141,7 @@ class Handlers:
         instance_id: str | None = None,
     ) -> JoinGroupResponse:
         """Make a group stable with one member, which reads `topics`; the generation as it is told."""
+        self.groups.coordinator_partition(group_id)
         subscription = bytearray(2)
         append(ConsumerProtocolSubscription(topics=list(topics)), 0, subscription)
         joins: list[JoinGroupResponse] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
 from harness.broker.wire import batch
 from kclient.broker.apis.registry import ServedApi
 from kclient.common.uuid import Uuid
+from kclient.protocol.codec import decode, encode
 from kclient.protocol.header import request_buffers
 from kclient.protocol.registry import request_class
 from kclient.protocol.schema import Field, Structure
@@ -54,6 +56,15 @@ class HostileRequests:
             except Exception:
                 continue  # such values the version cannot say
             return self._damaged(frame) if chance.random() < 0.5 else frame
+
+    def messages(self, version: int, count: int) -> list[Any]:
+        """Return whole requests of one version as a broker reads them."""
+        made: list[Any] = []
+        while len(made) < count:
+            cls = request_class(self._random.choice(self._apis).key)
+            with contextlib.suppress(Exception):  # such values the version cannot say
+                made.append(decode(cls, version, encode(self._structure(cls, version), version)))
+        return made
 
     def _structure(self, cls: type[Any], version: int) -> Any:
         return cls(

@@ -13,6 +13,7 @@ from kclient.protocol.messages.create_topics import (
 )
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.record.memory_records import iter_batches
@@ -35,6 +36,12 @@ def delete(wire: Wire, name: str) -> None:
     """Delete a topic."""
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
     assert wire.ask(request, 6).responses[0].error_code == 0
+
+
+def find_coordinator(wire: Wire, group_id: str) -> None:
+    """Look for the coordinator of a group, as clients do first; the broker makes the topic of offsets for it."""
+    found = wire.ask(FindCoordinatorRequest(coordinator_keys=[group_id]), 4).coordinators[0]
+    assert found.error_code == 0, found.error_message
 
 
 def try_produce(wire: Wire, topic: str, records: bytes, partition: int = 0) -> Any:

@@ -84,8 +84,8 @@ class ServerHarness:
         self._servers.append((server, thread))
         return server
 
-    def connect(self, server: SocketServer) -> socket.socket:
-        sock = socket.create_connection(("127.0.0.1", server.endpoints[0].port), 10)
+    def connect(self, server: SocketServer, listener: int = 0) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", server.endpoints[listener].port), 10)
         self._sockets.append(sock)
         return sock
 

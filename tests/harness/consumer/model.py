@@ -60,14 +60,9 @@ class ConsumerModel:
     """
 
     def __init__(self, **settings: object) -> None:
-        settings = {"bootstrap_servers": "mock:9092", "auto_offset_reset": "earliest", **settings}
         self.time = PumpTime()
         self.client = MockClient(self.time)
-        self.core = build_consumer(
-            ConsumerConfig.parse(None, settings), time=self.time, client=self.client, start=False
-        )
-        self.consumer: KafkaConsumer[bytes, bytes] = KafkaConsumer.__new__(KafkaConsumer)
-        self.consumer._begin(self.core)
+        self.core, self.consumer = self.build({"bootstrap_servers": "mock:9092", **settings})
         self.network = self.core.network
         self.topics = {"t": 2, "u": 2}
         self.topic_ids = {"t": Uuid(b"t" * 16), "u": Uuid(b"u" * 16)}
@@ -99,6 +94,14 @@ class ConsumerModel:
         self.network.submit = self.submit  # type: ignore[method-assign]
         self.network.close = self.close_network  # type: ignore[method-assign]
         self.network.join = lambda timeout_ms: None  # type: ignore[method-assign]
+
+    def build(self, settings: dict[str, object]) -> tuple[Any, Any]:
+        """The core and the consumer of the model."""
+        config = ConsumerConfig.parse(None, {"auto_offset_reset": "earliest", **settings})
+        core = build_consumer(config, time=self.time, client=self.client, start=False)
+        consumer: KafkaConsumer[bytes, bytes] = KafkaConsumer.__new__(KafkaConsumer)
+        consumer._begin(core)
+        return core, consumer
 
     # The loop.
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from harness.broker.wire import Wire
 from harness.scenarios import access_cases, access_cluster_cases, access_id_cases
 from harness.scenarios import access_requests as ask
+from harness.scenarios.access_cases import UNKNOWN_MEMBER
 from harness.scenarios.access_requests import Scene
 from harness.scenarios.access_table import Case
 from harness.waiting import wait_until
@@ -21,6 +22,7 @@ from kclient.admin import (
     ResourcePattern,
 )
 from kclient.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kclient.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
@@ -68,8 +70,14 @@ def log_in(wire: Wire, user: str) -> None:
     assert wire.ask(SaslAuthenticateRequest(auth_bytes=token), 2).error_code == 0
 
 
-def _has_committed(wire: Wire, scene: Scene) -> bool:
+def _has_coordinator(wire: Wire, scene: Scene) -> bool:
     wire.ask(FindCoordinatorRequest(key_type=0, key=scene.name), 2)  # who makes the topic of offsets
+    return bool(
+        wire.ask(HeartbeatRequest(group_id=scene.name, member_id="m"), 4).error_code == UNKNOWN_MEMBER
+    )
+
+
+def _has_committed(wire: Wire, scene: Scene) -> bool:
     topics = wire.ask(ask.commit(scene), 8).topics
     return ask.by_topic(scene, topics)[0] == 0
 
@@ -83,8 +91,10 @@ def check(case: Case, admin: KafkaAdminClient, plain: str, address: str) -> None
     (node,) = admin.describe_cluster().nodes
     wait_until(lambda: case.name in admin.list_topics(), 30, "the topic")
     scene = Scene(case.name, admin.list_topics()[case.name].topic_id, node.id)
-    if case.name in _WITH_OFFSETS:
-        with Wire(plain) as wire:
+    with Wire(plain) as wire:
+        # Of groups nobody is told anything before somebody has looked for their coordinator.
+        wait_until(lambda: _has_coordinator(wire, scene), 30, "the coordinator")
+        if case.name in _WITH_OFFSETS:
             wait_until(lambda: _has_committed(wire, scene), 30, "the offset")
     with Wire(address) as wire:
         log_in(wire, case.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kclient.admin import (
@@ -26,6 +27,7 @@ from kclient.admin import (
     UserScramCredentialDeletion,
 )
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import InvalidGroupIdError, KafkaError
 
 _WRONG = (TypeError, ValueError)
 _READ = AccessControlEntry("User:a", AclOperation.READ)
@@ -46,7 +48,27 @@ _TIMEOUTS: list[Any] = [-1, 1.5, math.nan, "100", True, []]
 
 Invoke = Callable[[KafkaAdminClient, Any], object]
 
-ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]]] = [
+AdminCase = tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]]
+
+
+def _describing(name: str) -> list[AdminCase]:
+    def groups(admin: KafkaAdminClient, wrong: Any) -> object:
+        return getattr(admin, name)(wrong)
+
+    def operations(admin: KafkaAdminClient, wrong: Any) -> object:
+        return getattr(admin, name)(["g"], include_authorized_operations=wrong)
+
+    return [
+        (name, groups, "group_ids", (*_WRONG, InvalidGroupIdError), ["g", [""], [5], None]),
+        (name, operations, "include_authorized_operations", _WRONG, _FLAGS),
+    ]
+
+
+def _altering(kind: str, admin: KafkaAdminClient, wrong: Any) -> object:
+    return getattr(admin, f"alter_{kind}_group_offsets")("g", wrong)
+
+
+ADMIN_CASES: list[AdminCase] = [
     (
         "create_topics",
         lambda a, x: a.create_topics(["t"], retry_on_quota_violation=x),
@@ -162,6 +184,69 @@ ADMIN_CASES: list[tuple[str, Invoke, str, tuple[type[Exception], ...], list[Any]
         "require_stable",
         _WRONG,
         _FLAGS,
+    ),
+    *(
+        case
+        for name in (
+            "describe_groups",
+            "describe_consumer_groups",
+            "describe_classic_groups",
+            "describe_share_groups",
+        )
+        for case in _describing(name)
+    ),
+    ("list_groups", lambda a, x: a.list_groups(protocol_types=x), "protocol_types", _WRONG, [5, "x", [5]]),
+    (
+        "list_consumer_group_offsets",
+        lambda a, x: a.list_consumer_group_offsets({"g": x}),
+        "partitions",
+        _WRONG,
+        [5, "x", _TP, [5], ["x"], [TopicPartition("t", -1)]],
+    ),
+    (
+        "list_share_group_offsets",
+        lambda a, x: a.list_share_group_offsets(x),
+        "group_id",
+        (*_WRONG, InvalidGroupIdError),
+        [None, "g", ["g"], {5: None}, {"": None}],
+    ),
+    *(
+        (
+            f"alter_{kind}_group_offsets",
+            partial(_altering, kind),
+            "offsets",
+            _WRONG,
+            [None, [_TP], {"t": 1}, {_TP: -1}, {_TP: "1"}, {_TP: 1.5}, {_TP: True}, {_TP: None}],
+        )
+        for kind in ("consumer", "share")
+    ),
+    (
+        "delete_consumer_group_offsets",
+        lambda a, x: a.delete_consumer_group_offsets("g", x),
+        "partitions",
+        _WRONG,
+        [None, _TP, ["t"], [None]],
+    ),
+    (
+        "delete_share_group_offsets",
+        lambda a, x: a.delete_share_group_offsets("g", x),
+        "topics",
+        (*_WRONG, KafkaError),
+        [None, "t", [None], [""], [5]],
+    ),
+    (
+        "remove_members_from_consumer_group",
+        lambda a, x: a.remove_members_from_consumer_group("g", x),
+        "group_instance_ids",
+        _WRONG,
+        ["i", 5, [], [""], [5], [None]],
+    ),
+    (
+        "remove_members_from_consumer_group",
+        lambda a, x: a.remove_members_from_consumer_group("g", ["i"], reason=x),
+        "reason",
+        _WRONG,
+        [5, b"x", ["x"]],
     ),
     (
         "describe_configs",

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from harness.network.scripted_broker import ScriptedBroker
 from harness.scenarios.wrong_admin_arguments import ADMIN_CASES, Invoke
+from harness.scenarios.wrong_values import VALUES
 from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
-from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import (
@@ -87,6 +88,10 @@ _WRONG_PARTITIONS = (*_WRONG, InvalidTopicError)
 
 def timeouts(what: str, call: Call) -> Case:
     return what, call, "timeout_ms", _WRONG, _TIMEOUTS
+
+
+def _close_as(clients: Clients, operation: Any) -> None:
+    clients.consumer.close(group_membership_operation=operation)
 
 
 def of_admin(call: Invoke) -> Call:
@@ -338,6 +343,7 @@ CONSUMER: list[Case] = [
     timeouts("list_topics", lambda b, x: b.consumer.list_topics(timeout_ms=x)),
     ("enforce_rebalance", lambda b, x: b.consumer.enforce_rebalance(x), "reason", TypeError, _NO_STR),
     timeouts("close", lambda b, x: b.consumer.close(x)),
+    ("close", _close_as, "group_membership_operation", TypeError, [None, 5, "leave_group", True, []]),
 ]
 
 _NAMES: list[Any] = [5, None, "t", b"t", [5], [None], [["t"]], [b"t"], [{}], *([each] for each in _TOPICS)]
@@ -467,24 +473,6 @@ ADMIN: list[Case] = [
     *(
         (what, of_admin(call), argument, errors, values)
         for what, call, argument, errors, values in ADMIN_CASES
-    ),
-]
-
-VALUES: list[Case] = [
-    ("OffsetAndMetadata", lambda b, x: OffsetAndMetadata(x), "offset", _WRONG, [-1, "1", 1.5, None, True]),
-    (
-        "OffsetAndMetadata",
-        lambda b, x: OffsetAndMetadata(1, x),
-        "metadata",
-        _WRONG,
-        [None, b"m", 5, "\ud800"],
-    ),
-    (
-        "OffsetAndMetadata",
-        lambda b, x: OffsetAndMetadata(1, "", x),
-        "leader_epoch",
-        _WRONG,
-        [-1, 2**31, "1", 1.5, True],
     ),
 ]
 

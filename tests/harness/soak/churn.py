@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +18,13 @@ from harness.checker.log import HistoryLog
 from harness.checker.owners import ownerships
 from harness.programs import environment
 
-_MEMBER = Path(__file__).parent / "group_member.py"
+Program = Literal["kclient", "librdkafka", "java"]
+PROGRAMS: Mapping[Program, Path] = {
+    "kclient": Path(__file__).parent / "group_member.py",
+    "librdkafka": Path(__file__).parent / "librdkafka_member.py",
+    "java": Path(__file__).parent / "java_member.py",
+}
+"""A member of a group by another client each."""
 _LEAVE_S = 45.0
 
 
@@ -49,11 +58,13 @@ class ClientProcess:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 env=environment(),
+                # What it starts itself is killed and stopped along with it.
+                start_new_session=True,
             )
 
     def kill(self) -> None:
         """kill -9."""
-        self._process.kill()
+        self._signal(signal.SIGKILL)
         self._process.wait(10)
         self._note_ends()
 
@@ -61,11 +72,11 @@ class ClientProcess:
         """SIGSTOP: connections stay, nothing happens."""
         for client in load(self.path).clients:
             self._history.stopped(client)
-        self._process.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._process.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def leave(self) -> None:
         """Ask it to end, and wait for that; raises AssertionError with its log if it does not end well."""
@@ -80,13 +91,17 @@ class ClientProcess:
         well = code == 0 or (code == -signal.SIGTERM and not load(self.path).clients)
         assert well, f"{self.name} ended with {code}:\n{self._log.read_text(errors='replace')[-4000:]}"
 
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
     def _note_ends(self) -> None:
         for client in load(self.path).clients:
             self._history.ended(client)
 
 
 class MemberProcess(ClientProcess):
-    """A running `group_member.py`."""
+    """A running `group_member.py`, or another program with its arguments (`PROGRAMS`)."""
 
     def __init__(
         self,
@@ -98,9 +113,11 @@ class MemberProcess(ClientProcess):
         history: HistoryLog,
         *,
         commit: Literal["auto", "positions", "offsets"],
-        protocol: str = "classic",
+        settings: Mapping[str, object] | None = None,
+        program: Program = "kclient",
     ) -> None:
-        super().__init__(name, directory, _MEMBER, [servers, topic, group, protocol, commit], history)
+        arguments = [servers, topic, group, commit, json.dumps(settings or {})]
+        super().__init__(name, directory, PROGRAMS[program], arguments, history)
 
 
 def history_of(members: Sequence[ClientProcess], *others: Path) -> History:

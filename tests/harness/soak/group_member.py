@@ -1,15 +1,17 @@
 """A consumer in a process of its own, which writes down what happens to it.
 
-usage: group_member.py SERVERS TOPIC GROUP PROTOCOL COMMIT NAME HISTORY
+usage: group_member.py SERVERS TOPIC GROUP COMMIT SETTINGS NAME HISTORY
 
-PROTOCOL is "classic" or "consumer". COMMIT is "auto"; or "positions", then it commits all its positions after every
-poll and before it gives up anything; or "offsets", then it commits what the last poll returned, and writes that down as
-well. What `poll` returned is written before the next call of the consumer, so nothing can be committed that is not in
-the history already. SIGTERM makes it leave the group.
+COMMIT is "auto"; or "positions", then it commits all its positions after every poll and before it gives up anything;
+or "offsets", then it commits what the last poll returned, and writes that down as well. SETTINGS are more of them, as
+JSON. What `poll` returned is written
+before the next call of the consumer, so nothing can be committed that is not in the history already. SIGTERM makes it
+leave the group.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
@@ -22,7 +24,9 @@ from harness.soak.recorded import RecordingListener, write_poll
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecords, KafkaConsumer
-from kclient.errors import CommitFailedError, RetriableError
+from kclient.errors import CommitFailedError, RebalanceInProgressError, RetriableError
+
+CLASSIC = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
 
 
 class CommittingListener(RecordingListener):
@@ -42,7 +46,7 @@ def commit_positions(consumer: KafkaConsumer[bytes, bytes]) -> None:
     """Commit the positions; a group that has moved on meanwhile may refuse."""
     try:
         consumer.commit_sync()
-    except (CommitFailedError, RetriableError) as error:
+    except (CommitFailedError, RebalanceInProgressError, RetriableError) as error:
         print(f"not committed: {error}", file=sys.stderr)
 
 
@@ -57,7 +61,7 @@ def commit_offsets(
     number = log.commit(group, {Place(*tp): offset for tp, offset in ends.items()})
     try:
         consumer.commit_sync({tp: OffsetAndMetadata(offset) for tp, offset in ends.items()})
-    except CommitFailedError:
+    except (CommitFailedError, RebalanceInProgressError):
         log.committed(number, "fail")
     except RetriableError:
         log.committed(number, "unknown")
@@ -67,22 +71,22 @@ def commit_offsets(
 
 def main() -> None:
     """Read until told to stop."""
-    servers, topic, group, protocol, commit, name, path = sys.argv[1:]
+    servers, topic, group, commit, more, name, path = sys.argv[1:]
     auto_commit = commit == "auto"
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     log = HistoryLog.at(Path(path)).consumer(name, group=group, auto_commit=auto_commit)
-    with KafkaConsumer(
-        bootstrap_servers=servers,
-        group_id=group,
-        auto_offset_reset="earliest",
-        enable_auto_commit=auto_commit,
-        auto_commit_interval_ms=200,
-        group_protocol=protocol,
-        max_poll_records=200,
-        # With the consumer protocol these are the broker's.
-        **({"session_timeout_ms": 3000, "heartbeat_interval_ms": 300} if protocol == "classic" else {}),
-    ) as consumer:
+    settings = {
+        "bootstrap.servers": servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": auto_commit,
+        "auto.commit.interval.ms": 200,
+        "max.poll.records": 200,
+        **(CLASSIC if "group.protocol" not in json.loads(more) else {}),
+        **json.loads(more),
+    }
+    with KafkaConsumer(settings) as consumer:
         positions = commit == "positions"
         listener = CommittingListener(consumer, log) if positions else RecordingListener(log)
         consumer.subscribe([topic], listener=listener)

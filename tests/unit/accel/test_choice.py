@@ -118,7 +118,7 @@ def test_every_hook_has_a_default() -> None:
     functions = [name for name in Hooks.__slots__ if name != "data_errors"]
     assert all(callable(getattr(hooks, name)) for name in functions)
     assert ValueError in hooks.data_errors
-    error = hooks.undecodable_error("t", 0, 7, "key", 1, b"", b"", ())
+    error = hooks.undecodable_error("t", 0, 7, "key", 1, 0, b"", b"", ())
     assert "key" in str(error)
     assert "7" in str(error)
 

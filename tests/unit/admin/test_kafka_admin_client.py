@@ -95,7 +95,31 @@ CALLS: dict[str, Callable[[KafkaAdminClient, int | None], object]] = {
     "Listing groups": lambda admin, ms: admin.list_groups(timeout_ms=ms),
     "Describing groups g": lambda admin, ms: admin.describe_groups({"g": 1}, timeout_ms=ms),
     "Deleting groups g": lambda admin, ms: admin.delete_groups(["g"], timeout_ms=ms),
+    "Describing consumer groups g": lambda admin, ms: admin.describe_consumer_groups(["g"], timeout_ms=ms),
+    "Describing classic groups g": lambda admin, ms: admin.describe_classic_groups(["g"], timeout_ms=ms),
+    "Describing share groups g": lambda admin, ms: admin.describe_share_groups(["g"], timeout_ms=ms),
+    "Removing members from group g": lambda admin, ms: admin.remove_members_from_consumer_group(
+        "g", ["i"], timeout_ms=ms
+    ),
     "Listing the offsets of group g": lambda admin, ms: admin.list_consumer_group_offsets("g", timeout_ms=ms),
+    "Listing the offsets of groups g": lambda admin, ms: admin.list_consumer_group_offsets(
+        {"g": None}, timeout_ms=ms
+    ),
+    "Altering the offsets of group g": lambda admin, ms: admin.alter_consumer_group_offsets(
+        "g", {T0: 5}, timeout_ms=ms
+    ),
+    "Deleting offsets of group g": lambda admin, ms: admin.delete_consumer_group_offsets(
+        "g", [T0], timeout_ms=ms
+    ),
+    "Listing the offsets of share groups g": lambda admin, ms: admin.list_share_group_offsets(
+        {"g": None}, timeout_ms=ms
+    ),
+    "Altering the offsets of share group g": lambda admin, ms: admin.alter_share_group_offsets(
+        "g", {T0: 5}, timeout_ms=ms
+    ),
+    "Deleting offsets of share group g": lambda admin, ms: admin.delete_share_group_offsets(
+        "g", ["t"], timeout_ms=ms
+    ),
     "Describing settings": lambda admin, ms: admin.describe_configs([TOPIC], timeout_ms=ms),
     "Altering settings": lambda admin, ms: admin.incremental_alter_configs({TOPIC: []}, timeout_ms=ms),
     "Listing what has settings": lambda admin, ms: admin.list_config_resources(timeout_ms=ms),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.programs import run_script
 from kclient.broker.descriptors import descriptor_shares
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionLimits, ConnectionQuotas
 
 PARTITIONS = 80
 LIMIT = 64
@@ -72,10 +72,16 @@ def test_connections_leave_descriptors_to_logs_and_to_the_rest() -> None:
 
 
 def test_a_connection_beyond_the_share_is_refused_and_says_why() -> None:
-    quotas = ConnectionQuotas(1000, 1000, descriptors=2)
-    assert [quotas.acquire("a") for _ in range(2)] == [None, None]
-    refused = quotas.acquire("b")
+    quotas = ConnectionQuotas(ConnectionLimits(), descriptors=2)
+
+    def come(address: str) -> str | None:
+        assert quotas.take_place(0, lambda: False)
+        return quotas.admit(address)
+
+    assert [come("a") for _ in range(2)] == [None, None]
+    refused = come("b")
     assert refused is not None
     assert "ulimit -n" in refused
-    quotas.release("a")
-    assert quotas.acquire("b") is None
+    quotas.give_back(0)
+    quotas.release("a", 0)
+    assert come("b") is None

@@ -114,3 +114,16 @@ def test_a_pool_grows_and_shrinks_while_it_works() -> None:
 
 def handlers_alive() -> int:
     return sum(thread.name.startswith("request-handler-") for thread in threading.enumerate())
+
+
+def test_a_request_goes_to_the_handler_that_began_to_wait_last() -> None:
+    channel = RequestChannel(1)
+    threads: list[int] = []
+    pool = RequestHandlerPool(channel, lambda _: threads.append(threading.get_ident()), 4)
+    pool.start()
+    wait_until(lambda: channel.waiting_handlers == 4)
+    for count in range(1, 21):
+        assert channel.put(request(str(count)), LONG_S)
+        wait_until(lambda: len(threads) == count and channel.waiting_handlers == 4)  # noqa: B023 - called at once
+    pool.shutdown()
+    assert len(set(threads)) == 1

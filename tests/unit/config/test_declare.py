@@ -19,11 +19,12 @@ from kclient.config import Config, Support, definition_of
 from kclient.config.declare import vary
 from kclient.config.foreign_names import FOREIGN_NAMES
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.share_config import ShareConsumerConfig
 from kclient.errors import ConfigError
 from kclient.producer.config import ProducerConfig
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
-CLASSES: list[type[Config]] = [ProducerConfig, ConsumerConfig, AdminConfig]
+CLASSES: list[type[Config]] = [ProducerConfig, ConsumerConfig, ShareConsumerConfig, AdminConfig]
 STRING_SERIALIZER = "org.apache.kafka.common.serialization.StringSerializer"
 
 
@@ -129,8 +130,10 @@ def test_an_unknown_setting_like_no_other_is_refused_without_a_guess() -> None:
 
 
 def test_a_setting_of_another_client_is_said_to_be_that() -> None:
-    with pytest.raises(ConfigError, match=r"'group\.id' is a setting of the consumer, not of the producer\."):
-        ProducerConfig.parse({**SERVERS, "group.id": "g"})
+    with pytest.raises(
+        ConfigError, match=r"'auto\.offset\.reset' is a setting of the consumer, not of the producer\."
+    ):
+        ProducerConfig.parse({**SERVERS, "auto.offset.reset": "g"})
     with pytest.raises(ConfigError, match="of the admin client and the producer, not of the consumer"):
         ConsumerConfig.parse(SERVERS, {"retries": 3})
 
@@ -165,12 +168,13 @@ def test_none_is_taken_where_unset_is_the_default_and_refused_elsewhere() -> Non
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_every_settings_default_is_accepted_when_it_is_given(cls: type[Config]) -> None:
-    parsed = cls.parse(SERVERS)
+    needed = {**SERVERS, "group.id": "g"} if cls is ShareConsumerConfig else SERVERS
+    parsed = cls.parse(needed)
     for key in definition_of(cls):
-        if key.name in {"bootstrap.servers", "enable.auto.commit"}:
+        if key.name in {*needed, "enable.auto.commit"}:
             continue
         value = getattr(parsed, key.name.replace(".", "_"))
-        again = cls.parse(SERVERS, {key.name: value})
+        again = cls.parse(needed, {key.name: value})
         assert getattr(again, key.name.replace(".", "_")) == value
 
 
@@ -274,14 +278,12 @@ def test_warnings_about_settings_name_the_client_as_all_its_lines_do(
     backoff = {"retry.backoff.ms": 9, "retry.backoff.max.ms": 8}
     with caplog.at_level(logging.WARNING, logger="kclient"):
         ProducerConfig.parse(twice, {**backoff, "client.id": "50%", "acks": 1, "linger.ms": 10**6})
-        config = ConsumerConfig.parse(
-            twice, {"group.id": "g", "ssl.provider": "X", "partition.assignment.strategy": "range,sticky"}
-        )
+        config = ConsumerConfig.parse(twice, {"group.id": "g", "ssl.provider": "X"})
         AdminConfig.parse(twice, {"client.id": "a", "request.timeout.ms": 10**6})
     identities = [line.partition("] ")[0] for line in caplog.messages]
     assert identities == [
         *["[Producer clientId=50%"] * 4,
-        *[f"[Consumer clientId={config.client_id}, groupId=g"] * 3,
+        *[f"[Consumer clientId={config.client_id}, groupId=g"] * 2,
         *["[AdminClient clientId=a"] * 2,
     ]
     assert "%%" not in caplog.text

@@ -10,13 +10,14 @@ from pathlib import Path
 from kclient.admin.config import AdminConfig
 from kclient.config import definition_of, docs
 from kclient.consumer.config import ConsumerConfig
+from kclient.consumer.share_config import ShareConsumerConfig
 from kclient.producer.config import ProducerConfig
 
 ROOT = Path(docs.__file__).resolve().parents[2]
 
 
 def test_the_document_is_current() -> None:
-    document = docs.render_document([ProducerConfig, ConsumerConfig, AdminConfig])
+    document = docs.render_document([ProducerConfig, ConsumerConfig, ShareConsumerConfig, AdminConfig])
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert written == document, "make it anew as kclient/config/docs.py says"
 
@@ -26,7 +27,9 @@ def test_the_documented_command_makes_the_document() -> None:
     assert match is not None
     arguments = match[1].replace("\\\n", " ").split()
     made = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert made.stdout == docs.render_document([ProducerConfig, ConsumerConfig, AdminConfig])
+    assert made.stdout == docs.render_document(
+        [ProducerConfig, ConsumerConfig, ShareConsumerConfig, AdminConfig]
+    )
 
 
 def test_make_docs_runs_the_documented_command() -> None:

@@ -15,11 +15,18 @@ from kclient.config import Config, ConfigKey, Support, definition_of, typed_dict
 from kclient.config.settings import ClientSettings
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.settings import ConsumerSettings
+from kclient.consumer.share_config import ShareConsumerConfig
+from kclient.consumer.share_settings import ShareConsumerSettings
 from kclient.producer.config import ProducerConfig
 from kclient.producer.settings import ProducerSettings
 
 ROOT = Path(typed_dicts.__file__).resolve().parents[2]
-PAIRS = [(ProducerConfig, ProducerSettings), (ConsumerConfig, ConsumerSettings), (AdminConfig, AdminSettings)]
+PAIRS = [
+    (ProducerConfig, ProducerSettings),
+    (ConsumerConfig, ConsumerSettings),
+    (ShareConsumerConfig, ShareConsumerSettings),
+    (AdminConfig, AdminSettings),
+]
 
 
 def keys(cls: type[Config]) -> dict[str, ConfigKey]:
@@ -31,11 +38,12 @@ def alternatives(hint: Any) -> list[Any]:
 
 
 def test_the_files_are_current() -> None:
-    files = typed_dicts.render([ProducerConfig, ConsumerConfig, AdminConfig])
+    files = typed_dicts.render([ProducerConfig, ConsumerConfig, ShareConsumerConfig, AdminConfig])
     assert sorted(str(path.relative_to(ROOT / "kclient")) for path in files) == [
         "admin/settings.py",
         "config/settings.py",
         "consumer/settings.py",
+        "consumer/share_settings.py",
         "producer/settings.py",
     ]
     for path, text in files.items():

@@ -44,7 +44,7 @@ class TestAssignors:
     def test_consumers_do_not_share_what_is_made_by_name(self) -> None:
         assert make_assignors(["range"])["range"] is not make_assignors(["range"])["range"]
 
-    @pytest.mark.parametrize("given", ["sticky", "", None, 3, dict, object(), ASSIGNORS])
+    @pytest.mark.parametrize("given", ["stickiest", "", None, 3, dict, object(), ASSIGNORS])
     def test_anything_else_is_refused_and_told_what_there_is(self, given: object) -> None:
         with pytest.raises(
             ConfigError, match=r"is neither one of range, .*nor a ConsumerPartitionAssignor"

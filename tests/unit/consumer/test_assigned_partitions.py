@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from kclient.client.metadata_snapshot import LeaderAndEpoch
+from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
-from kclient.consumer.internals.fetch_position import RESET_TO_EARLIEST, FetchPosition
+from kclient.consumer.internals.fetch_position import RESET_TO_EARLIEST, RESET_TO_LATEST, FetchPosition
 from kclient.consumer.internals.topic_partition_state import FetchState
 from kclient.errors import (
     IllegalStateError,
@@ -49,19 +53,69 @@ def test_a_groups_partitions_are_read_after_the_listener_has_heard_of_them(
     assigned.replace((T0, U0), IDS.get, awaiting_callback=True)
     for tp in (T0, U0):
         assigned.state(tp).seek(FetchPosition(0))
-    assert [state.tp for state, _ in assigned.fetchable()] == [T0]
+    assert assigned.state(T0).fetch_position() == FetchPosition(0)
+    assert assigned.state(U0).fetch_position() is None
+    assigned.take_changed()
     assigned.finish_callback()
-    assert [state.tp for state, _ in assigned.fetchable()] == [T0, U0]
+    assert assigned.state(U0).fetch_position() == FetchPosition(0)
+    assert U0 in assigned.take_changed()
 
 
 def test_partitions_take_turns_to_be_fetched(assigned: AssignedPartitions) -> None:
-    for tp in (T0, T1):
-        assigned.state(tp).seek(FetchPosition(0))
+    assert assigned.in_turn({T1, T0}) == [T0, T1]
     assigned.move_to_end(T0)
-    assert [state.tp for state, _ in assigned.fetchable()] == [T1, T0]
-    assigned.move_to_end(U0)
-    assigned.state(T1).paused = True
-    assert [state.tp for state, _ in assigned.fetchable()] == [T0]
+    assigned.move_to_end(U0)  # not held
+    assert assigned.in_turn([T0, T1, U0]) == [U0, T1, T0]
+    assigned.replace((T0, T1, U0), IDS.get)
+    assert assigned.in_turn([T0, T1, U0]) == [T1, T0, U0]
+
+
+def test_it_tells_once_of_partitions_whose_fetching_may_have_changed(assigned: AssignedPartitions) -> None:
+    assert assigned.take_changed() == {T0, T1}
+    assert assigned.take_changed() == set()
+    state = assigned.state(T0)
+    changes: list[Callable[[], object]] = [
+        lambda: state.seek(FetchPosition(5)),
+        lambda: state.advance(5, 6, None, {}),
+        lambda: state.take_back(FetchPosition(5)),
+        lambda: state.set_paused(True),
+        lambda: state.set_paused(False),
+        lambda: state.prefer_replica(3, 100),
+        lambda: state.update_leader(LeaderAndEpoch(None, None), lambda _: False),
+        lambda: state.replica_to_read(200),
+        lambda: state.prefer_replica(3, 300),
+        state.clear_preferred_replica,
+        lambda: state.update_leader(LeaderAndEpoch(Node(4, "b", 1), 4), lambda _: False),
+        lambda: state.await_reset(RESET_TO_LATEST),
+    ]
+    for change in changes:
+        change()
+        assert assigned.take_changed() == {T0}
+    state.update_log_ends(1, 1, 1)
+    assert assigned.take_changed() == set()
+    assigned.replace((T1, U0), IDS.get)
+    assert assigned.take_changed() == {T0, T1, U0}
+    assigned.follow_topics({"t": IDS["t"], "u": Uuid(b"n" * 16)}.get)
+    assert assigned.take_changed() == {U0}
+
+
+def test_it_knows_if_all_positions_are_valid_whatever_becomes_of_partitions_given_up(
+    assigned: AssignedPartitions,
+) -> None:
+    given_up = assigned.state(T1)
+    assert not assigned.all_valid()
+    assigned.state(T0).seek(FetchPosition(0))
+    assert not assigned.all_valid()
+    assigned.replace((T0,), IDS.get)
+    assert assigned.all_valid()
+    given_up.fail(KafkaError("late"))
+    assert assigned.all_valid()
+    assigned.raise_error()
+    assigned.state(T0).await_reset(RESET_TO_LATEST)
+    assert not assigned.all_valid()
+    assigned.state(T0).fail(KafkaError("in time"))
+    with pytest.raises(KafkaError, match="in time"):
+        assigned.raise_error()
 
 
 def test_only_a_topic_that_is_another_one_by_now_starts_again(assigned: AssignedPartitions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -54,26 +53,13 @@ def test_a_fetch_must_not_wait_longer_than_its_request() -> None:
 
 
 def test_the_default_strategy_is_range() -> None:
-    assert parse().partition_assignment_strategy == ["range"]
+    assert parse().partition_assignment_strategy == ["range", "cooperative-sticky"]
 
 
 def test_assignors_may_be_javas_classes_short_names_or_objects() -> None:
     own = object()
-    config = parse(partition_assignment_strategy=[f"{JAVA}RoundRobinAssignor", "range", own])
-    assert config.partition_assignment_strategy == ["roundrobin", "range", own]
-
-
-def test_assignors_not_built_yet_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    both = f"{JAVA}RangeAssignor,{JAVA}CooperativeStickyAssignor"
-    with caplog.at_level(logging.WARNING, logger="kclient"):
-        assert parse(partition_assignment_strategy=both).partition_assignment_strategy == ["range"]
-    assert "cooperative-sticky is not implemented yet and left out" in caplog.text
-
-
-@pytest.mark.parametrize("given", ["sticky", "cooperative-sticky,sticky", f"{JAVA}StickyAssignor"])
-def test_assignors_not_built_yet_alone_are_refused(given: str) -> None:
-    with pytest.raises(ConfigError, match="is not implemented yet; use range, roundrobin"):
-        parse(partition_assignment_strategy=given)
+    config = parse(partition_assignment_strategy=[f"{JAVA}CooperativeStickyAssignor", "range", own])
+    assert config.partition_assignment_strategy == ["cooperative-sticky", "range", own]
 
 
 def test_no_assignor_at_all_is_refused() -> None:

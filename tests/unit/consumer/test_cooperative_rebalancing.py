@@ -290,5 +290,7 @@ class TestClosing:
         assert [(each.member_id, each.group_instance_id) for each in sent.members] == [("m-1", "i-1")]
 
     def test_another_operation_is_refused_by_name(self, rig: ConsumerModel) -> None:
-        with pytest.raises(ValueError, match="'stay' is not a valid GroupMembershipOperation"):
+        with pytest.raises(
+            TypeError, match=r"group_membership_operation must be one of .*LEAVE_GROUP.* not 'stay'"
+        ):
             rig.consumer.close(group_membership_operation="stay")  # type: ignore[arg-type]

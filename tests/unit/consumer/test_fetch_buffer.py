@@ -42,7 +42,7 @@ class Buffer(FetchBuffer):
         """A round of the I/O thread, which sees `tp` alone."""
         self.begin_round()
         offset = self.next_fetch_offset(tp, position)
-        self.end_round()
+        self.end_round(room_wanted=offset is None)
         return offset
 
     def order(self) -> list[TopicPartition]:
@@ -127,8 +127,33 @@ def test_room_that_is_made_while_the_io_thread_looks_gives_another_round(buffer:
     buffer.begin_round()
     assert buffer.next_fetch_offset(A, 0) is None
     buffer.use_up(first)
-    buffer.end_round()
+    buffer.end_round(room_wanted=True)
     assert buffer.woken == 1
+
+
+def test_a_round_begins_with_the_partitions_whose_data_has_changed(buffer: Buffer) -> None:
+    assert buffer.begin_round() == set()
+    buffer.add([fetched(A, 0), fetched(B, 0)])
+    assert buffer.begin_round() == {A, B}
+    assert buffer.begin_round() == set()
+    buffer.add([fetched(A, 5)])
+    first = buffer.first(A)
+    assert first is not None
+    buffer.begin_round()
+    buffer.use_up(first)
+    assert buffer.begin_round() == {A}
+    buffer.discard(B)
+    assert buffer.begin_round() == {B}
+
+
+def test_a_round_begins_with_all_that_have_data_while_the_buffer_has_enough_and_once_after() -> None:
+    buffer = Buffer(max_bytes_ahead=150)
+    buffer.add([fetched(A, 0), fetched(B, 0)])
+    for _ in range(2):
+        assert buffer.begin_round() == {A, B}
+    buffer.discard(B)
+    assert buffer.begin_round() == {A, B}
+    assert buffer.begin_round() == set()
 
 
 def test_what_is_over_is_pruned_in_the_next_round_and_its_memory_given_back_at_once(buffer: Buffer) -> None:

@@ -216,7 +216,7 @@ def test_a_connection_that_breaks_with_a_fetch_under_way_loses_and_doubles_nothi
 def test_closing_ends_the_session_whatever_is_answered_meanwhile(rig: Any, broker: SessionBroker) -> None:
     rig.fill(T0, 5)
     until_it_waits(rig, T0)
-    rig.network._fetcher.close(rig.time.monotonic_ms())
+    rig.network._goodbye(rig.time.monotonic_ms())
     assert fetches(rig)[-1].session_epoch == -1
     rig.fill(T0, 10)
     rig.time.advance(1000)

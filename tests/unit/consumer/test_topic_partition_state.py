@@ -172,6 +172,20 @@ def test_a_follower_is_read_from_until_its_time_is_over(reading: TopicPartitionS
     assert reading.replica_to_read(100) is None
 
 
+@pytest.mark.parametrize("read_committed", [False, True])
+def test_an_end_that_was_asked_for_is_taken_unless_it_is_older(
+    reading: TopicPartitionState, read_committed: bool
+) -> None:
+    reading.update_end(-1, read_committed)
+    assert reading.end(read_committed) is None
+    reading.update_end(0, read_committed)
+    assert reading.end(read_committed) == 0
+    assert reading.end(not read_committed) is None
+    reading.update_log_ends(20, 20, -1)
+    reading.update_end(15, read_committed)
+    assert reading.end(read_committed) == 20
+
+
 def test_the_lag_is_known_with_the_end_and_the_position(reading: TopicPartitionState) -> None:
     assert reading.lag(read_committed=False) is None
     reading.update_log_ends(20, 15, -1)

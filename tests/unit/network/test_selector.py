@@ -123,6 +123,32 @@ def test_a_frame_larger_than_the_socket_takes_is_written_over_several_polls(
         assert selector.channels()[0].interest == readiness.EVENT_READ
 
 
+def test_what_is_written_before_a_poll_is_known_before_it(selector: Selector, server: socket.socket) -> None:
+    with connect(selector, server) as peer:
+        sent = NetworkSend([frame(b"now")])
+        selector.send("0", sent)
+        selector.write()
+        assert selector.completed_sends == {"0": sent}
+        assert peer.recv(100) == frame(b"now")
+        selector.write()
+        assert not selector.completed_sends
+        selector.poll(0)
+        assert not selector.completed_sends
+
+
+def test_a_write_before_a_poll_that_fails_is_reported_by_the_poll(
+    selector: Selector, server: socket.socket
+) -> None:
+    peer = connect(selector, server)
+    selector.mute("0")  # so that no reading finds it out
+    reset(peer)
+    selector.send("0", NetworkSend([frame(b"lost")]))
+    selector.write()
+    assert not selector.completed_sends
+    selector.poll(0)
+    assert "0" in selector.disconnected
+
+
 def test_a_second_send_while_one_is_under_way_is_refused(selector: Selector, server: socket.socket) -> None:
     with connect(selector, server):
         selector.send("0", NetworkSend([b"first"]))

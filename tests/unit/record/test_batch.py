@@ -85,8 +85,9 @@ def test_sequences_count_on_and_wrap() -> None:
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec_is_named(codec: int) -> None:
-    batch = made()
-    batch.view[c.ATTRIBUTES_AT + 1] |= codec
+    view = made().view
+    view[c.ATTRIBUTES_AT + 1] |= codec
+    batch = RecordBatch(view)
     with pytest.raises(UnsupportedCompressionTypeError, match=str(codec)):
         list(batch.records())
 

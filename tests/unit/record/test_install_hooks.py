@@ -77,7 +77,7 @@ def test_messages_inside_another_are_decompressed_to_the_limit_at_most() -> None
 
 
 def test_a_record_that_cannot_be_deserialized_is_told_with_all_that_a_dead_letter_queue_needs() -> None:
-    error = hooks.undecodable_error("t", 3, 7, "key", 1000, b"k", b"v", (("h", None),))
+    error = hooks.undecodable_error("t", 3, 7, "key", 1000, 1, b"k", b"v", (("h", None),))
     assert isinstance(error, RecordDeserializationError)
     assert "The key of the record at offset 7 of t-3" in str(error)
     assert vars(error) == {
@@ -88,6 +88,7 @@ def test_a_record_that_cannot_be_deserialized_is_told_with_all_that_a_dead_lette
         "value": b"v",
         "headers": (("h", None),),
         "timestamp_ms": 1000,
+        "timestamp_type": 1,
     }
 
 

@@ -13,10 +13,13 @@ if typing.TYPE_CHECKING:
     from kclient.admin.internals.operations import (
         acls,
         configs,
+        group_descriptions,
+        group_offsets,
         groups,
         offsets,
         quotas,
         scram,
+        share_group_offsets,
         tokens,
         topics,
         transactions,
@@ -24,4 +27,17 @@ if typing.TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy.names(__name__, {})
 
-__all__ = ["acls", "configs", "groups", "offsets", "quotas", "scram", "tokens", "topics", "transactions"]
+__all__ = [
+    "acls",
+    "configs",
+    "group_descriptions",
+    "group_offsets",
+    "groups",
+    "offsets",
+    "quotas",
+    "scram",
+    "share_group_offsets",
+    "tokens",
+    "topics",
+    "transactions",
+]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -53,7 +55,8 @@ class CleanerMetrics:
     """The dirty share of the dirtiest log."""
     time_since_last_run_ms: int
     dead_thread_count: int
-    uncleanable_partitions_count: int
+    uncleanable_partitions_counts: Mapping[Path, int]
+    """The logs that cannot be cleaned, by their log directories; those without one are left out."""
 
 
 class LogCleaner:
@@ -107,7 +110,7 @@ class LogCleaner:
             max_dirty_percent=100 * max((one.cleanable_ratio for one in looked_at), default=0.0),
             time_since_last_run_ms=manager.time_since_last_look_ms,
             dead_thread_count=sum(thread.is_dead for thread in self._threads),
-            uncleanable_partitions_count=len(manager.uncleanable),
+            uncleanable_partitions_counts=Counter(one.log_dir.path for one in manager.uncleanable),
         )
 
     def _make_threads(self, config: CleanerConfig) -> list[_CleanerThread]:

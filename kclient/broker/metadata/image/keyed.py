@@ -23,6 +23,15 @@ class KeyedDelta(Generic[K, V]):
         """The value as it is now, None if there is none."""
         return self.changes[key] if key in self.changes else self._before.get(key)
 
+    def removed(self) -> list[V]:
+        """The values that go, those that others take the place of included: the objects of the mapping before."""
+        before = self._before
+        return [before[key] for key in self.changes if key in before]
+
+    def added(self) -> list[V]:
+        """The values that come: the objects of the mapping after."""
+        return [value for value in self.changes.values() if value is not None]
+
     def apply(self) -> dict[K, V]:
         """The mapping after the change."""
         after = dict(self._before)

@@ -36,6 +36,12 @@ class Heartbeat:
         self._next_ms = self.polled_ms
         self._session_deadline_ms = self.polled_ms + self._session_timeout_ms
 
+    def begin_anew(self, now_ms: int) -> None:
+        """Send the next one now, whatever has become of the last."""
+        self._in_flight = False
+        self._failures = 0
+        self._next_ms = now_ms
+
     def joined(self, now_ms: int) -> None:
         """The member joined anew."""
         self._heard_ms = now_ms

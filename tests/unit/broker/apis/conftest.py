@@ -28,3 +28,9 @@ def make_handlers(tmp_path: Path) -> Iterator[Callable[..., Handlers]]:
 def handlers(make_handlers: Callable[..., Handlers]) -> Handlers:
     """Handlers over a new, empty broker."""
     return make_handlers()
+
+
+@pytest.fixture
+def coordinator(handlers: Handlers) -> None:
+    """Somebody has looked for the coordinator of groups, and so made their topic."""
+    handlers.groups.coordinator_partition("g")

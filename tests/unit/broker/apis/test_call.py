@@ -47,13 +47,35 @@ def test_a_response_can_have_another_version_than_the_request(handlers: Handlers
     assert sizes == [4 + 4 + 2 + 4, 4 + 5 + 4 + 2 + 1 + 1]
 
 
-def test_a_response_that_cannot_be_encoded_closes_the_connection_and_raises_nothing(
+def test_a_response_that_cannot_be_encoded_is_answered_as_an_error_and_raises_nothing(
     handlers: Handlers, caplog: pytest.LogCaptureFixture
 ) -> None:
     call, exchange = handlers.call(ListGroupsRequest(), 0)
     call.respond(ListGroupsResponse(error_code=1 << 20))
+    assert exchange.message.error_code == int(Errors.UNKNOWN_SERVER_ERROR)
+    assert "ListGroups request of version 0" in caplog.text
+    assert "has a value that cannot be encoded" in caplog.text
+
+
+def test_an_error_after_the_answer_is_logged_and_answers_nothing_more(
+    handlers: Handlers, caplog: pytest.LogCaptureFixture
+) -> None:
+    call, exchange = handlers.call(ListGroupsRequest(), 0)
+    call.respond(ListGroupsResponse())
+    call.fail(RuntimeError("too late"))
+    assert exchange.message.error_code == 0
+    assert "after it was answered" in caplog.text
+
+
+def test_where_even_the_error_cannot_be_said_the_connection_is_closed(
+    handlers: Handlers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    call, exchange = handlers.call(ListGroupsRequest(), 0)
+    unsayable = ListGroupsResponse(error_code=1 << 20)
+    monkeypatch.setattr("kclient.broker.apis.call.error_response", lambda *_: unsayable)
+    call.fail(RuntimeError("first"))
     assert exchange.action is ResponseAction.CLOSE
-    assert "The response to LIST_GROUPS cannot be encoded" in caplog.text
+    assert "first" in caplog.text
 
 
 @pytest.mark.parametrize(

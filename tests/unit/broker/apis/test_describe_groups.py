@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.broker.handlers import CLIENT_HOST, CLIENT_ID, Handlers
 from kclient.broker.apis.describe_groups import describe_groups
 from kclient.protocol.messages.describe_groups import DescribeGroupsRequest
+
+pytestmark = pytest.mark.usefixtures("coordinator")
 
 NOT_COORDINATOR, INVALID_GROUP_ID = 16, 24
 EVERY_OPERATION = 3400

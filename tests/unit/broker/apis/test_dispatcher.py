@@ -9,14 +9,22 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.broker.handlers import CLIENT_HOST, Exchange, Handlers
+from harness.broker.handlers import CLIENT_HOST, CLIENT_ID, CORRELATION_ID, Exchange, Handlers
+from harness.broker.wire import batch
 from kclient.broker.apis.dispatcher import ApiDispatcher
 from kclient.broker.network.request_channel import Request, ResponseAction
 from kclient.broker.security.principal import ANONYMOUS
+from kclient.errors import Errors
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kclient.protocol.messages.list_groups import ListGroupsRequest
+from kclient.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kclient.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.schema import Message
 
 ERROR_35 = 35
@@ -115,14 +123,48 @@ def test_api_versions_is_answered_in_any_version_in_version_0(dispatching: Dispa
     assert exchange.message.error_code == ERROR_35
 
 
-def test_an_unexpected_error_of_a_handler_is_logged_and_closes_the_connection(
-    handlers: Handlers, caplog: pytest.LogCaptureFixture
-) -> None:
+def without_groups(handlers: Handlers) -> Dispatching:
     missing: Any = None
     handlers.broker = attrs.evolve(handlers.broker, groups=missing)
-    assert Dispatching(handlers).ask(ListGroupsRequest(), 4).action is ResponseAction.CLOSE
-    assert f"A request from {CLIENT_HOST} could not be answered" in caplog.text
+    return Dispatching(handlers)
+
+
+def test_an_unexpected_error_of_a_handler_is_answered_and_logged_with_its_request(
+    handlers: Handlers, caplog: pytest.LogCaptureFixture
+) -> None:
+    exchange = without_groups(handlers).ask(ListGroupsRequest(), 4)
+    assert exchange.message.error_code == int(Errors.UNKNOWN_SERVER_ERROR)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"ListGroups request of version 4 with correlation id {CORRELATION_ID} from client '{CLIENT_ID}' "
+        f"at {CLIENT_HOST} failed"
+    )
     assert "AttributeError" in caplog.text
+
+
+def test_every_partition_of_a_failed_request_has_the_error(handlers: Handlers) -> None:
+    topics = [
+        OffsetCommitRequestTopic(
+            name=name, partitions=[OffsetCommitRequestPartition(partition_index=number) for number in numbers]
+        )
+        for name, numbers in (("a", (3, 1)), ("b", (0,)))
+    ]
+    handlers.topics.create("a", 4)
+    handlers.topics.create("b")
+    answer = without_groups(handlers).ask(OffsetCommitRequest(group_id="g", topics=topics), 7).message
+    assert [
+        (topic.name, [(one.partition_index, one.error_code) for one in topic.partitions])
+        for topic in answer.topics
+    ] == [("a", [(3, -1), (1, -1)]), ("b", [(0, -1)])]
+
+
+def test_a_failed_write_that_wants_no_answer_closes_the_connection(handlers: Handlers) -> None:
+    missing: Any = None
+    handlers.broker = attrs.evolve(handlers.broker, replicas=missing)
+    data = [PartitionProduceData(index=0, records=batch(b"1"))]
+    request = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    handlers.topics.create()
+    assert Dispatching(handlers).ask(request, 7).action is ResponseAction.CLOSE
 
 
 def test_bytes_behind_the_request_are_no_part_of_it(dispatching: Dispatching) -> None:

@@ -11,6 +11,8 @@ from kclient.broker.apis.join_group import join_group
 from kclient.broker.group.group import Group
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 INVALID_GROUP_ID, UNKNOWN_MEMBER, INVALID_SESSION_TIMEOUT, MEMBER_ID_REQUIRED = 24, 25, 26, 79
 
 

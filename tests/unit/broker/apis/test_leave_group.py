@@ -11,6 +11,8 @@ from kclient.broker.apis.leave_group import leave_group
 from kclient.broker.group.group import GroupState
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 NOT_COORDINATOR, INVALID_GROUP_ID, UNKNOWN_MEMBER, FENCED_INSTANCE = 16, 24, 25, 82
 
 

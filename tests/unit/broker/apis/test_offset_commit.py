@@ -16,6 +16,8 @@ from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 UNKNOWN_TOPIC, METADATA_TOO_LARGE, ILLEGAL_GENERATION, INVALID_GROUP_ID, UNKNOWN_MEMBER = 3, 12, 22, 24, 25
 NOT_COORDINATOR = 16
 MAX_INT64 = 2**63 - 1

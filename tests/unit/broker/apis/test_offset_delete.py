@@ -16,6 +16,8 @@ from kclient.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 UNKNOWN_TOPIC, INVALID_GROUP_ID, NOT_EMPTY, NOT_FOUND, SUBSCRIBED = 3, 24, 68, 69, 86
 
 

@@ -17,6 +17,8 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 NOT_COORDINATOR, INVALID_GROUP_ID = 16, 24
 
 Wanted = dict[str, list[int]]

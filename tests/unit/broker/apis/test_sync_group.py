@@ -12,6 +12,8 @@ from kclient.broker.apis.sync_group import sync_group
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
+pytestmark = pytest.mark.usefixtures("coordinator")
+
 ILLEGAL_GENERATION, INCONSISTENT_PROTOCOL, INVALID_GROUP_ID = 22, 23, 24
 UNKNOWN_MEMBER, REBALANCE_IN_PROGRESS = 25, 27
 NAMED = {"protocol_type": "consumer", "protocol_name": "range"}

@@ -51,9 +51,16 @@ class Stored(Topics):
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Iterator[Stored]:
+def new(tmp_path: Path) -> Iterator[Stored]:
+    """A store before anybody has looked for a coordinator."""
     with ExitStack() as stack:
         yield Stored(tmp_path, stack)
+
+
+@pytest.fixture
+def stored(new: Stored) -> Stored:
+    new.groups.create_topic()
+    return new
 
 
 def group_of(*members: Member, generation: int = 4) -> Group:
@@ -71,15 +78,21 @@ def member(member_id: str, instance_id: str | None = None) -> Member:
     return Member(member_id, instance_id, "client", "/host", 30_000, 10_000, "consumer", protocols)
 
 
-def test_before_anybody_has_written_there_is_no_topic_and_no_group(stored: Stored) -> None:
-    assert stored.loaded() == {}
-    assert stored.cache.topic(OFFSETS_TOPIC) is None
+def test_before_anybody_has_looked_for_it_there_is_no_coordinator_and_no_topic(new: Stored) -> None:
+    assert new.loaded() == {}
+    for step in (new.groups.partition_for, new.groups.check_known):
+        with pytest.raises(NotCoordinatorError):
+            step("g")
+    with pytest.raises(NotCoordinatorError):
+        new.groups.write("g", [offset_entry("g", T0, COMMITTED)])
+    assert new.cache.topic(OFFSETS_TOPIC) is None
 
 
-def test_the_topic_is_made_for_the_first_group(stored: Stored) -> None:
-    tp = stored.groups.partition_for("g")
-    assert stored.cache.existing_topic(OFFSETS_TOPIC).partition_count == 2
-    assert tp in stored.led()
+def test_the_topic_is_made_for_who_looks_for_the_coordinator(new: Stored) -> None:
+    new.groups.create_topic()
+    tp = new.groups.partition_for("g")
+    assert new.cache.existing_topic(OFFSETS_TOPIC).partition_count == 2
+    assert tp in new.led()
 
 
 def test_what_is_written_together_is_one_batch(stored: Stored) -> None:

@@ -40,7 +40,9 @@ def end_offsets(kept: Kept) -> list[int]:
 
 
 def test_what_was_committed_is_there_and_stays(kept: Kept) -> None:
-    kept.opened(GroupStore).write("g", [offset_entry("g", T0, COMMITTED)])
+    writer = kept.opened(GroupStore)
+    writer.create_topic()
+    writer.write("g", [offset_entry("g", T0, COMMITTED)])
     before = end_offsets(kept)
     store = kept.opened(ReadOnlyGroupStore)
     group = store.load()["g"]

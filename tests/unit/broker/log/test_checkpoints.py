@@ -116,6 +116,16 @@ def test_meta_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
             MetaProperties.read(path)
 
 
+def test_meta_properties_of_a_broker_with_zookeeper_name_it_in_their_own_way(tmp_path: Path) -> None:
+    path = tmp_path / "meta.properties"
+    path.write_text("#\n#Mon Jan 01 00:00:00 UTC 2018\nversion=0\nbroker.id=3\ncluster.id=abc\n")
+    assert MetaProperties.read(path) == MetaProperties("abc", 3, None)
+    for text in ("version=0\nnode.id=3\ncluster.id=abc\n", "version=0\nbroker.id=3\n"):
+        path.write_text(text)
+        with pytest.raises(MalformedCheckpointError):
+            MetaProperties.read(path)
+
+
 def test_partition_metadata_without_a_topic_id_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "partition.metadata"
     assert read_topic_id(tmp_path) is None

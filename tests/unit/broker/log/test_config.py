@@ -60,7 +60,7 @@ def test_a_topics_settings_go_on_top_of_the_defaults() -> None:
         ("min.insync.replicas", "0"),
         ("min.cleanable.dirty.ratio", "1.1"),
         ("min.cleanable.dirty.ratio", "half"),
-        ("preallocate", "true"),
+        ("preallocate", "yes"),
         ("unclean.leader.election.enable", "yes"),
     ],
 )

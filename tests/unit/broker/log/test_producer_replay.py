@@ -76,20 +76,20 @@ def test_the_kind_of_a_marker_is_read_from_its_batch(written: Written) -> None:
 
 
 def test_only_an_abort_goes_to_the_index_and_only_if_one_is_given(written: Written) -> None:
-    state, segment = written.state(), written.local.segments.active
-    for pid, kind, index in ((1, COMMIT, segment), (2, ABORT, None), (3, ABORT, segment)):
+    state, aborted = written.state(), written.local.segments.active.txn_index
+    for pid, kind, index in ((1, COMMIT, aborted), (2, ABORT, None), (3, ABORT, aborted)):
         replay_batch(state, written.data(pid, 0, transactional=True), index)
         replay_batch(state, written.end(pid, kind), index)
         state.on_high_watermark_updated(state.map_end_offset)
         assert state.first_unstable_offset is None
-    assert segment.txn_index.entries == [AbortedTxn(3, 4, 5, 6)]
+    assert aborted.entries == [AbortedTxn(3, 4, 5, 6)]
 
 
 def test_an_abort_is_noted_with_the_oldest_transaction_that_is_still_open(written: Written) -> None:
     state, segment = written.state(), written.local.segments.active
-    replay_batch(state, written.data(1, 0, transactional=True), segment)
-    replay_batch(state, written.data(2, 0, transactional=True), segment)
-    replay_batch(state, written.end(1, ABORT), segment)
+    replay_batch(state, written.data(1, 0, transactional=True), segment.txn_index)
+    replay_batch(state, written.data(2, 0, transactional=True), segment.txn_index)
+    replay_batch(state, written.end(1, ABORT), segment.txn_index)
     assert segment.txn_index.entries == [AbortedTxn(1, 0, 2, 1)]
     state.on_high_watermark_updated(3)
     assert state.first_unstable_offset == 1
@@ -97,7 +97,7 @@ def test_an_abort_is_noted_with_the_oldest_transaction_that_is_still_open(writte
 
 def test_a_marker_of_no_transaction_brings_the_epoch_and_ends_nothing(written: Written) -> None:
     state, segment = written.state(), written.local.segments.active
-    replay_batch(state, written.end(1, ABORT, epoch=4), segment)
+    replay_batch(state, written.end(1, ABORT, epoch=4), segment.txn_index)
     assert (state.producers[1].producer_epoch, state.producers[1].coordinator_epoch) == (4, 3)
     assert segment.txn_index.entries == []
 

@@ -50,12 +50,10 @@ def test_topics_have_kafkas_ids_counts_settings_and_epochs(tmp_path: Path, snaps
 
 
 def test_settings_that_this_broker_does_not_have_are_left_out_and_named(tmp_path: Path) -> None:
-    records = topic_records(
-        "t", T, [[1]], retention_ms="5", preallocate="true", remote_storage_enable="false"
-    )
+    records = topic_records("t", T, [[1]], retention_ms="5", unknown="true", remote_storage_enable="false")
     found = read(tmp_path, *records)
     assert found.topics(NODE)[0].configs == {"retention.ms": "5"}
-    assert found.left_out() == {"t": ["preallocate", "remote.storage.enable"]}
+    assert found.left_out() == {"t": ["remote.storage.enable", "unknown"]}
 
 
 def test_deleted_topics_are_known_as_such_and_what_was_not_committed_is_not(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.config import BrokerConfig
 from kclient.broker.network.acceptor import Acceptor
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionLimits, ConnectionQuotas
 from kclient.broker.network.processor import Processor
 from kclient.broker.quota.connection_rates import ConnectionRates
 from kclient.utils.log_context import LogContext
@@ -64,12 +64,13 @@ class Accepting:
         *,
         takers: int = 1,
         most: int = 100,
+        per_address: int = 100,
         time: MockTime | None = None,
         **settings: int,
     ) -> None:
         changes = {name.replace("_", "."): value for name, value in settings.items()}
         self.takers = [Taker() for _ in range(takers)]
-        self.quotas = ConnectionQuotas(most, most)
+        self.quotas = ConnectionQuotas(ConnectionLimits(most, per_address))
         self.listener = stack.enter_context(FaultyListener())
         self.listener.faults = []
         self.listener.bind((HOST, 0))
@@ -140,15 +141,38 @@ def test_connections_that_wait_before_the_start_are_taken_with_it(make: Callable
 def test_a_refused_connection_is_closed_and_warned_of_once(
     make: Callable[..., Accepting], caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = make(most=1)
+    made = make(per_address=1)
     made.acceptor.start()
     made.connect()
     made.wait_for(1)
     assert all(ended(made.connect()) for _ in range(3))
     assert made.quotas.total == 1
     assert [record.getMessage() for record in caplog.records] == [
-        f"Refused a connection from {HOST}: max.connections is reached"
+        f"Refused a connection from {HOST}: max.connections.per.ip is reached"
     ]
+
+
+def test_a_connection_above_all_limits_waits_until_another_one_ends(make: Callable[..., Accepting]) -> None:
+    made = make(most=1)
+    made.acceptor.start()
+    made.connect()
+    made.wait_for(1)
+    second = made.connect()
+    second.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        second.recv(1)
+    assert len(made.takers[0].taken) == 1
+    made.quotas.release(HOST, 0)
+    made.wait_for(2)
+
+
+def test_an_acceptor_stops_while_it_waits_for_a_place(make: Callable[..., Accepting]) -> None:
+    made = make(most=0)
+    made.acceptor.start()
+    client = made.connect()
+    made.acceptor.shutdown()
+    assert ended(client)
+    assert made.quotas.total == 0
 
 
 def test_without_descriptors_a_connection_waits_until_there_are_some(

@@ -12,7 +12,7 @@ import pytest
 from harness.broker.servers import ended, frame, read_frame, security_of
 from harness.waiting import wait_until
 from kclient.broker.config import BrokerConfig
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionLimits, ConnectionQuotas
 from kclient.broker.network.processor import Processor
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import RequestMemory
@@ -29,7 +29,7 @@ class Processing:
         config = BrokerConfig.parse({"log.dirs": "/nowhere", "socket.request.max.bytes": 1 << 20})
         self.requests = RequestChannel(capacity)
         self.memory = RequestMemory(1 << 20)
-        self.quotas = ConnectionQuotas(100, 100)
+        self.quotas = ConnectionQuotas(ConnectionLimits())
         (listener,) = config.listeners_with_security()
         self.processor = Processor(
             7,
@@ -51,7 +51,8 @@ class Processing:
             near = self._stack.enter_context(socket.create_connection(listening.getsockname(), 10))
             far, _ = listening.accept()
         far.setblocking(False)
-        assert self.quotas.acquire(HOST) is None
+        assert self.quotas.take_place(LISTENER, lambda: False)
+        assert self.quotas.admit(HOST) is None
         self.processor.accept(far, HOST)
         return near
 
@@ -109,6 +110,45 @@ def test_a_connection_that_goes_away_gives_back_its_memory_and_its_place(
     wait_until(lambda: (running.memory.held, running.quotas.total) == (0, 0))
 
 
+def test_the_threads_time_for_a_request_is_told_once_its_answer_has_left(running: Processing) -> None:
+    told: list[int] = []
+    running.processor.measure_time(True)
+    sock = running.connect()
+    for number in range(2):
+        sock.sendall(frame(b"x"))
+        request = running.take()
+        request.record.charge_network_ns = told.append
+        answered(request, b"y")
+        assert read_frame(sock) == b"y"
+        wait_until(lambda number=number: len(told) == number + 1)
+    assert min(told) > 0
+    sock.close()
+    wait_until(lambda: running.quotas.total == 0)
+    assert running.processor._selector.busy_ns == {}
+    running.processor.measure_time(False)
+    running.connect().sendall(frame(b"x"))
+    request = running.take()
+    request.record.charge_network_ns = told.append
+    answered(request, b"y")
+    wait_until(lambda: len(told) == 3)
+    assert told[2] == 0
+
+
+def test_connections_above_the_limit_end_with_the_least_recently_used(running: Processing) -> None:
+    old, middle, used = (running.connect() for _ in range(3))
+    for sock in (old, middle, used, old):
+        sock.sendall(frame(b"x"))
+        answered(running.take(), b"y")
+        assert read_frame(sock) == b"y"
+    running.quotas.set_limits(ConnectionLimits(1))
+    used.settimeout(10)
+    assert [ended(sock) for sock in (middle, used)] == [True, True]
+    old.sendall(frame(b"x"))
+    answered(running.take(), b"still there")
+    assert read_frame(old) == b"still there"
+    assert running.quotas.total == 1
+
+
 def test_an_unexpected_error_is_logged_and_ends_nothing(
     running: Processing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,7 +177,7 @@ class TestTheEnd:
 
         def has_come() -> bool:
             made.processor._step(10)
-            return not made.requests._queue.empty()
+            return len(made.requests) > 0
 
         wait_until(has_come)
         answered(made.take(), b"y" * 100_000)

@@ -84,21 +84,58 @@ def test_an_answer_to_a_connection_that_is_gone_is_dropped(harness: ServerHarnes
     wait_until(lambda: server.quotas.total == 0)
 
 
-@pytest.mark.parametrize("setting", ["max_connections", "max_connections_per_ip"])
-def test_connections_above_the_limit_are_refused_until_one_is_closed(
-    harness: ServerHarness, setting: str
+def served(sock: socket.socket) -> bool:
+    sock.sendall(frame(b"in"))
+    return read_frame(sock) == b"in"
+
+
+def test_connections_above_the_limit_of_their_address_are_refused_until_one_is_closed(
+    harness: ServerHarness,
 ) -> None:
-    server = harness.serve(**{setting: 2})
+    server = harness.serve(max_connections_per_ip=2)
     first, second = harness.connect(server), harness.connect(server)
-    for sock in (first, second):
-        sock.sendall(frame(b"in"))
-        assert read_frame(sock) == b"in"
+    assert served(first)
+    assert served(second)
     assert ended(harness.connect(server))
     first.close()
     wait_until(lambda: server.quotas.total == 1)
-    third = harness.connect(server)
+    assert served(harness.connect(server))
+
+
+@pytest.mark.parametrize("setting", ["max.connections", "listener.name.plaintext.max.connections"])
+def test_connections_above_the_limit_wait_until_one_is_closed(harness: ServerHarness, setting: str) -> None:
+    server = harness.serve(**{setting: 2})
+    first, second, third = (harness.connect(server) for _ in range(3))
+    assert served(first)
+    assert served(second)
     third.sendall(frame(b"in"))
+    third.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        third.recv(1)
+    third.settimeout(10)
+    first.close()
     assert read_frame(third) == b"in"
+
+
+def test_a_connection_of_a_broker_takes_the_place_of_the_least_recently_used_of_others(
+    harness: ServerHarness,
+) -> None:
+    server = harness.serve(
+        max_connections=2,
+        listeners="BROKERS://127.0.0.1:0,OTHERS://127.0.0.1:0",
+        listener_security_protocol_map="BROKERS:PLAINTEXT,OTHERS:PLAINTEXT",
+        inter_broker_listener_name="brokers",
+    )
+    first, second = (harness.connect(server, 1) for _ in range(2))
+    assert served(second)
+    assert served(first)
+    third = harness.connect(server, 1)
+    broker = harness.connect(server, 0)
+    assert served(broker)
+    assert ended(second)
+    assert served(first)
+    broker.close()
+    assert served(third)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
@@ -180,7 +217,7 @@ def test_requests_above_the_bound_of_the_queue_wait_in_their_connections(harness
     for sock in socks:
         sock.sendall(frame(b"x"))
     wait_until(lambda: taken)
-    wait_until(lambda: server.request_channel._places._value == 0, what="a full queue")
+    wait_until(lambda: len(server.request_channel) == 2, what="a full queue")
     assert len(taken) == 1
     go.set()
     for sock in socks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 import pytest
@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.metadata.cache import MetadataCache
+from kclient.broker.metadata.image.metadata_delta import MetadataDelta
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.metadata.image.security import AccessControlEntry, AclsImage
 from kclient.broker.security import authorizer as module
 from kclient.broker.security.authorizer import Requester, StandardAuthorizer, java_address
 from kclient.common.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kclient.common.uuid import Uuid
+from kclient.protocol.messages.metadata_records import RemoveAccessControlEntryRecord
 
 _O, _R = AclOperation, ResourceType
 ALICE = Requester("User:alice", "10.0.0.1", "Produce")
@@ -138,17 +140,71 @@ def test_a_name_falls_under_every_prefix_that_it_begins_with() -> None:
         ]
 
 
+def change(cache: MetadataCache, going: Iterable[Uuid], coming: Mapping[Uuid, AccessControlEntry]) -> None:
+    """Publish a change of rules, as the controller does."""
+    delta = MetadataDelta(cache.image)
+    for acl_id in going:
+        delta.replay(RemoveAccessControlEntryRecord(id=acl_id))
+    for acl_id, acl in coming.items():
+        delta.replay(acl.record(acl_id))
+    cache.on_metadata_update(delta, delta.apply())
+
+
 def test_rules_hold_from_the_moment_they_are_published_until_they_are_gone() -> None:
     cache = cache_of()
     decide = StandardAuthorizer(cache)
     asked = (ALICE, _O.READ, _R.TOPIC, "t")
     assert not decide.authorized(*asked)
-    cache.image = cache_of(rule()).image
+    first, second = Uuid.random(), Uuid.random()
+    change(cache, [], {first: rule()})
     assert decide.authorized(*asked)
-    cache.image = attrs.evolve(cache.image)
-    assert decide.authorized(*asked)
-    cache.image = MetadataImage()
+    change(cache, [], {second: rule()})
+    change(cache, [first], {})
+    assert decide.authorized(*asked), "the same rule is there once more"
+    change(cache, [second], {})
     assert not decide.authorized(*asked)
+
+
+def test_whoever_asks_finds_the_index_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = cache_of(rule(name="other"))
+    decide = StandardAuthorizer(cache)
+    change(cache, [], {Uuid.random(): rule()})
+    for way in ("__init__", "changed"):
+        monkeypatch.setattr(module.AclIndex, way, None)
+    assert decide.authorized(ALICE, _O.READ, _R.TOPIC, "t")
+    assert decide.authorized_for_any(ALICE, _O.READ, _R.TOPIC)
+
+
+def test_a_change_makes_anew_only_the_rules_of_its_resources() -> None:
+    cache = cache_of(*(rule(name=f"t{number}") for number in range(3)), rule(name="p", prefix=True))
+    decide = StandardAuthorizer(cache)
+    before = decide._index._types[_R.TOPIC]
+    change(cache, [], {Uuid.random(): rule(name="t1", principal="User:bob")})
+    after = decide._index._types[_R.TOPIC]
+    assert [after._literal[name] is before._literal[name] for name in ("t0", "t1", "t2")] == [
+        True,
+        False,
+        True,
+    ]
+    assert after._prefixes is before._prefixes
+    assert after.by_principal["User:alice"] is before.by_principal["User:alice"]
+    change(cache, [], {Uuid.random(): rule(kind=_R.GROUP)})
+    assert decide._index._types[_R.TOPIC] is after
+
+
+def test_where_the_index_cannot_be_changed_it_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = cache_of(rule())
+    decide = StandardAuthorizer(cache)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(module.AclIndex, "changed", broken)
+    change(cache, list(cache.image.acls.acls), {})
+    assert not decide.authorized(ALICE, _O.READ, _R.TOPIC, "t")
+    assert "made anew" in caplog.text
 
 
 def test_an_error_while_deciding_denies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,3 +339,32 @@ def test_decisions_are_those_of_whoever_looks_at_every_rule(
 ) -> None:
     found = may(rules, operation, name, everyone_without_rules=everyone)
     assert found == by_hand(rules, operation, name, everyone)
+
+
+@given(
+    st.lists(RULES, max_size=8),
+    st.lists(st.tuples(st.lists(RULES, max_size=4), st.lists(st.integers(0, 20), max_size=4)), max_size=6),
+    ASKED,
+    NAMES,
+)
+def test_decisions_after_changes_are_those_of_an_index_made_anew(
+    rules: list[AccessControlEntry],
+    changes: list[tuple[list[AccessControlEntry], list[int]]],
+    operation: AclOperation,
+    name: str,
+) -> None:
+    cache = cache_of(*rules)
+    decide = StandardAuthorizer(cache)
+    asked = (ALICE, operation, _R.TOPIC, name)
+    for coming, going in changes:
+        known = list(cache.image.acls.acls)
+        gone = {known[number] for number in going if number < len(known)}
+        # Some ids that go come back at once with another rule.
+        ids = [*list(gone)[:1], *(Uuid.random() for _ in coming)]
+        change(cache, gone, dict(zip(ids, coming, strict=False)))
+        anew = StandardAuthorizer(cache)
+        assert decide.authorized(*asked) == anew.authorized(*asked)
+        assert decide.authorized_for_any(*asked[:3]) == anew.authorized_for_any(*asked[:3])
+        assert decide.authorized(*asked) == by_hand(
+            list(cache.image.acls.acls.values()), operation, name, False
+        )

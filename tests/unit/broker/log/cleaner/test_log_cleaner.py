@@ -162,7 +162,7 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(
     managed.cleaned_to(other, 3)
     wait_until(lambda: bool(managed.cleaner.manager.uncleanable), what="the log to be given up")
     assert [one.topic_partition for one in managed.cleaner.manager.uncleanable] == [A]
-    assert managed.cleaner.metrics().uncleanable_partitions_count == 1
+    assert managed.cleaner.metrics().uncleanable_partitions_counts == {managed.root: 1}
     assert "a-0 cannot be cleaned" in caplog.text
     assert managed.cleaner.metrics().dead_thread_count == 0
 

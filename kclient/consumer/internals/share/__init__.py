@@ -1,0 +1,1 @@
+"""The inside of a share consumer (KIP-932)."""
