@@ -1,4 +1,4 @@
-"""Share groups on three real brokers, whose leaders move and die."""
+"""Share groups on three real brokers, whose leaders move and die, and on one that has switched them off."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.cluster import RealCluster
+from harness.real_kafka.node import missing
+from harness.requirements import skip_if
 from harness.topics import produce
 from harness.waiting import wait_until
 from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 from kclient.consumer import KafkaShareConsumer
+from kclient.errors import UnsupportedVersionError
 
 COUNT = 300
 _HEALING_S = 60
@@ -68,3 +72,19 @@ def test_every_record_is_accepted_in_the_end_whoever_leads(kafka_cluster: RealCl
         wait_until(lambda: not kafka_cluster.out_of_sync(admin), _HEALING_S, "every replica in sync")
     assert set(accepted.values()) == {1}
     assert refused, "nothing was on its way to a leader that is none any more"
+
+
+def test_a_cluster_that_has_switched_share_groups_off_is_named_as_that() -> None:
+    skip_if(missing())
+    with RealKafka() as kafka:
+        kafka.tool(
+            "org.apache.kafka.tools.FeatureCommand",
+            *("--bootstrap-server", kafka.bootstrap_servers),
+            *("downgrade", "--unsafe", "--feature", "share.version=0"),
+        )
+        with KafkaShareConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id="off") as consumer:
+            consumer.subscribe(["t"])
+            with pytest.raises(
+                UnsupportedVersionError, match=r"share\.version at level 1, which is at 0 here"
+            ):
+                consumer.poll(30_000)

@@ -4,6 +4,7 @@ import json
 from typing import Any, assert_type
 
 from kclient import (
+    AcknowledgeType,
     AdminSettings,
     ConsumerRecord,
     ConsumerSettings,
@@ -12,6 +13,7 @@ from kclient import (
     KafkaAdminClient,
     KafkaConsumer,
     KafkaProducer,
+    KafkaShareConsumer,
     Partitioner,
     ProducerInterceptor,
     ProducerRecord,
@@ -75,6 +77,12 @@ assert_type(KafkaConsumer(value_deserializer=lambda data: data.decode()), KafkaC
 KafkaProducer[bytes, dict[str, int]](value_serializer=lambda value: json.dumps(value).encode()).send(
     "t", {"a": 1}
 )
+sharing = KafkaShareConsumer(group_id="g", value_deserializer=StringDeserializer())
+assert_type(sharing, KafkaShareConsumer[bytes, str])
+for shared_record in sharing.poll(100):
+    sharing.acknowledge(shared_record)
+    sharing.acknowledge(shared_record, AcknowledgeType.REJECT)
+    sharing.acknowledge("t", 0, shared_record.offset, AcknowledgeType.RENEW)
 texts: KafkaConsumer[str, str] = KafkaConsumer("client.properties")
 
 

@@ -1,11 +1,19 @@
 """Every line that says so is wrong, and the words after `wrong:` are in what a type checker answers."""
 
-from kclient import KafkaAdminClient, KafkaConsumer, KafkaProducer, ProducerSettings, StringSerializer
+from kclient import (
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    KafkaShareConsumer,
+    ProducerSettings,
+    StringSerializer,
+)
 
 # Names that are not those of a setting, or of another client.
 KafkaProducer(linger_msec=5)  # wrong: "linger_msec"
 KafkaConsumer(linger_ms=5)  # wrong: "linger_ms"
 KafkaAdminClient(group_id="g")  # wrong: "group_id"
+KafkaShareConsumer(auto_offset_reset="earliest")  # wrong: "auto_offset_reset"
 KafkaConsumer(key_serializer=str.encode)  # wrong: "key_serializer"
 
 # Values.
