@@ -155,6 +155,24 @@ class TestReconciliation:
         group.poll_for(1500)
         assert committed == [5]
 
+    def test_what_stays_is_read_on_while_the_offsets_of_what_goes_are_committed(
+        self, make_member: Callable[..., ConsumerGroupModel]
+    ) -> None:
+        group = make_member(enable_auto_commit=True, auto_commit_interval_ms=100_000)
+        told = Told()
+        group.join(("t",), told)
+        usual = group.rig.handlers[ApiKeys.OFFSET_COMMIT]
+        group.rig.handlers[ApiKeys.OFFSET_COMMIT] = lambda _request, _version: None
+        group.want(T1)
+        group.poll_for(1100)
+        group.rig.fill(T0, 5)
+        group.rig.fill(T1, 5)
+        assert {record.partition for record in group.poll_for(1000)} == {1}
+        assert told.calls == [("assigned", [T0, T1])]
+        group.rig.handlers[ApiKeys.OFFSET_COMMIT] = usual
+        group.poll_for(100)
+        assert told.calls[1:] == [("revoked", [T0]), ("assigned", [])]
+
     def test_hostile_partition_numbers_are_left_out(self, group: ConsumerGroupModel) -> None:
         group.want(TopicPartition("t", -1), T1)
         group.join()
