@@ -1,6 +1,6 @@
 """KafkaConsumer: reads records from Kafka.
 
-Where to read, and where one can read, is in `internals/position_methods.py`.
+Positions and the ends of logs are in `internals/position_methods.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class PositionMethods:
-    """Where to read, and where one can read. The parts are those of the consumer, which makes them."""
+    """Positions and the ends of logs. The parts are those of the consumer, which makes them."""
 
     _core: ConsumerCore
     _calls: ConsumerCalls

@@ -80,7 +80,8 @@ class Group:
             for member_id, member in self.members.items()
         }
         leader = next(iter(self.members.values())).assignor
-        made = group_protocol.assign(leader, cluster, subscriptions)
+        shares = leader.assign(cluster, subscriptions)
+        made = {member_id: group_protocol.encode_assignment(share) for member_id, share in shares.items()}
         assert made.keys() == self.members.keys()
         for member_id, member in self.members.items():
             given: Assignment = group_protocol.decode_assignment(made[member_id])
