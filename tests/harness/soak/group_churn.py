@@ -51,9 +51,10 @@ class GroupChurn:
         return f"g-{self._topic}"
 
     def join(self, slot: int) -> None:
-        """Start a member. Every other one commits by itself, the others let poll do it."""
+        """Start a member. Of those of one client every other one commits by itself, the others let poll do it."""
         number = len(self.members)
         program, settings = self._programs[number % len(self._programs)]
+        earlier = sum(member.name.startswith(program) for member in self.members)
         member = MemberProcess(
             f"{program}-{number}",
             self._directory,
@@ -61,7 +62,7 @@ class GroupChurn:
             self._topic,
             self.group,
             self.log,
-            commit="auto" if number % 2 else "positions",
+            commit="positions" if earlier % 2 else "auto",
             settings=settings,
             program=program,
         )
