@@ -121,6 +121,7 @@ def test_groups_are_asked_for_at_coordinators_that_have_moved(
         wait_until(lambda: not kafka_cluster.out_of_sync(operator), 60, "all replicas in sync")
 
 
+@pytest.mark.timeout(240)  # also the one that starts the brokers
 def test_a_clean_rolling_restart_takes_no_partition_from_a_member(
     kafka_cluster: RealCluster, admin: KafkaAdminClient
 ) -> None:

@@ -188,6 +188,56 @@ def test_a_group_moves_to_the_consumer_protocol_and_back_under_load(group: Group
     assert {value for value, count in values(*members).items() if count > 1} == set()
 
 
+def test_two_bounces_lead_from_eager_to_cooperative_rebalancing_under_load(group: Group) -> None:
+    names = "abc"
+
+    def classic(*assignors: str) -> dict[str, Any]:
+        return {"group.protocol": "classic", "partition.assignment.strategy": list(assignors)}
+
+    with load(group) as running:
+        members = [group.join(name, **classic("range")) for name in names]
+        group.has_shared(2, 2, 2)
+        for assignors in (("range", "cooperative-sticky"), ("cooperative-sticky",)):
+            for name in names:
+                group.leave(name)
+                group.has_shared(3, 3)
+                members.append(group.join(name, **classic(*assignors)))
+                group.has_shared(2, 2, 2)
+        had = {name: {tp for tp, owner in group.owners.now.items() if owner == name} for name in names}
+        heard = len(group.owners.calls)
+        members.append(group.join("d", **classic("cooperative-sticky")))
+        group.has_shared(1, 1, 2, 2)
+        # Now nobody gives up what stays.
+        revoked = [
+            (name, tp)
+            for name, kind, given in group.owners.calls[heard:]
+            if kind == "revoked"
+            for tp in given
+        ]
+        assert len(revoked) == 1
+        assert all(tp in had[name] for name, tp in revoked)
+        sent = running.stop()
+        wait_until(lambda: values(*members).keys() >= sent, DEADLINE_S, "all records")
+    assert group.owners.doubles == []
+    assert not any(kind == "lost" for _, kind, _ in group.owners.calls)
+    assert {value for value, count in values(*members).items() if count > 1} == set()
+
+
+@pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky"])
+def test_a_static_member_that_bounces_takes_nothing_from_live_members(group: Group, strategy: str) -> None:
+    classic = {"group.protocol": "classic", "partition.assignment.strategy": [strategy]}
+    for name in "abc":
+        group.join(name, **classic, **{"group.instance.id": name})
+    group.has_shared(2, 2, 2)
+    had = dict(group.owners.now)
+    heard = len(group.owners.calls)
+    group.leave("b")
+    group.join("b", **classic, **{"group.instance.id": "b"})
+    group.has_shared(2, 2, 2)
+    assert group.owners.now == had
+    assert {name for name, _, _ in group.owners.calls[heard:]} == {"b"}
+
+
 MEMBER = """
 import sys
 from kclient import ConsumerRebalanceListener, KafkaConsumer

@@ -178,12 +178,12 @@ class ConsumerLog(ClientLog):
         """The application moved positions."""
         self._turn("sought", places)
 
-    def polled(self, records: Records) -> None:
-        """Records were handed out. To be called before the consumer is called again."""
+    def polled(self, records: Records, at: float | None = None) -> None:
+        """Records were handed out, now or `at` that time. To be called before the consumer is called again."""
         chunks: list[list[Any]] = [
             [*place, [(offset, text(value)) for offset, value in batch]] for place, batch in records.items()
         ]
-        self._write("polled", chunks)
+        self._log.write("polled", self.name, chunks, at=at)
 
     def _turn(self, kind: str, places: Iterable[Place]) -> None:
         self._write(kind, [list(place) for place in places])

@@ -46,7 +46,7 @@ class Scribe:
             self._records.setdefault(place, []).append(record)
         elif kind == "records_consumed":
             records, self._records = self._records, {}
-            self._log.polled(records)
+            self._log.polled(records, at=self._time(event))
         elif kind == "offsets_committed":
             offsets = {Place(each["topic"], each["partition"]): each["offset"] for each in event["offsets"]}
             self._log.committed(
@@ -61,6 +61,14 @@ class Scribe:
         return time.monotonic() - ago
 
 
+def scribe(group: str, name: str, path: str) -> None:
+    """Write down what comes on the standard input, to its end."""
+    writing = Scribe(HistoryLog.at(Path(path)), name, group)
+    for line in sys.stdin:
+        if line.startswith("{"):
+            writing.note(json.loads(line))
+
+
 def main() -> None:
     """Run Java until told to stop."""
     servers, topic, group, _, more, name, path = sys.argv[1:]
@@ -70,25 +78,29 @@ def main() -> None:
     properties.write_text(
         "".join(f"{name}={value}\n" for name, value in given.items() if not name.startswith("--"))
     )
-    scribe = Scribe(HistoryLog.at(Path(path)), name, group)
+    # In a session of its own: when Java is killed with all that belongs to it, its last words are written down still.
+    writer = subprocess.Popen(
+        [sys.executable, __file__, group, name, path], stdin=subprocess.PIPE, start_new_session=True
+    )
     java = subprocess.Popen(
         [
             *("java", *SHORT_LIVED, "-Xmx128m", "-cp", classpath(), _CLASS, "--verbose"),
             *("--bootstrap-server", servers, "--topic", topic, "--group-id", group),
             *("--reset-policy", "earliest", "--consumer.config", str(properties), *options),
         ],
-        stdout=subprocess.PIPE,
-        text=True,
+        stdout=writer.stdin,
     )
+    assert writer.stdin is not None
+    writer.stdin.close()
     signal.signal(signal.SIGTERM, lambda *_: java.terminate())
-    assert java.stdout is not None
-    for line in java.stdout:
-        if line.startswith("{"):
-            scribe.note(json.loads(line))
     code = java.wait()
+    writer.wait()
     # Java says 143 when it has ended well after SIGTERM.
     sys.exit(0 if code in (0, 143) else f"Java ended with {code}")
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 4:
+        scribe(*sys.argv[1:])
+    else:
+        main()

@@ -54,5 +54,10 @@ def test_what_is_not_implemented_and_what_is_for_the_jvm_only_stands_apart() -> 
         section.index("### Consumer: not implemented yet"),
         section.index("### Consumer: for the JVM only"),
     )
-    assert section.index("| `group.id` |") < later < section.index("| `sasl.oauthbearer.expected.issuer` |") < jvm
+    assert (
+        section.index("| `group.id` |")
+        < later
+        < section.index("| `sasl.oauthbearer.expected.issuer` |")
+        < jvm
+    )
     assert jvm < section.index("| `ssl.provider` |")
