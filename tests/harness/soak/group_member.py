@@ -75,7 +75,8 @@ def main() -> None:
     auto_commit = commit == "auto"
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    log = HistoryLog.at(Path(path)).consumer(name, group=group, auto_commit=auto_commit)
+    # Commits that are not written down count as the consumer's own.
+    log = HistoryLog.at(Path(path)).consumer(name, group=group, auto_commit=commit != "offsets")
     settings = {
         "bootstrap.servers": servers,
         "group.id": group,

@@ -46,16 +46,13 @@ def main() -> None:
         on_lost=lambda _, partitions: log.lost(places(partitions)),
     )
     while not stopping.is_set():
-        messages = [each for each in consumer.consume(200, 0.1) if each.error() is None]
-        records: dict[Place, list[tuple[int, bytes | None]]] = {}
-        for each in messages:
-            records.setdefault(Place(each.topic(), each.partition()), []).append(
-                (each.offset(), each.value())
-            )
-        if not records:
+        # One by one: what consume() gathers may be from before a rebalance that it calls back for.
+        message = consumer.poll(0.1)
+        if message is None or message.error() is not None:
             continue
-        log.polled(records)
-        number = log.commit(group, {place: batch[-1][0] + 1 for place, batch in records.items()})
+        place = Place(message.topic(), message.partition())
+        log.polled({place: [(message.offset(), message.value())]})
+        number = log.commit(group, {place: message.offset() + 1})
         try:
             consumer.commit(asynchronous=False)
         except KafkaException as error:
