@@ -39,7 +39,7 @@ unit: $(VENV)/.installed-dev  ## the tests that start no other program
 	@$(BIN)/python .ci/tests.py --only unit --jobs $(JOBS)
 
 soak: $(VENV)/.installed-dev  ## faults and memory for a long time; SOAK_SECONDS=60 for a short form
-	@$(BIN)/python -m pytest tests/soak tests/test_packaging.py tests/kafka/test_benchmarks.py tests/kafka/test_transactions.py tests/kafka/test_transaction_versions.py tests/kafka/test_fencing.py -m soak -n $(JOBS) --dist loadgroup -rs -q
+	@$(BIN)/python -m pytest tests/soak tests/test_packaging.py tests/kafka/test_benchmarks.py tests/kafka/test_transactions.py tests/kafka/test_transaction_versions.py tests/kafka/test_fencing.py tests/kafka/test_mixed_groups.py -m soak -n $(JOBS) --dist loadgroup -rs -q
 	@if [ -e $(SPARK_VENV)/.installed-dev ]; then $(SPARK_BIN)/python -m pytest tests/spark -m soak -rs -q && \
 	  $(BIN)/python .ci/tests.py --only connector --jobs $(JOBS) --spark-environment $(SPARK_VENV); \
 	  else echo "note: without 'make spark-env' the long tests on Spark are skipped"; fi
