@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from harness.checker.history import Place
 from harness.checker.loader import load
 from harness.checker.memory import MemoryLog
 from harness.checker.report import check
+from harness.programs import start_script
 from harness.real_kafka.logs import LoggedRecord, PartitionLog, parse_dump
 from harness.soak.churn import ClientProcess, handed_out, owners_now
 from harness.soak.recorded import RecordedProducer, write_logs
@@ -150,6 +152,33 @@ def test_all_clients_of_a_process_that_is_killed_have_ended(tmp_path: Path) -> N
     finally:
         process.kill()
     assert log.history().ended.keys() == {"p", "c"}
+
+
+def test_a_member_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from harness.checker.log import HistoryLog\n"
+        "from harness.soak.churn import MemberProcess\n"
+        "log = HistoryLog.at(Path(sys.argv[1]) / 'log.jsonl')\n"
+        "member = MemberProcess('m', Path(sys.argv[1]), '127.0.0.1:1', 't', 'g', log, commit='auto')\n"
+        "print(member._process.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with start_script(program, str(tmp_path)) as parent:
+        assert parent.stdout is not None
+        member = int(parent.stdout.readline())
+        wait_until(lambda: load(tmp_path / "m.jsonl").clients, 30, "the member")
+        parent.kill()
+    wait_until(lambda: not is_running(member), 30, "the end of the member")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
 def test_logs_on_disk_are_held_against_what_producers_were_told() -> None:

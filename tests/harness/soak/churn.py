@@ -56,7 +56,8 @@ class ClientProcess:
                 [sys.executable, str(program), *arguments, name, str(self.path)],
                 stdout=log,
                 stderr=log,
-                stdin=subprocess.DEVNULL,
+                # Never written to: its end tells the program that nobody is there any more.
+                stdin=subprocess.PIPE,
                 env=environment(),
                 # What it starts itself is killed and stopped along with it.
                 start_new_session=True,
@@ -96,6 +97,8 @@ class ClientProcess:
             os.killpg(self._process.pid, number)
 
     def _note_ends(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         for client in load(self.path).clients:
             self._history.ended(client)
 

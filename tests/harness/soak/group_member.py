@@ -20,6 +20,7 @@ from pathlib import Path
 
 from harness.checker.history import Place
 from harness.checker.log import ConsumerLog, HistoryLog
+from harness.programs import end_with_parent
 from harness.soak.recorded import RecordingListener, write_poll
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -71,6 +72,7 @@ def commit_offsets(
 
 def main() -> None:
     """Read until told to stop."""
+    end_with_parent()
     servers, topic, group, commit, more, name, path = sys.argv[1:]
     auto_commit = commit == "auto"
     stopping = threading.Event()

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.checker.history import Place
 from harness.checker.log import HistoryLog
+from harness.programs import end_with_parent
 from harness.real_kafka.node import SHORT_LIVED, classpath
 
 _CLASS = "org.apache.kafka.tools.VerifiableConsumer"
@@ -71,6 +72,7 @@ def scribe(group: str, name: str, path: str) -> None:
 
 def main() -> None:
     """Run Java until told to stop."""
+    end_with_parent()
     servers, topic, group, _, more, name, path = sys.argv[1:]
     given = json.loads(more)
     options = [word for option, value in given.items() if option.startswith("--") for word in (option, value)]

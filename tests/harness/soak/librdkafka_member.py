@@ -18,10 +18,12 @@ from confluent_kafka import Consumer, KafkaException
 
 from harness.checker.history import Place
 from harness.checker.log import HistoryLog
+from harness.programs import end_with_parent
 
 
 def main() -> None:
     """Read until told to stop."""
+    end_with_parent()
     servers, topic, group, _, more, name, path = sys.argv[1:]
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

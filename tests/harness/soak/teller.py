@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 from harness.checker.log import HistoryLog
+from harness.programs import end_with_parent
 from harness.soak.bank import Teller
 from kclient.client.network_client import NetworkClient
 
@@ -26,6 +27,7 @@ def as_an_older_client() -> None:
 
 def main() -> int:
     """Book until told to stop; 1 if anything went wrong."""
+    end_with_parent()
     servers, seed, version, settings, name, path = sys.argv[1:]
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
