@@ -1,0 +1,18 @@
+"""What listeners and poll loops may do, by every protocol, on a real Kafka."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from harness.real_kafka.broker import RealKafka
+from harness.scenarios.listeners import CASES, FACES, Table
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("case", CASES)
+def test_a_member(kafka: RealKafka, case: str, face: str) -> None:
+    with ExitStack() as stack:
+        CASES[case](Table(kafka.bootstrap_servers, face, stack))
