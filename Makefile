@@ -16,7 +16,7 @@ JOBS ?= 2
 # What the native body is built from: installed again when one of them changes.
 NATIVE := $(wildcard kclient/_accel/native/*.p[yx][xid] kclient/_accel/native/*.h)
 
-.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-tls bench-broker bench-partitions docs build clean python-ok
+.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-tls bench-broker bench-partitions bench-share docs build clean python-ok
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -59,6 +59,9 @@ bench-broker: $(VENV)/.installed-dev  ## the embedded broker beside a real one, 
 
 bench-partitions: $(VENV)/.installed-dev  ## a consumer with 1,000 partitions and little to read, beside confluent-kafka
 	@$(BIN)/python -m benchmarks.partitions
+
+bench-share: $(VENV)/.installed-dev  ## a share consumer beside Java's
+	@$(BIN)/python -m benchmarks.share
 
 docs: $(VENV)/.installed-dev  ## write the reference page and the types of the settings again
 	@$(BIN)/python -m kclient.config.docs kclient.producer.config:ProducerConfig \

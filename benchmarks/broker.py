@@ -22,6 +22,11 @@ def long_lived() -> tuple[str, ...]:
     return options
 
 
+def java_programs() -> Any:
+    """Return the module tests/harness/real_kafka/java.py."""
+    return _of_the_tests("harness.real_kafka.java")
+
+
 def embedded_process() -> Any:
     """Return the class BrokerProcess of tests/harness/broker/process.py."""
     return _of_the_tests("harness.broker.process").BrokerProcess
