@@ -11,7 +11,11 @@ from harness.scenarios.listeners import CASES, FACES, Table
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    "face",
+    # The classic protocol runs on the embedded broker as well, and faster.
+    [face if face == "consumer" else pytest.param(face, marks=pytest.mark.soak) for face in FACES],
+)
 @pytest.mark.parametrize("case", CASES)
 def test_a_member(kafka: RealKafka, case: str, face: str) -> None:
     with ExitStack() as stack:

@@ -22,7 +22,13 @@ COUNT = 300
 _HEALING_S = 60
 
 
-@pytest.mark.parametrize("event", ["leaders move", "a broker is killed"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        "leaders move",
+        pytest.param("a broker is killed", marks=[pytest.mark.soak, pytest.mark.timeout(300)]),
+    ],
+)
 def test_every_record_is_accepted_in_the_end_whoever_leads(kafka_cluster: RealCluster, event: str) -> None:
     topic, group = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("share", "group"))
     accepted: Counter[tuple[int, int]] = Counter()
