@@ -5,16 +5,12 @@ Positions and the ends of logs are in `internals/position_methods.py`.
 
 from __future__ import annotations
 
-import logging
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from kclient._accel import RecordIterator
-from kclient.client.telemetry.client_telemetry import ClientTelemetry
-from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.offset_arguments import OffsetLike, checked_offsets
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
@@ -35,7 +31,6 @@ from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.subscription_pattern import SubscriptionPattern, TopicsLike
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import IllegalStateError
-from kclient.metrics import MetricValues
 from kclient.serialization.typed import DeserializerLike, K, V
 from kclient.utils.steps import Steps, run
 from kclient.utils.time import Timer
@@ -43,14 +38,10 @@ from kclient.utils.time import Timer
 if TYPE_CHECKING:
     from kclient.consumer.settings import ConsumerSettings
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
-_CLOSE_TIMEOUT_MS = 30_000
 
-
-class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
+class KafkaConsumer(PositionMethods, Generic[K, V]):
     """Reads records, alone (`assign`) or sharing topics with the other members of a group (`subscribe`).
 
     `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
@@ -67,6 +58,8 @@ class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
     so that it is read again. A `finally: consumer.close()` cannot tell an error from success and commits what was
     returned, processed or not: use the `with` block, or commit_sync() without enable.auto.commit.
     """
+
+    _NAME: ClassVar[str] = "KafkaConsumer"
 
     def __init__(
         self,
@@ -293,11 +286,6 @@ class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
         with self._use:
             self._core.rejoin(arguments.checked_reason(reason))
 
-    def metrics(self) -> MetricValues:
-        """Return the metrics of the consumer, under Java's names: by MetricName, and by plain name as well."""
-        with self._use:
-            return self._core.metrics.snapshot()
-
     def health(self) -> ConsumerHealth:
         """Return how the consumer stands: what is wrong, connections, membership, lag. Waits for nothing.
 
@@ -306,31 +294,7 @@ class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
         self._use.guard.check()
         return health_of(self._core, closed=self._use.closed)
 
-    def update_credentials(self, username: str, password: str) -> None:
-        """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM.
-
-        Connections that there are stay as they are until they are made anew, or their broker wants them to authenticate
-        again (`connections.max.reauth.ms`). May be called from any thread.
-
-        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
-        """
-        self._use.guard.check()
-        self._core.network.update_credentials(username, password)
-
-    @property
-    def _telemetry(self) -> ClientTelemetry:
-        self._use.guard.check()
-        return self._core.telemetry
-
     # Ending.
-
-    def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError once.
-
-        For any thread, and for signal handlers.
-        """
-        self._use.guard.check()
-        self._core.wakeup.wakeup()
 
     def close(
         self,
@@ -353,24 +317,12 @@ class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
         with self._use:
             if self._calls.in_callback:
                 raise IllegalStateError("close() cannot be called from a rebalance listener")
-            core = self._core
-            timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
             operation = arguments.checked_operation(group_membership_operation)
-            failure: BaseException | None = None
-            try:
-                failure = self._run(self._calls.close(timer, operation))
-            finally:
-                core.network.close(timer.remaining_ms())
-                core.network.join(timer.remaining_ms())
-                core.close_parts()
-                self._use.close()
-            last = core.queue.run_all_calls()
+            failure = self._end(timeout_ms, lambda timer: self._calls.close(timer, operation))
+            last = self._core.queue.run_all_calls()
             failure = failure or last
             if failure is not None:
                 raise failure
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -386,26 +338,4 @@ class KafkaConsumer(PositionMethods, PushedMetrics, Generic[K, V]):
             # Whoever closes next takes back what was handed out last.
             self._core.undo_last = True
             self._use.unsettled = True
-        try:
-            self.close()
-        except Exception:
-            # The error of the block is the one that matters.
-            log.exception(
-                "[Consumer clientId=%s] The consumer could not be closed", self._core.config.client_id
-            )
-
-    def __repr__(self) -> str:
-        # Takes no turn: also the repr of a consumer in use by another thread must do.
-        return f"<KafkaConsumer {self._core.describe(' closed' if self._use.closed else '')}>"
-
-    def __del__(self) -> None:
-        core = getattr(self, "_core", None)
-        if core is None or self._use.closed or self._use.guard.forked:
-            return
-        core.network.close()
-        warnings.warn(
-            f"KafkaConsumer {core.config.client_id} was not closed; use it in a with block",
-            ResourceWarning,
-            source=self,
-            stacklevel=2,
-        )
+        self._close_after_error()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, Unpack, overload
 
-from kclient.client.telemetry.client_telemetry import ClientTelemetry
-from kclient.client.telemetry.pushed_metrics import PushedMetrics
 from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.acknowledge import AcknowledgementCommitCallback, AcknowledgeType
 from kclient.consumer.internals import arguments
+from kclient.consumer.internals.consumer_life import ConsumerLife
 from kclient.consumer.internals.share.arguments import (
     check_commit_callback,
     checked_place,
@@ -27,22 +24,14 @@ from kclient.consumer.internals.single_user import SingleUser
 from kclient.consumer.share_config import ShareConsumerConfig
 from kclient.consumer.types import ConsumerRecord, ConsumerRecords
 from kclient.errors import KafkaError
-from kclient.metrics import MetricValues
 from kclient.serialization.typed import DeserializerLike, K, V
-from kclient.utils.steps import Steps, run
 from kclient.utils.time import Timer
 
 if TYPE_CHECKING:
     from kclient.consumer.share_settings import ShareConsumerSettings
 
-log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-_CLOSE_TIMEOUT_MS = 30_000
-
-
-class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
+class KafkaShareConsumer(ConsumerLife, Generic[K, V]):
     """Reads records as a member of a share group (KIP-932): as from a queue, with acknowledgements of single records.
 
     `config` is a mapping with Java's dotted names or the path of a `.properties` file; settings may also be keywords
@@ -61,6 +50,9 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
     One thread uses the consumer; a second one gets ConcurrentModificationError, except from `wakeup`.
     """
 
+    _NAME: ClassVar[str] = "KafkaShareConsumer"
+    _core: ShareCore
+
     def __init__(
         self,
         config: ConfigSource = None,
@@ -78,10 +70,6 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
         self._core = core
         self._use = SingleUser("This KafkaShareConsumer", core.settle)
         self._calls = ShareCalls(core)
-
-    def _run(self, steps: Steps[T]) -> T:
-        """Take the steps on the calling thread."""
-        return run(steps, self._core.time)
 
     def _enter(self) -> SingleUser:
         """The guard for a call that the acknowledgement commit callback must not make."""
@@ -232,35 +220,7 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
         with self._enter():
             return self._core.lock_timeout_ms
 
-    # What can be asked.
-
-    def metrics(self) -> MetricValues:
-        """Return the metrics of the consumer, under Java's names: by MetricName, and by plain name as well."""
-        with self._enter():
-            return self._core.metrics.snapshot()
-
-    def update_credentials(self, username: str, password: str) -> None:
-        """Authenticate as `username` with `password` from now on; for PLAIN and SCRAM. From any thread.
-
-        Raises IllegalStateError if the client does not authenticate with a password, TypeError for what is not str.
-        """
-        self._use.guard.check()
-        self._core.network.update_credentials(username, password)
-
-    @property
-    def _telemetry(self) -> ClientTelemetry:
-        self._use.guard.check()
-        return self._core.telemetry
-
     # Ending.
-
-    def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError once.
-
-        For any thread, and for signal handlers.
-        """
-        self._use.guard.check()
-        self._core.wakeup.wakeup()
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Tell what was acknowledged, give back the rest, leave the group and end; at most `timeout_ms` (30,000).
@@ -272,22 +232,11 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
         if self._use.closed or self._use.guard.forked:
             return
         with self._enter():
-            core = self._core
-            timer = core.time.timer(arguments.checked_timeout(timeout_ms, _CLOSE_TIMEOUT_MS))
-            failure: BaseException | None = None
-            try:
-                failure = self._run(self._calls.close(timer))
-            finally:
-                core.network.close(timer.remaining_ms())
-                core.network.join(timer.remaining_ms())
-                core.close_parts()
-                self._use.close()
-            failure = failure or self._run(self._calls.tell_last())
+            failure = self._end(timeout_ms, self._calls.close)
+            last = self._run(self._calls.tell_last())
+            failure = failure or last
             if failure is not None:
                 raise failure
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -297,27 +246,5 @@ class KafkaShareConsumer(PushedMetrics, Generic[K, V]):
     ) -> None:
         if exc is None:
             self.close()
-            return
-        try:
-            self.close()
-        except Exception:
-            # The error of the block is the one that matters.
-            log.exception(
-                "[ShareConsumer clientId=%s] The consumer could not be closed", self._core.config.client_id
-            )
-
-    def __repr__(self) -> str:
-        # Takes no turn: also the repr of a consumer in use by another thread must do.
-        return f"<KafkaShareConsumer {self._core.describe(' closed' if self._use.closed else '')}>"
-
-    def __del__(self) -> None:
-        core = getattr(self, "_core", None)
-        if core is None or self._use.closed or self._use.guard.forked:
-            return
-        core.network.close()
-        warnings.warn(
-            f"KafkaShareConsumer {core.config.client_id} was not closed; use it in a with block",
-            ResourceWarning,
-            source=self,
-            stacklevel=2,
-        )
+        else:
+            self._close_after_error()

@@ -1,4 +1,4 @@
-"""What listeners and poll loops of the classic protocol may do, on the embedded broker."""
+"""Listeners and poll loops of the classic protocol, and all that they may do, on the embedded broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What listeners and poll loops may do, by every protocol, on a real Kafka."""
+"""Listeners and poll loops, and all that they may do, by every protocol, on a real Kafka."""
 
 from __future__ import annotations
 

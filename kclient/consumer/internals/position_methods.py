@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from kclient.common.offset_arguments import OffsetLike, checked_offset, checked_partition
 from kclient.common.offsets import OffsetAndTimestamp
@@ -11,23 +10,15 @@ from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.consumer.internals import arguments
 from kclient.consumer.internals.consumer_calls import ConsumerCalls
 from kclient.consumer.internals.consumer_core import ConsumerCore
+from kclient.consumer.internals.consumer_life import ConsumerLife
 from kclient.consumer.internals.fetch_position import EARLIEST, LATEST, RESET_TO_EARLIEST, RESET_TO_LATEST
-from kclient.consumer.internals.single_user import SingleUser
-from kclient.utils.steps import Steps, run
-
-T = TypeVar("T")
 
 
-class PositionMethods:
+class PositionMethods(ConsumerLife):
     """Positions and the ends of logs. The parts are those of the consumer, which makes them."""
 
     _core: ConsumerCore
     _calls: ConsumerCalls
-    _use: SingleUser
-
-    def _run(self, steps: Steps[T]) -> T:
-        """Take the steps on the calling thread."""
-        return run(steps, self._core.time)
 
     def seek(self, tp: TopicPartition, offset: OffsetLike) -> None:
         """Read `tp` from `offset` on, with the next `poll`. Raises IllegalStateError if it is not assigned."""

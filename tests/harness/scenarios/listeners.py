@@ -117,7 +117,7 @@ class Table:
 
 
 def commits_while_partitions_are_revoked(table: Table) -> None:
-    """What is committed in on_partitions_revoked is where the next owner begins."""
+    """Offsets committed in on_partitions_revoked are where the next owner begins."""
     produce(table.servers, table.topic, 40)
     listener = Listener(
         revoked=lambda partitions: first.commit_sync({tp: first.position(tp) for tp in partitions})
@@ -234,7 +234,7 @@ def the_last_member_leaves(table: Table) -> None:
 
 
 def is_too_slow_for_the_group(table: Table) -> None:
-    """Who does not poll for max.poll.interval.ms leaves; others go on, it hears of its loss, and joins again."""
+    """A member that does not poll for max.poll.interval.ms leaves; others go on; it hears of its loss, joins again."""
     produce(table.servers, table.topic, 40)
     listener = Listener()
     slow = table.join("slow", listener, **{"max.poll.interval.ms": 1500})
