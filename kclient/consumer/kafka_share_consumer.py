@@ -180,6 +180,9 @@ class KafkaShareConsumer(ConsumerLife, Generic[K, V]):
 
         Raises IllegalStateError in implicit mode, and for records that were not returned, or are on their way already.
         """
+        # The usual call, for each record of a poll: a single step that nobody comes between, so nothing is entered.
+        if self._use.free and self._core.acknowledge_next(what, type_or_partition):
+            return
         with self._enter():
             if isinstance(what, str):
                 place = checked_place(what, type_or_partition, offset)

@@ -34,6 +34,11 @@ class SingleUser:
         self._depth = 0
         self.closed = False
 
+    @property
+    def free(self) -> bool:
+        """True if this thread could enter without anything to be settled, and nobody is inside."""
+        return not (self._owner or self.unsettled or self.closed or forks.generation != self._generation)
+
     def close(self) -> None:
         """Let nobody in any more."""
         self.closed = True

@@ -70,6 +70,8 @@ class ShareCore:
     _handed_out: list[InFlightBatch] = attrs.field(factory=list, init=False)
     _given: tuple[InFlightBatch, int] | None = attrs.field(default=None, init=False)
     """The offset of the record that was given out last, one by one."""
+    _acknowledged: InFlightBatch | None = attrs.field(default=None, init=False)
+    """The batch of the record that was acknowledged last."""
     _fetch_asked: bool = attrs.field(default=False, init=False)
     _log: Logger = attrs.field(init=False)
 
@@ -256,11 +258,17 @@ class ShareCore:
             of = batch.partition
             if of.partition == partition and of.topic == topic and batch.covers(offset):
                 batch.acknowledge(offset, type_)
+                self._acknowledged = batch
                 return
         raise IllegalStateError(
             f"The record of {topic}-{partition} at offset {offset} cannot be acknowledged: it was not returned by the "
             "last poll(), or what was said of it is on its way already"
         )
+
+    def acknowledge_next(self, record: object, type_: object) -> bool:
+        """Say what became of a record of the batch in which the last one was; False if it is not that simple."""
+        batch = self._acknowledged
+        return batch is not None and batch.acknowledge_own(record, type_)
 
     def take_acknowledged(self) -> list[Acknowledgements]:
         """Return the acknowledgements that brokers were not told yet; they are on their way from now on."""
@@ -269,6 +277,7 @@ class ShareCore:
         return taken
 
     def _take_acknowledged(self) -> list[Acknowledgements]:
+        self._acknowledged = None
         taken = [batch.take_acknowledged() for batch in self._current]
         return [each for each in taken if each is not None]
 

@@ -11,6 +11,7 @@ import attrs
 from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.consumer.acknowledge import AcknowledgeType
 from kclient.consumer.internals.share.acknowledgements import Acknowledgements, Run
+from kclient.consumer.internals.share.delivered_record import DeliveredRecord
 from kclient.consumer.types import ConsumerRecord
 from kclient.errors import KafkaError
 
@@ -178,6 +179,18 @@ class InFlightBatch:
     def acknowledge(self, offset: int, type_: AcknowledgeType) -> None:
         """Say what became of a record that is covered, in place of what was said of it before."""
         self._states[offset - self.first] = type_
+
+    def acknowledge_own(self, record: object, type_: object) -> bool:
+        """Say what became of `record`, if it is one of this batch, in its place, and covered; False if it is not."""
+        if type(type_) is not AcknowledgeType or type(record) is not DeliveredRecord:
+            return False
+        at = record.offset - self.first
+        records, states = self.records, self._states
+        # Where no record is missing, its place is its offset's; anywhere else it is not found.
+        if not 0 <= at < len(records) or records[at] is not record or not GAP < states[at] <= IN_FLIGHT:
+            return False
+        states[at] = type_
+        return True
 
     def accept_all(self) -> None:
         """Accept every record that the application has and has said nothing of."""

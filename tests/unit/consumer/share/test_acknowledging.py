@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from kclient.consumer import AcknowledgeType
 from kclient.consumer.internals.share.acknowledgements import Acknowledgements, Run
 from kclient.errors import (
     ClientClosedError,
+    ConcurrentModificationError,
     ConfigError,
     DisconnectError,
     Errors,
@@ -120,6 +123,35 @@ def test_only_records_in_hand_can_be_acknowledged(explicit: ShareModel) -> None:
     explicit.consumer.commit_sync()
     with pytest.raises(IllegalStateError, match="on its way already"):
         explicit.consumer.acknowledge(record)
+
+
+def test_the_next_records_in_a_row_are_held_to_the_same_as_the_first(explicit: ShareModel) -> None:
+    records = filled(explicit)
+    say = explicit.consumer.acknowledge
+    say(records[0])
+    say(pickle.loads(pickle.dumps(records[1])))
+    with pytest.raises(TypeError, match="AcknowledgeType"):
+        say(records[2], 1)
+    refused: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            say(records[2])
+        except ConcurrentModificationError as error:
+            refused.append(error)
+
+    with explicit.consumer._use:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1
+    assert explicit.consumer.commit_sync() == {explicit.tip(T0): None}
+    assert explicit.said == [(T0, 0, 1), (T0, 1, 1)]
+    with pytest.raises(IllegalStateError, match="on its way already"):
+        say(records[1])
+    explicit.consumer.close()
+    with pytest.raises(ClientClosedError):
+        say(records[2])
 
 
 def test_a_lost_lock_is_told_by_partition(explicit: ShareModel) -> None:
