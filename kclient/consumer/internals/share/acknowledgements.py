@@ -113,17 +113,19 @@ class Acknowledgements:
         ]
 
 
-def merged(several: Iterable[Acknowledgements]) -> tuple[list[Run], list[Acknowledgements]]:
-    """The runs of several acknowledgements of one partition, in order, and those that have to go by another request.
+def merged(
+    several: Iterable[Acknowledgements],
+) -> tuple[dict[TopicIdPartition, list[Run]], list[Acknowledgements]]:
+    """The runs of each partition, in order, and the acknowledgements that have to go by another request.
 
     A broker takes no batches that overlap. They do if the lock of a record was lost and it was delivered here again.
     """
-    runs: list[Run] = []
+    runs: dict[TopicIdPartition, list[Run]] = {}
     later: list[Acknowledgements] = []
     for each in several:
-        both = sorted([*runs, *each.runs], key=lambda run: run.first)
+        both = sorted([*runs.get(each.partition, ()), *each.runs], key=lambda run: run.first)
         if any(after.first <= before.last for before, after in pairwise(both)):
             later.append(each)
         else:
-            runs = both
+            runs[each.partition] = both
     return runs, later

@@ -12,9 +12,8 @@ from kclient.client.metadata import Metadata
 from kclient.client.request_sender import NEVER
 from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
-from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.consumer.internals.requests import Request
-from kclient.consumer.internals.share.acknowledgements import Acknowledgements, Run, merged
+from kclient.consumer.internals.share.acknowledgements import Acknowledgements, merged
 from kclient.consumer.internals.share.leader_hints import LeaderHints
 from kclient.consumer.internals.share.session import by_partition
 from kclient.consumer.internals.share.session_nodes import SessionNodes
@@ -173,14 +172,7 @@ class Acknowledger:
 
     def _send(self, node: Node, due: list[_Waiting], now_ms: int, *, final: bool) -> None:
         session = self._nodes.session(node.id)
-        grouped: dict[TopicIdPartition, list[Acknowledgements]] = {}
-        for each in due:
-            grouped.setdefault(each.acknowledgements.partition, []).append(each.acknowledgements)
-        runs: dict[TopicIdPartition, list[Run]] = {}
-        later: list[Acknowledgements] = []
-        for partition, several in grouped.items():
-            runs[partition], put_off = merged(several)
-            later += put_off
+        runs, later = merged(each.acknowledgements for each in due)
         sent = [each for each in due if each.acknowledgements not in later]
         left = [each for each in self._waiting.get(node.id, ()) if each not in sent]
         if final and left:

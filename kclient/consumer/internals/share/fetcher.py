@@ -15,7 +15,7 @@ from kclient.client.requests import ClientResponse
 from kclient.common.node import Node
 from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.consumer.internals.completed_fetch import DecodeSettings
-from kclient.consumer.internals.share.acknowledgements import Acknowledgements, Run, merged
+from kclient.consumer.internals.share.acknowledgements import Acknowledgements, merged
 from kclient.consumer.internals.share.acknowledger import SESSION_LOST, Acknowledger
 from kclient.consumer.internals.share.acquired_fetch import AcquiredFetch
 from kclient.consumer.internals.share.assignment import ShareAssignment
@@ -154,14 +154,7 @@ class ShareFetcher:
                 InvalidShareSessionEpochError(f"The share session with broker {node.id} has ended meanwhile"),
             )
             along = []
-        grouped: dict[TopicIdPartition, list[Acknowledgements]] = {}
-        for each in along:
-            grouped.setdefault(each.partition, []).append(each)
-        runs: dict[TopicIdPartition, list[Run]] = {}
-        later: list[Acknowledgements] = []
-        for tip, several in grouped.items():
-            runs[tip], put_off = merged(several)
-            later += put_off
+        runs, later = merged(along)
         flight = _Flight(node, partitions, [each for each in along if each not in later])
         self._acknowledger.add(later, now_ms + self._config.default_api_timeout_ms)
         config = self._config

@@ -109,5 +109,5 @@ def test_one_type_stands_for_a_run_of_the_same(batch_type: Any) -> None:
 def test_acknowledgements_that_overlap_go_by_different_requests() -> None:
     first, second, third = (Acknowledgements(1, TIP, (Run(offset, b"\x01" * 3),)) for offset in (5, 7, 0))
     runs, later = merged([first, second, third])
-    assert [run.first for run in runs] == [0, 5]
+    assert [run.first for run in runs[TIP]] == [0, 5]
     assert later == [second]
