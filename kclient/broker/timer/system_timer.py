@@ -27,7 +27,9 @@ class SystemTimer:
     ) -> None:
         self.name = name
         self._time = time
-        self._condition = threading.Condition(threading.Lock())
+        # Entered by its own name: a condition's own way in is a function of Python's.
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._wheel = TimingWheel(tick_ms, wheel_size, time.monotonic_ms(), self._enqueue)
         self._heap: list[tuple[int, int, Bucket]] = []
         self._order = count()  # breaks ties, as buckets have no order of their own
@@ -35,6 +37,7 @@ class SystemTimer:
         self._size = 0
         self._woken = False
         self._closed = False
+        self._leave = self._withdraw  # one bound method for all entries
 
     def __len__(self) -> int:
         """Return the number of tasks that wait."""
@@ -42,9 +45,9 @@ class SystemTimer:
 
     def add(self, task: TimerTask) -> None:
         """Run `task` in `task.delay_ms`; one with a delay of 0 or less runs at the next `advance_clock`."""
-        entry = TimerEntry(task, self._time.monotonic_ms() + max(task.delay_ms, 0), self._withdraw)
+        entry = TimerEntry(task, self._time.monotonic_ms() + max(task.delay_ms, 0), self._leave)
         task.attach(entry)
-        with self._condition:
+        with self._lock:
             if self._closed or task.is_cancelled():
                 return
             self._place(entry)
@@ -55,7 +58,7 @@ class SystemTimer:
         Returns whether anything was due; False also when the timer is closed.
         """
         deadline_ms = self._time.monotonic_ms() + timeout_ms
-        with self._condition:
+        with self._lock:
             while not self._closed:
                 now_ms = self._time.monotonic_ms()
                 if self._ready or (self._heap and self._heap[0][0] <= now_ms):
@@ -75,7 +78,7 @@ class SystemTimer:
 
     def close(self) -> None:
         """Drop every task and wake the thread in `advance_clock`. Idempotent."""
-        with self._condition:
+        with self._lock:
             self._closed = True
             self._heap.clear()
             self._ready.clear()
@@ -105,7 +108,7 @@ class SystemTimer:
             self._wake()
 
     def _withdraw(self, entry: TimerEntry) -> None:
-        with self._condition:
+        with self._lock:
             if entry.bucket is not None:
                 entry.bucket.remove(entry)
                 self._size -= 1
