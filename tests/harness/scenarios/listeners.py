@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.wire import Wire
 from harness.topics import end_offsets, new_topic, produce
 from harness.waiting import wait_until
 from kclient import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
@@ -23,6 +24,7 @@ from kclient.errors import (
     KafkaError,
     WakeupError,
 )
+from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 _PARTITIONS = 4
 _WAIT_S = 40
@@ -275,11 +277,14 @@ def takes_its_time_in_a_listener(table: Table) -> None:
 def reads_topics_that_grow_go_and_come_again(table: Table) -> None:
     """New partitions are read, a topic that goes is given up, and one created again is read from its beginning."""
     grows, goes = table.topic, new_topic(table.servers, 2)
-    consumer = table.join("a", Listener(), **{"metadata.max.age.ms": 300})
+    consumer = table.join("a", Listener(), **{"metadata.max.age.ms": 300, "allow.auto.create.topics": False})
     consumer.subscribe([grows, goes])
     table.poll(table.shares(_PARTITIONS + 2), "all partitions")
     with KafkaAdminClient(bootstrap_servers=table.servers) as admin:
-        admin.create_partitions({grows: _PARTITIONS + 1})
+        grown = CreatePartitionsTopic(name=grows, count=_PARTITIONS + 1, assignments=None)
+        with Wire(table.servers) as wire:
+            answer = wire.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000), 3)
+            assert not answer.results[0].error_code
         table.poll(table.shares(_PARTITIONS + 3), "the new partition")
         produce(table.servers, goes, 10)
         table.poll(lambda: len(table.read["a"]) == 10, "its records")
