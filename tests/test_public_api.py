@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 
 import kclient
+from kclient.consumer import ConsumerPartitionAssignor, ConsumerRebalanceListener
 
 PACKAGES = [
     "kclient",
@@ -74,7 +75,10 @@ def test_everything_public_is_documented(name: str) -> None:
             assert value.__doc__, f"{name}.{key} has no docstring"
 
 
-@pytest.mark.parametrize("client", [kclient.KafkaProducer, kclient.KafkaConsumer, kclient.KafkaAdminClient])
+@pytest.mark.parametrize(
+    "client",
+    [kclient.KafkaProducer, kclient.KafkaConsumer, kclient.KafkaShareConsumer, kclient.KafkaAdminClient],
+)
 def test_every_public_method_of_a_client_is_documented_and_typed(client: type) -> None:
     for name, method in inspect.getmembers(client, inspect.isfunction):
         if name.startswith("_"):
@@ -84,6 +88,33 @@ def test_every_public_method_of_a_client_is_documented_and_typed(client: type) -
         missing = set(inspect.signature(method).parameters) - {"self"} - set(hints)
         assert not missing, f"{client.__name__}.{name} does not type {missing}"
         assert "return" in hints
+
+
+# Methods of Java's interfaces of Kafka 4.3, in Python's grammar.
+_OF_BOTH = ["subscription", "subscribe", "unsubscribe", "poll", "commit_sync", "commit_async", "close", "wakeup"]
+_OF_BOTH += ["client_instance_id", "metrics", "register_metric_for_subscription"]
+_OF_BOTH += ["unregister_metric_from_subscription"]
+_JAVAS = {
+    kclient.KafkaShareConsumer: [
+        *_OF_BOTH,
+        *("acknowledge", "set_acknowledgement_commit_callback", "acquisition_lock_timeout_ms"),
+    ],
+    kclient.KafkaConsumer: [
+        *_OF_BOTH,
+        *("assignment", "assign", "seek", "seek_to_beginning", "seek_to_end", "position", "committed"),
+        *("partitions_for", "list_topics", "paused", "pause", "resume", "offsets_for_times"),
+        *("beginning_offsets", "end_offsets", "current_lag", "group_metadata", "enforce_rebalance"),
+    ],
+    ConsumerPartitionAssignor: [
+        *("name", "assign", "subscription_user_data", "on_assignment", "supported_protocols"),
+    ],
+    ConsumerRebalanceListener: ["on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost"],
+}
+
+
+@pytest.mark.parametrize("kind", _JAVAS)
+def test_what_java_has_is_there_by_its_name(kind: type) -> None:
+    assert [name for name in _JAVAS[kind] if not hasattr(kind, name)] == []
 
 
 @pytest.mark.parametrize("name", LAZY)

@@ -53,6 +53,12 @@ def add_group_arguments(parser: argparse.ArgumentParser, kind: str) -> None:
     }.items():
         dest = name.replace("-", "_")
         actions.add_argument(f"--{name}", dest="action", action="store_const", const=dest, help=summary)
+    if kind == "consumer":
+        actions.add_argument(
+            "--validate-regex",
+            metavar="REGEX",
+            help="have a broker say if it can use the regular expression of a SubscriptionPattern (RE2's syntax)",
+        )
     parser.add_argument("--group", action="append", default=[], metavar="ID", help="a group; may be repeated")
     parser.add_argument("--all-groups", action="store_true", help=f"every {kind} group")
     parser.add_argument(
@@ -153,6 +159,8 @@ def _check_reset(options: argparse.Namespace, where: str | None) -> None:
         raise ConfigError(
             "--reset-offsets needs a place to go to: --to-earliest, --to-latest or another --to-..."
         )
+    if options.export and options.output == "json":
+        raise ConfigError("--export prints CSV, for --from-file; --output json goes without it")
     if options.execute and options.dry_run:
         raise ConfigError("--execute and --dry-run exclude each other")
     if options.topic and options.all_topics:

@@ -17,6 +17,7 @@ from kclient.cli.group_output import (
     print_rows,
 )
 from kclient.cli.group_plans import Planner, print_plans
+from kclient.cli.group_regex import validate_regex
 from kclient.cli.group_tables import print_described
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
@@ -51,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_options(options)
+    if options.validate_regex is not None:
+        return validate_regex(options)
     with KafkaAdminClient(client_settings(options)) as admin:
         if options.action == "list":
             return _list(admin, options)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from kclient.client.api_versions import ApiVersionsNegotiation, FinalizedFeatures, NodeApiVersions
-from kclient.errors import KafkaError, SchemaError, UnsupportedVersionError
+from kclient.errors import DisconnectError, KafkaError, SchemaError, UnsupportedVersionError
 from kclient.errors.codes import Errors
 from kclient.protocol.messages.api_versions import ApiVersionsResponse
 
@@ -58,6 +58,9 @@ class Negotiations:
             return error
         if not negotiation.exhausted:
             negotiation.failed()
+            if isinstance(error, SchemaError):
+                # Whoever waits for the broker need not hear of it yet: the oldest way may be understood.
+                return DisconnectError(str(error), connection=error.connection).because_of(error)
             return error
         negotiation.restart()
         return self._nothing_in_common(node_id) if isinstance(error, SchemaError) else error

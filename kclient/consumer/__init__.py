@@ -10,11 +10,14 @@ if typing.TYPE_CHECKING:
     from kclient.config.durations import ByDuration
     from kclient.consumer.acknowledge import AcknowledgementCommitCallback, AcknowledgeType
     from kclient.consumer.assignor import (
+        Assignment,
         ConsumerPartitionAssignor,
         CooperativeStickyAssignor,
         RangeAssignor,
+        RebalanceProtocol,
         RoundRobinAssignor,
         StickyAssignor,
+        Subscription,
     )
     from kclient.consumer.columns import BinaryColumn, HeaderColumns, RecordColumns
     from kclient.consumer.config import ConsumerConfig
@@ -35,11 +38,14 @@ else:
         {
             "kclient.config.durations": ("ByDuration",),
             "kclient.consumer.assignor": (
+                "Assignment",
                 "ConsumerPartitionAssignor",
                 "CooperativeStickyAssignor",
                 "RangeAssignor",
+                "RebalanceProtocol",
                 "RoundRobinAssignor",
                 "StickyAssignor",
+                "Subscription",
             ),
             "kclient.consumer.acknowledge": ("AcknowledgementCommitCallback", "AcknowledgeType"),
             "kclient.consumer.columns": ("BinaryColumn", "HeaderColumns", "RecordColumns"),
@@ -61,6 +67,7 @@ else:
 __all__ = [
     "AcknowledgeType",
     "AcknowledgementCommitCallback",
+    "Assignment",
     "BinaryColumn",
     "ByDuration",
     "ConsumerConfig",
@@ -77,10 +84,12 @@ __all__ = [
     "KafkaConsumer",
     "KafkaShareConsumer",
     "RangeAssignor",
+    "RebalanceProtocol",
     "RecordColumns",
     "RoundRobinAssignor",
     "ShareConsumerConfig",
     "ShareConsumerSettings",
     "StickyAssignor",
+    "Subscription",
     "SubscriptionPattern",
 ]

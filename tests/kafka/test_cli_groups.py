@@ -228,6 +228,21 @@ def test_groups_lose_offsets_and_are_deleted(commands: Commands, admin: KafkaAdm
     assert group not in admin.list_groups()
 
 
+def test_a_regular_expression_is_judged_by_the_broker_and_leaves_no_group(
+    commands: Commands, admin: KafkaAdminClient, capsys: Captured
+) -> None:
+    # Kafka's tool has RE2 itself.
+    for regex, code in (("orders-[a-z]+", 0), ("(?=look)ahead", 1)):
+        assert commands.code("groups", f"--validate-regex {regex} --timeout 30000") == code
+        printed = capsys.readouterr()
+        assert ("is valid" in printed.out) == (code == 0)
+        assert (regex in printed.err) == (code == 1)
+        assert commands.code("groups", f"--validate-regex {regex} --output json") == code
+        shown = json.loads(capsys.readouterr().out)
+        assert (shown["regex"], shown["valid"], shown["error"] is None) == (regex, not code, not code)
+    assert not [group for group in admin.list_groups() if "validate-regex" in group]
+
+
 def test_share_groups_look_as_in_kafkas_tool_and_are_reset_and_deleted(
     commands: Commands, topic: str, capsys: Captured
 ) -> None:
@@ -257,6 +272,18 @@ def test_share_groups_look_as_in_kafkas_tool_and_are_reset_and_deleted(
             "\n"
         )[:1]
         assert json.loads(shown)["assignment"] == {topic: [0, 1]}
+        for view, keys in {
+            "": {"topic", "partition", "leader_epoch", "start_offset", "lag"},
+            "--members": {"consumer_id", "host", "client_id", "partitions", "member_epoch", "assignment"},
+            "--state": {"coordinator", "state", "group_epoch", "assignment_epoch", "members"},
+        }.items():
+            found = commands.text("share-groups", f"--describe --group {group} {view} --output json")
+            for line in found.splitlines():
+                assert json.loads(line).keys() == {"group", *keys}
+        listed = [
+            json.loads(line) for line in commands.text("share-groups", "--list --output json").splitlines()
+        ]
+        assert {"group": group, "state": "Stable"} in listed
         assert (
             commands.code("share-groups", f"--reset-offsets --group {group} --topic {topic} --to-latest") == 1
         )

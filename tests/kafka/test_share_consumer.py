@@ -81,13 +81,14 @@ def deliveries(records: list[ConsumerRecord[Any, Any]]) -> list[tuple[int, int |
 
 @contextlib.contextmanager
 def java_member(servers: str, group: str, topic: str, log: Path) -> Iterator[Path]:
-    """Java's console share consumer, whose values are the lines of a file."""
+    """Java's console share consumer, whose records are the lines of a file: Delivery:COUNT, a tab, the value."""
     with log.open("wb") as out:
         process = subprocess.Popen(
             [
                 *("java", *SHORT_LIVED, "-Xmx256m", "-cp", classpath()),
                 "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
                 *("--bootstrap-server", servers, "--topic", topic, "--group", group),
+                *("--formatter-property", "print.delivery=true"),
             ],
             stdout=out,
             stderr=subprocess.DEVNULL,
@@ -127,6 +128,42 @@ def test_beside_javas_console_consumer_every_record_is_acknowledged_once(
         assert theirs, "Java's consumer got nothing"
         assert len(ours) + theirs == written
         assert set(ours.values()) == {1}
+
+
+def test_javas_consumer_gets_nothing_that_is_renewed_and_all_that_is_released(
+    servers: str, group: str, tmp_path: Path
+) -> None:
+    topic = new_topic(servers, 1)
+    produce(servers, topic, 5)
+    with member(servers, group, topic) as consumer:
+        records = take(consumer, 5)
+        with (
+            KafkaAdminClient(bootstrap_servers=servers) as admin,
+            java_member(servers, group, topic, tmp_path / "java.txt") as log,
+        ):
+
+            def renewed() -> None:
+                for record in records:
+                    consumer.acknowledge(record, AcknowledgeType.RENEW)
+                assert not any(consumer.commit_sync().values())
+                assert take(consumer, 5) == records
+
+            def both_are_members() -> bool:
+                renewed()
+                return len(admin.describe_share_groups([group])[group].members) == 2
+
+            wait_until(both_are_members, DEADLINE_S, "Java's member")
+            end = time.monotonic() + 2 * LOCK_MS / 1000
+            while time.monotonic() < end:
+                renewed()
+            assert log.read_bytes() == b""
+            consumer.acknowledge(records[0])
+            consumer.acknowledge(records[1], AcknowledgeType.REJECT)
+            for record in records[2:]:
+                consumer.acknowledge(record, AcknowledgeType.RELEASE)
+            assert not any(consumer.commit_sync().values())
+            wait_until(lambda: len(log.read_text().splitlines()) >= 3, DEADLINE_S, "what was released")
+            assert log.read_text().splitlines() == [f"Delivery:2\tv{number}" for number in (2, 3, 4)]
 
 
 def test_a_released_record_comes_again_until_the_limit_of_deliveries(servers: str, group: str) -> None:
@@ -239,7 +276,10 @@ def test_the_acquire_mode_decides_what_is_locked(servers: str, mode: str, left: 
             assert not other.poll(4000)
 
 
-def test_a_killed_members_records_come_again_with_their_count(servers: str, group: str) -> None:
+@pytest.mark.parametrize("by_java", [False, True])
+def test_a_killed_members_records_come_again_with_their_count(
+    servers: str, group: str, tmp_path: Path, by_java: bool
+) -> None:
     topic = new_topic(servers, 1)
     produce(servers, topic, 5)
     process = start_script(
@@ -267,6 +307,13 @@ def test_a_killed_members_records_come_again_with_their_count(servers: str, grou
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "5"
         os.kill(process.pid, 9)
+    if by_java:
+        with java_member(servers, group, topic, tmp_path / "java.txt") as log:
+            wait_until(
+                lambda: len(log.read_text().splitlines()) >= 4, DEADLINE_S, "the killed member's records"
+            )
+            assert log.read_text().splitlines() == [f"Delivery:2\tv{number}" for number in (1, 2, 3, 4)]
+        return
     with member(servers, group, topic) as consumer:
         records: list[ConsumerRecord[Any, Any]] = []
 

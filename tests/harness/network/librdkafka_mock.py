@@ -22,8 +22,13 @@ _FIRST_WITH_MARKERS = 0x020F0000
 """librdkafka 2.15: its mock ends transactions with control batches."""
 _PRODUCER = 0
 _FETCH_BY_NAME = 11
-# Its answers to newer requests have a byte too many.
-_METADATA = 8
+_NEWEST = {
+    ApiKeys.METADATA: 8,  # its answers to newer requests have a byte too many
+    # It cannot read newer ones of these, or answers them wrongly: its own client does not send them.
+    ApiKeys.JOIN_GROUP: 5,
+    ApiKeys.SYNC_GROUP: 3,
+    ApiKeys.LEAVE_GROUP: 2,
+}
 _COMMIT = 1
 
 
@@ -49,9 +54,9 @@ def _library_path() -> str | None:
 
 
 class LibrdkafkaMock:
-    """One mock broker in this process. A context manager; its functions are safe to call while clients use it."""
+    """Mock brokers 1 to `brokers` in this process. A context manager; its functions are safe to call at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, brokers: int = 1) -> None:
         path = _library_path()
         assert path is not None
         self._lib = _declare(ctypes.CDLL(path))
@@ -62,13 +67,15 @@ class LibrdkafkaMock:
         self._client = self._lib.rd_kafka_new(_PRODUCER, conf, text, len(text))
         if not self._client:
             raise RuntimeError(text.value.decode())
-        self._cluster = self._lib.rd_kafka_mock_cluster_new(self._client, 1)
-        self._lib.rd_kafka_mock_set_apiversion(self._cluster, ApiKeys.METADATA, 0, _METADATA)
+        self._cluster = self._lib.rd_kafka_mock_cluster_new(self._client, brokers)
+        for api, version in _NEWEST.items():
+            self._lib.rd_kafka_mock_set_apiversion(self._cluster, api, 0, version)
+        self._lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
         self._lib.rd_kafka_mock_start_request_tracking(self._cluster)
 
     @property
     def bootstrap_servers(self) -> str:
-        """host:port of the broker."""
+        """host:port of each broker."""
         servers: bytes = self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster)
         return servers.decode()
 
@@ -85,6 +92,22 @@ class LibrdkafkaMock:
     def clear(self, api: ApiKeys) -> None:
         """Refuse no more requests of `api`."""
         self._lib.rd_kafka_mock_clear_request_errors(self._cluster, api)
+
+    def move_leader(self, topic: str, partition: int, broker: int) -> None:
+        """Have another broker lead a partition; the old one refuses it from then on."""
+        self._lib.rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), partition, broker)
+
+    def move_coordinator(self, group: str, broker: int) -> None:
+        """Have another broker serve a group."""
+        self._lib.rd_kafka_mock_coordinator_set(self._cluster, b"group", group.encode(), broker)
+
+    def stop_broker(self, broker: int) -> None:
+        """Close a broker's connections, and refuse new ones."""
+        self._lib.rd_kafka_mock_broker_set_down(self._cluster, broker)
+
+    def start_broker(self, broker: int) -> None:
+        """Let a broker that was stopped be connected to."""
+        self._lib.rd_kafka_mock_broker_set_up(self._cluster, broker)
 
     def asked(self) -> list[ApiKeys]:
         """The requests since this was last called."""
@@ -139,7 +162,7 @@ class LibrdkafkaMock:
 
 def _declare(lib: ctypes.CDLL) -> Any:
     pointer, text, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
-    short, number = ctypes.c_int16, ctypes.c_int
+    short, number, int32 = ctypes.c_int16, ctypes.c_int, ctypes.c_int32
     pointers = ctypes.POINTER(pointer)
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "rd_kafka_conf_new": (pointer, []),
@@ -153,6 +176,11 @@ def _declare(lib: ctypes.CDLL) -> Any:
         "rd_kafka_mock_topic_create": (number, [pointer, text, number, number]),
         "rd_kafka_mock_push_request_errors_array": (None, [pointer, short, size, ctypes.POINTER(number)]),
         "rd_kafka_mock_clear_request_errors": (None, [pointer, short]),
+        "rd_kafka_mock_partition_set_leader": (number, [pointer, text, int32, int32]),
+        "rd_kafka_mock_coordinator_set": (number, [pointer, text, text, int32]),
+        "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, [pointer, int32]),
+        "rd_kafka_mock_broker_set_down": (number, [pointer, int32]),
+        "rd_kafka_mock_broker_set_up": (number, [pointer, int32]),
         "rd_kafka_mock_start_request_tracking": (None, [pointer]),
         "rd_kafka_mock_get_requests": (pointers, [pointer, ctypes.POINTER(size)]),
         "rd_kafka_mock_clear_requests": (None, [pointer]),

@@ -5,15 +5,18 @@ A case gets a `Table`. The embedded broker has the classic protocol, eager and c
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from harness.broker.wire import Wire
 from harness.topics import end_offsets, new_topic, produce
 from harness.waiting import wait_until
 from kclient import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.errors import (
     CommitFailedError,
     FencedInstanceIdError,
@@ -21,9 +24,11 @@ from kclient.errors import (
     KafkaError,
     WakeupError,
 )
+from kclient.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 _PARTITIONS = 4
 _WAIT_S = 40
+_LONG_S = 1.0
 _CLASSIC = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 100}
 
 FACES: Mapping[str, Mapping[str, object]] = {
@@ -250,6 +255,49 @@ def is_too_slow_for_the_group(table: Table) -> None:
     assert "lost" in listener.calls()
 
 
+def takes_its_time_in_a_listener(table: Table) -> None:
+    """A call that takes long costs no place in the group, and nobody has the partitions before it is over."""
+    ended: dict[str, float] = {}
+
+    def revoked(partitions: Collection[TopicPartition]) -> None:
+        until = time.monotonic() + _LONG_S
+        wait_until(lambda: time.monotonic() > until, what="the end of a long call")
+        ended.update(first=time.monotonic())
+
+    given: list[float] = []
+    listener = Listener(revoked=revoked)
+    table.join("a", listener)
+    table.poll(table.shares(_PARTITIONS), "all partitions")
+    table.join("b", Listener(assigned=lambda _: given.append(time.monotonic())))
+    table.poll(table.shares(2, 2), "two shares")
+    assert ended["first"] < given[0]
+    assert "lost" not in listener.calls()
+
+
+def reads_topics_that_grow_go_and_come_again(table: Table) -> None:
+    """New partitions are read, a topic that goes is given up, and one created again is read from its beginning."""
+    grows, goes = table.topic, new_topic(table.servers, 2)
+    consumer = table.join("a", Listener(), **{"metadata.max.age.ms": 300, "allow.auto.create.topics": False})
+    consumer.subscribe([grows, goes])
+    table.poll(table.shares(_PARTITIONS + 2), "all partitions")
+    with KafkaAdminClient(bootstrap_servers=table.servers) as admin:
+        grown = CreatePartitionsTopic(name=grows, count=_PARTITIONS + 1, assignments=None)
+        with Wire(table.servers) as wire:
+            answer = wire.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000), 3)
+            assert not answer.results[0].error_code
+        table.poll(table.shares(_PARTITIONS + 3), "the new partition")
+        produce(table.servers, goes, 10)
+        table.poll(lambda: len(table.read["a"]) == 10, "its records")
+        admin.delete_topics([goes])
+        table.poll(table.shares(_PARTITIONS + 1), "the end of the topic")
+        wait_until(lambda: goes not in admin.list_topics(), _WAIT_S, "its end everywhere")
+        admin.create_topics([NewTopic(goes, 1, 1)])
+    table.poll(table.shares(_PARTITIONS + 2), "the topic again")
+    produce(table.servers, goes, 3)
+    table.poll(lambda: len(table.read["a"]) == 13, "its new records")
+    assert table.read["a"][-3:] == [(0, 0), (0, 1), (0, 2)]
+
+
 def another_one_takes_its_name(table: Table) -> None:
     """Of two members with one group.instance.id one is refused, in every call from then on."""
     table.join("a", **{"group.instance.id": "seat"})
@@ -276,6 +324,8 @@ CASES: Mapping[str, Callable[[Table], Any]] = {
         subscribes_to_another_set_in_mid_rebalance,
         the_last_member_leaves,
         is_too_slow_for_the_group,
+        takes_its_time_in_a_listener,
+        reads_topics_that_grow_go_and_come_again,
         another_one_takes_its_name,
     )
 }

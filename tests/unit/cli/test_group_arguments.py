@@ -36,6 +36,7 @@ RESET = "--reset-offsets --group g"
         ("--delete", "--group"),
         ("--reset-offsets --to-latest --all-topics", "--group"),
         ("--describe --group g --all-groups", "exclude each other"),
+        (f"{RESET} --to-latest --topic t --export --output json", "--export prints CSV"),
         ("--list --group g", "--group goes with"),
         ("--list --all-groups", "--all-groups goes with"),
         ("--list --members", "--members goes with --describe"),
@@ -61,6 +62,12 @@ def test_options_that_do_not_go_together_are_refused(text: str, said: str, comma
         check_options(parsed(text, command))
 
 
+def test_a_regular_expression_is_of_no_group() -> None:
+    with pytest.raises(ConfigError, match="--group goes with"):
+        check_options(parsed("--validate-regex a.* --group g"))
+    check_options(parsed("--validate-regex a.* --timeout 5 --output json"))
+
+
 @pytest.mark.parametrize(
     ("text", "where"),
     [
@@ -82,13 +89,16 @@ def test_the_place_to_reset_to_is_the_option_that_was_given(text: str, where: st
     assert place(options) == where
 
 
-@pytest.mark.parametrize("text", ["--list --describe", "", f"{RESET} --to-latest --to-earliest --topic t"])
+@pytest.mark.parametrize(
+    "text",
+    ["--list --describe", "--list --validate-regex a", "", f"{RESET} --to-latest --to-earliest --topic t"],
+)
 def test_there_is_one_action_and_one_place(text: str) -> None:
     with pytest.raises(SystemExit):
         parsed(text)
 
 
-@pytest.mark.parametrize("option", ["--type", "--by-duration P1D", "--shift-by 1"])
+@pytest.mark.parametrize("option", ["--type", "--by-duration P1D", "--shift-by 1", "--validate-regex a"])
 def test_share_groups_lack_what_kafkas_tool_lacks_for_them(option: str) -> None:
     with pytest.raises(SystemExit):
         parsed(f"--list {option}", "share_groups")

@@ -76,12 +76,20 @@ def test_another_error_is_told_as_it_is(asked: Negotiations) -> None:
     assert asked.due == {}
 
 
-@pytest.mark.parametrize("error", [DisconnectError("closed"), SchemaError("unreadable")])
-def test_after_a_connection_that_broke_the_next_one_asks_in_the_oldest_version(
-    asked: Negotiations, error: KafkaError
-) -> None:
+def test_after_a_connection_that_broke_the_next_one_asks_in_the_oldest_version(asked: Negotiations) -> None:
+    error = DisconnectError("closed")
     assert asked.interrupted(1, error) is error
     asked.end(1)
+    asked.begin(1)
+    assert ask(asked) == 0
+
+
+def test_an_answer_that_cannot_be_read_is_only_a_broken_connection_while_the_oldest_version_is_left(
+    asked: Negotiations,
+) -> None:
+    told = asked.interrupted(1, SchemaError("unreadable"))
+    assert isinstance(told, DisconnectError)
+    assert "unreadable" in str(told)
     asked.begin(1)
     assert ask(asked) == 0
 
@@ -94,7 +102,7 @@ def test_after_three_tries_an_answer_nobody_can_read_is_of_no_broker_and_a_broke
     asked: Negotiations, error: KafkaError, told: type[KafkaError] | None
 ) -> None:
     for version in (0, 0):
-        assert asked.interrupted(1, error) is error
+        assert isinstance(asked.interrupted(1, error), DisconnectError)
         asked.begin(1)
         assert ask(asked) == version
     last = asked.interrupted(1, error)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.consumer.consumer_group import ConsumerGroupModel
 from harness.consumer.model import ConsumerModel
+from harness.consumer.ways import CONSUMER, pairs, watched
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.coordinator.consumer_member_state import ConsumerMemberState
 from kclient.consumer.internals.coordinator.consumer_membership import ConsumerMembership
@@ -192,13 +193,15 @@ def test_what_is_said_and_heard_always_fits_and_the_member_recovers(
     happening: list[tuple[str, Any]],
 ) -> None:
     member = Member()
-    try:
-        member.poll(5)
-        for event, of in happening:
-            member.happens(event, of)
-        member.recovers()
-    finally:
-        member.ledger.failing.clear()
-        member.rig.consumer.close()
+    with watched(ConsumerMemberState) as taken:
+        try:
+            member.poll(5)
+            for event, of in happening:
+                member.happens(event, of)
+            member.recovers()
+        finally:
+            member.ledger.failing.clear()
+            member.rig.consumer.close()
+    assert taken.keys() <= pairs(CONSUMER)
     assert not member.ledger.held
     assert member.group.member_id is None

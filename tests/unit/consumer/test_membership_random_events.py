@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.consumer.model import ConsumerModel
+from harness.consumer.ways import CLASSIC, pairs, watched
 from kclient.common.cluster import Cluster
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor import Assignment
@@ -185,12 +186,14 @@ def test_what_the_listener_hears_always_fits_and_the_member_recovers(
     protocol: RebalanceProtocol, happening: list[tuple[str, Any]]
 ) -> None:
     member = Member(protocol)
-    try:
-        member.poll(5)
-        for event, of in happening:
-            member.happens(event, of)
-        member.recovers()
-    finally:
-        member.ledger.failing.clear()
-        member.rig.consumer.close()
+    with watched(MemberState) as taken:
+        try:
+            member.poll(5)
+            for event, of in happening:
+                member.happens(event, of)
+            member.recovers()
+        finally:
+            member.ledger.failing.clear()
+            member.rig.consumer.close()
     assert not member.ledger.held
+    assert taken.keys() <= pairs(CLASSIC)

@@ -32,14 +32,14 @@ _OUT = {
     ConsumerMemberState.STALE,
     ConsumerMemberState.FATAL,
 }
-_IN = {ConsumerMemberState.RECONCILING, ConsumerMemberState.STABLE}
 _AGAIN = {ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.JOINING, ConsumerMemberState.FATAL}
 
 _VALID_NEXT = {
     ConsumerMemberState.UNSUBSCRIBED: _AGAIN,
-    ConsumerMemberState.JOINING: _IN | _OUT,
-    ConsumerMemberState.RECONCILING: _IN | _OUT | {ConsumerMemberState.ACKNOWLEDGING},
-    ConsumerMemberState.ACKNOWLEDGING: _IN | _OUT,
+    ConsumerMemberState.JOINING: _OUT | {ConsumerMemberState.RECONCILING},
+    ConsumerMemberState.RECONCILING: _OUT
+    | {ConsumerMemberState.RECONCILING, ConsumerMemberState.ACKNOWLEDGING},
+    ConsumerMemberState.ACKNOWLEDGING: _OUT | {ConsumerMemberState.RECONCILING, ConsumerMemberState.STABLE},
     ConsumerMemberState.STABLE: _OUT | {ConsumerMemberState.RECONCILING},
     ConsumerMemberState.FENCED: _AGAIN,
     ConsumerMemberState.STALE: _AGAIN,

@@ -29,7 +29,7 @@ _VALID_NEXT = {
     MemberState.REVOKING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
     MemberState.JOINING: {MemberState.UNJOINED, MemberState.SYNCING},
     MemberState.SYNCING: {MemberState.UNJOINED, MemberState.ASSIGNING},
-    MemberState.ASSIGNING: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.STABLE},
+    MemberState.ASSIGNING: {MemberState.UNJOINED, MemberState.STABLE},
     MemberState.STABLE: {MemberState.UNJOINED, MemberState.REVOKING, MemberState.JOINING},
 }
 

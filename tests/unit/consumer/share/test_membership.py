@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.consumer.share_model import ShareModel
+from harness.consumer.ways import SHARE, pairs, watched
 from kclient.client.api_versions import NodeApiVersions
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.share.member_state import VALID_NEXT, ShareMemberState
+from kclient.consumer.internals.share.member_state import ShareMemberState
 from kclient.errors import (
     Errors,
     GroupAuthorizationError,
-    IllegalStateError,
     KafkaError,
     TopicAuthorizationError,
     UnsupportedVersionError,
@@ -187,16 +187,6 @@ def test_closing_takes_no_longer_than_it_may(share: ShareModel) -> None:
     assert share.time.monotonic_ms() - before_ms < 700
 
 
-def test_only_the_ways_in_the_table_can_be_gone() -> None:
-    for state in ShareMemberState:
-        for other in ShareMemberState:
-            if other in VALID_NEXT[state]:
-                assert state.to(other) is other
-            else:
-                with pytest.raises(IllegalStateError):
-                    state.to(other)
-
-
 EVENTS = (
     "poll",
     "subscribe",
@@ -216,27 +206,29 @@ EVENTS = (
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=14))
 def test_whatever_happens_the_member_comes_back_and_reads_on(events: list[str]) -> None:
     share = ShareModel(max_poll_interval_ms=30_000)
-    try:
-        share.consumer.subscribe(["t"])
-        for event in events:
-            happen(share, event)
-        share.handlers[ApiKeys.SHARE_GROUP_HEARTBEAT] = share.share_heartbeat
-        share.consumer.subscribe(["t"])
-        share.fill(T0, 1)
-        end = share.shares[T0].end - 1
-        seen: set[int] = set()
-        for _ in range(20):
-            try:
-                seen |= {record.offset for record in share.poll(1000) if record.partition == 0}
-            except GroupAuthorizationError:
-                continue
-            if end in seen:
-                break
-        assert end in seen
-        assert share.core.membership.state is ShareMemberState.STABLE
-    finally:
-        share.consumer.close(100)
-    assert share.core.membership.state is ShareMemberState.UNJOINED
+    with watched(ShareMemberState) as taken:
+        try:
+            share.consumer.subscribe(["t"])
+            for event in events:
+                happen(share, event)
+            share.handlers[ApiKeys.SHARE_GROUP_HEARTBEAT] = share.share_heartbeat
+            share.consumer.subscribe(["t"])
+            share.fill(T0, 1)
+            end = share.shares[T0].end - 1
+            seen: set[int] = set()
+            for _ in range(20):
+                try:
+                    seen |= {record.offset for record in share.poll(1000) if record.partition == 0}
+                except GroupAuthorizationError:
+                    continue
+                if end in seen:
+                    break
+            assert end in seen
+            assert share.core.membership.state is ShareMemberState.STABLE
+        finally:
+            share.consumer.close(100)
+        assert share.core.membership.state is ShareMemberState.UNJOINED
+    assert taken.keys() <= pairs(SHARE)
 
 
 def happen(share: ShareModel, event: str) -> None:
