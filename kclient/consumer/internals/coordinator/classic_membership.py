@@ -154,10 +154,10 @@ class ClassicMembership(Membership):
 
     def commit_refused(self, code: int, sent: Generation, *, last: bool = False) -> Generation | None:
         place = self.generation_for_last_commit() if last else None
-        if place is not None and code != Errors.UNKNOWN_MEMBER_ID:
-            joins = self.state is MemberState.UNJOINED and self._may_join
-            if code == Errors.REBALANCE_IN_PROGRESS or place != sent or self.rebalancing or joins:
-                return place
+        joins = self.rebalancing or (self.state is MemberState.UNJOINED and self._may_join)
+        passes = code == Errors.REBALANCE_IN_PROGRESS or (joins and code != Errors.UNKNOWN_MEMBER_ID)
+        if place is not None and (passes or place != sent):
+            return place
         if code == Errors.REBALANCE_IN_PROGRESS:
             self.request_rejoin("a commit was refused because the group is rebalancing")
         elif sent.is_valid and sent == self.generation and (last or not self.rebalancing):
