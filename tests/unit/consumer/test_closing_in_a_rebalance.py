@@ -245,3 +245,17 @@ def test_with_the_consumer_protocol_an_epoch_that_the_member_has_not_heard_of_is
     rig.topics["t"] = 3  # a partition more, and so another epoch
     assert close(rig) < 1000
     assert rig.committed[T0] == 5
+
+
+def test_with_the_consumer_protocol_a_member_that_the_group_has_removed_has_lost_what_it_had(
+    make_rig: MakeRig,
+) -> None:
+    group = ConsumerGroupModel(make_rig(group_id="g", group_protocol="consumer"))
+    last = Last()
+    group.join(listener=last)
+    group.rig.fill(T0, 5)
+    assert len(group.poll_for(200)) == 5
+    group.remove_member()
+    group.rig.handlers[ApiKeys.OFFSET_COMMIT] = group.rig.refuse_commit(Errors.UNKNOWN_MEMBER_ID)
+    assert close(group.rig) < 1000
+    assert last.calls == [("lost", [T0, T1])]

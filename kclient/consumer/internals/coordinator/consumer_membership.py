@@ -188,6 +188,9 @@ class ConsumerMembership(Membership):
             if sent == now:
                 self.heartbeat.hurry()  # the coordinator has another one, and says so in its answer
             return now
+        if last and code == Errors.UNKNOWN_MEMBER_ID and sent == self.generation:
+            self.lose(f"a commit was refused with {Errors.name_of(code)}")  # there is no time to ask
+            return None
         oldest = max(self._joined_epoch, self._given_up_epoch + 1)
         if code == Errors.STALE_MEMBER_EPOCH and now is not None and oldest <= sent.id < now.id:
             return now
