@@ -17,6 +17,11 @@ def for_coordinator(node: Node) -> Node:
     return Node(_COORDINATOR_BASE - node.id, node.host, node.port, node.rack)
 
 
+def without_coordination(node: Node) -> Node:
+    """Return the broker of a coordinator's connection with the id of the first one to it."""
+    return Node(_COORDINATOR_BASE - node.id, node.host, node.port, node.rack)
+
+
 def beside(node: Node) -> Node:
     """Return the broker with the id of a second connection for the same requests."""
     return Node(_BESIDE_BASE + node.id, node.host, node.port, node.rack)

@@ -216,3 +216,28 @@ def test_one_that_was_stopped_while_it_had_a_partition_may_have_lost_it_unawares
     stopped.revoked([P])
     stopped.closed()
     assert log.kinds() == kinds
+
+
+@pytest.mark.parametrize(("end", "kinds"), [("lost", []), ("revoked", ["two owners"])])
+def test_one_that_was_stopped_may_be_told_late_of_what_it_has_lost(
+    log: MemoryLog, end: str, kinds: list[str]
+) -> None:
+    stopped, other = member(log, "m"), member(log, "n")
+    stopped.assigned([Q])
+    log.stopped("m")
+    other.assigned([P])
+    stopped.assigned([P])
+    getattr(stopped, end)([P])
+    other.revoked([P])
+    assert log.kinds() == kinds
+
+
+def test_what_is_lost_long_after_it_went_on_was_its_own(log: MemoryLog) -> None:
+    stopped, other = member(log, "m"), member(log, "n")
+    log.stopped("m")
+    stopped.assigned([Q])
+    other.assigned([P])
+    stopped.assigned([P])
+    stopped.lost([P])
+    other.revoked([P])
+    assert log.kinds() == ["two owners"]

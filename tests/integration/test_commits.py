@@ -93,3 +93,10 @@ def test_committing_for_each_record_piles_up_nothing_where_commits_are_slow(
         found = consumer.committed([tp])[tp]
     assert found is not None
     assert found.offset == count
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_who_closes_while_the_group_waits_for_others_commits_what_it_has_read(
+    servers: str, automatic: bool
+) -> None:
+    commits.close_in_a_cooperative_rebalance_that_waits_for_others(servers, automatic)

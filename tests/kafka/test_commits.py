@@ -33,3 +33,10 @@ def test_the_end_commits_what_was_returned_unless_it_is_an_error(
 
 def test_closing_during_a_join_does_not_wait_for_the_group(kafka: RealKafka) -> None:
     commits.close_during_a_join_that_waits_for_others(kafka.bootstrap_servers)
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_who_closes_while_the_group_waits_for_others_commits_what_it_has_read(
+    kafka: RealKafka, automatic: bool
+) -> None:
+    commits.close_in_a_cooperative_rebalance_that_waits_for_others(kafka.bootstrap_servers, automatic)

@@ -13,7 +13,7 @@ from harness.broker.process import BrokerProcess
 from harness.checker.log import HistoryLog
 from harness.checker.owners import ownerships
 from harness.checker.report import check
-from harness.soak.churn import handed_out
+from harness.soak.churn import handed_out, not_committed
 from harness.soak.group_churn import GroupChurn
 from harness.soak.load import Load
 from harness.soak.recorded import end_of, observe, read_to_end
@@ -67,6 +67,7 @@ def test_a_group_in_constant_change_reads_every_record_and_never_has_two_owners(
         f"{len(records)} records"
     )
     problems = load.recorded.problems + [str(anomaly) for anomaly in check(history)]
+    problems += not_committed(history, churn.names("kclient"))
     # All left in good order at the end, so what they were handed is committed.
     handed = dict.fromkeys(committed, 0) | handed_out(history)
     if committed != handed:

@@ -15,7 +15,7 @@ from harness.checker.memory import MemoryLog
 from harness.checker.report import check
 from harness.programs import start_script
 from harness.real_kafka.logs import LoggedRecord, PartitionLog, parse_dump
-from harness.soak.churn import ClientProcess, handed_out, owners_now
+from harness.soak.churn import ClientProcess, handed_out, not_committed, owners_now
 from harness.soak.recorded import RecordedProducer, write_logs
 from harness.waiting import wait_until
 from kclient.errors import KafkaTimeoutError, RecordTooLargeError
@@ -131,6 +131,36 @@ def test_a_history_tells_who_has_what_and_how_far_a_group_has_come() -> None:
     second.polled({q: [(0, b"c")]})
     assert owners_now(log.history()) == {q: ["n"]}
     assert handed_out(log.history()) == {P: 7, q: 1}
+    assert handed_out(log.history(), {"m"}) == {P: 7}
+
+
+@pytest.mark.parametrize("committed", [{}, {P: 6}])
+def test_what_a_member_gave_up_without_its_offset_is_found(committed: dict[Place, int]) -> None:
+    log = MemoryLog()
+    member = log.consumer("m", group="g", auto_commit=True)
+    member.assigned([P])
+    member.polled({P: [(5, b"a"), (6, b"b")]})
+    log.observed("g", log.now(), {P: 4})
+    member.revoked([P])
+    log.observed("g", log.now(), committed)
+    (found,) = not_committed(log.history(), {"m"})
+    assert found.startswith("not committed: m gave up t-0")
+    assert "@7" in found
+    assert not_committed(log.history(), {"n"}) == []
+
+
+@pytest.mark.parametrize("goes", ["committed", "lost", "ended"])
+def test_who_commits_is_lost_or_killed_owes_nothing(goes: str) -> None:
+    log = MemoryLog()
+    member = log.consumer("m", group="g", auto_commit=True)
+    member.assigned([P])
+    member.polled({P: [(5, b"a"), (6, b"b")]})
+    if goes == "ended":
+        log.ended("m")
+    else:
+        (member.lost if goes == "lost" else member.revoked)([P])
+    log.observed("g", log.now(), {P: 7 if goes == "committed" else 5})
+    assert not_committed(log.history(), {"m"}) == []
 
 
 @pytest.mark.heavy

@@ -63,6 +63,8 @@ class Committer:
     Before that it has read nothing, and the positions are those to begin with: to commit them by itself would undo
     what it commits explicitly.
     """
+    leaving: bool = attrs.field(default=False, init=False)
+    """True while the application closes or unsubscribes: it cannot poll any more, and commit again."""
     asked: int = attrs.field(default=0, init=False)
     """Number of commits the I/O thread was asked for."""
     _last_automatic: CommitRequest | None = attrs.field(default=None, init=False)
@@ -132,8 +134,9 @@ class Committer:
         error: KafkaError | None = None
         generation = Generation()  # without a subscription the group only keeps the offsets
         membership = self._membership
+        last = self.leaving and offsets.keys() <= self._assigned.partitions()
         if offsets and membership is not None and self._subscription.has_auto_assigned_partitions():
-            known = membership.generation_for_commit()
+            known = membership.generation_for_last_commit() if last else membership.generation_for_commit()
             if known is not None:
                 generation = known
             elif membership.rebalancing:
@@ -141,7 +144,7 @@ class Committer:
             else:
                 error = CommitFailedError()
         made = CommitRequest(
-            deadline_ms, offsets, generation, retry=retry, automatic=automatic, topic_ids=topic_ids
+            deadline_ms, offsets, generation, retry=retry, automatic=automatic, last=last, topic_ids=topic_ids
         )
         return made, error
 
@@ -160,16 +163,10 @@ class Committer:
 
     def finish(self, deadline_ms: int) -> Request[None]:
         """Wait for all that was asked for before; at the deadline, what is not through fails."""
-        manager, membership = self._manager, self._membership
+        manager = self._manager
         assert manager is not None
-        assert membership is not None
         request = Request[None](deadline_ms)
-
-        def task(_: int) -> None:
-            membership.stop_joining()
-            manager.finish(request)
-
-        self._network.submit(task, request)
+        self._network.submit(lambda _: manager.finish(request), request)
         return request
 
     # The outcome.

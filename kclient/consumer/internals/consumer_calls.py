@@ -218,16 +218,21 @@ class ConsumerCalls:
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
     ) -> Steps[None]:
         """Give up what is held and leave the group, after the commits that were asked for."""
-        yield from self._commit_positions(timer)
-        leave = self._leave(timer, reason, operation)
-        yield from _then(self._give_up_all(), _then(self._finish_commits(timer), leave))
+        commits = self._core.commits
+        commits.leaving = True
+        try:
+            yield from self._commit_positions(timer)
+            leave = self._leave(timer, reason, operation)
+            yield from _then(self._give_up_all(), _then(self._finish_commits(timer), leave))
+        finally:
+            commits.leaving = False
 
     def _give_up_all(self) -> Steps[None]:
         core = self._core
         held = core.assigned.partitions()
         membership = core.membership
         if membership is not None and held and core.subscription.has_auto_assigned_partitions():
-            lost = membership.generation_for_commit() is None and not membership.rebalancing
+            lost = membership.generation_for_last_commit() is None
             yield from self._tell_listener(RebalanceKind.LOST if lost else RebalanceKind.REVOKED, held)
 
     def _leave(self, timer: Timer, reason: str, operation: GroupMembershipOperation) -> Steps[None]:

@@ -63,12 +63,14 @@ class PendingRequest(Generic[T]):
 class CommitRequest(Request[Offsets]):
     """Commit `offsets` as the member of one `generation`; with `retry` until the deadline, else once.
 
-    Both are those of the moment at which the commit is asked for, whatever becomes of the member until it is sent.
+    Both are those of the moment at which the commit is asked for, whatever becomes of the member until it is sent. But
+    the `last` commit of a member, which has what it is about until it leaves, goes again under its next place.
+
     The application's thread may add newer offsets until the I/O thread seals it. `topic_ids` are the topics that the
     offsets belong to, as far as they are known.
     """
 
-    __slots__ = ("_sealed", "automatic", "generation", "offsets", "retry", "topic_ids")
+    __slots__ = ("_sealed", "automatic", "generation", "last", "offsets", "retry", "topic_ids")
 
     def __init__(
         self,
@@ -78,6 +80,7 @@ class CommitRequest(Request[Offsets]):
         *,
         retry: bool,
         automatic: bool = False,
+        last: bool = False,
         topic_ids: Mapping[TopicPartition, Uuid] | None = None,
     ) -> None:
         super().__init__(deadline_ms)
@@ -85,13 +88,15 @@ class CommitRequest(Request[Offsets]):
         self.generation = generation
         self.retry = retry
         self.automatic = automatic
+        self.last = last
         self.topic_ids = topic_ids or {}
         self._sealed = False
 
     def add(self, newer: CommitRequest) -> bool:
-        """Commit what `newer` has along with it; False if it is too late for that, or another generation's."""
+        """Commit what `newer` has along with it; False if it is too late for that, or it is not alike."""
         with self._lock:
-            if self._sealed or self.done() or newer.generation != self.generation:
+            alike = (newer.generation, newer.last) == (self.generation, self.last)
+            if self._sealed or self.done() or not alike:
                 return False
             self.offsets = {**self.offsets, **newer.offsets}
             self.topic_ids = {**self.topic_ids, **newer.topic_ids}

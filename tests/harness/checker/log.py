@@ -103,10 +103,16 @@ class ClientLog:
         """The client ended in good order, after its last operation had its outcome."""
         self._write("closed")
 
-    def commit(self, group: str, offsets: Mapping[Place, int], transaction: int | None = None) -> int:
-        """Offsets are about to be committed; the number of this commit."""
+    def commit(
+        self,
+        group: str,
+        offsets: Mapping[Place, int],
+        transaction: int | None = None,
+        at: float | None = None,
+    ) -> int:
+        """Offsets are about to be committed, now or `at` that time; the number of this commit."""
         number = self._number()
-        self._write("commit", number, group, _offsets(offsets), transaction)
+        self._log.write("commit", self.name, number, group, _offsets(offsets), transaction, at=at)
         return number
 
     def committed(self, number: int, outcome: Outcome = "ok") -> None:

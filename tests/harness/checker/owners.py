@@ -51,9 +51,10 @@ def check_owners(history: History) -> Iterator[Anomaly]:
     - two owners: a member was given a partition before the one that had it gave it up, or was ended.
 
     One that was thrown out may learn it late: then it has lost the partition. And one that was stopped meanwhile may
-    never learn it, if it leaves as soon as it goes on.
+    never learn it, if it leaves as soon as it goes on; or it may be told of what it was given before, and has lost.
     """
-    turns = sorted(ownerships(history), key=lambda each: (each.group, each.place, each.start.at))
+    owned = [each for each in ownerships(history) if not _told_late(history, each)]
+    turns = sorted(owned, key=lambda each: (each.group, each.place, each.start.at))
     for _, of_place in itertools.groupby(turns, key=lambda each: (each.group, each.place)):
         for earlier, later in itertools.pairwise(of_place):
             if later.start.at < earlier.end and not earlier.lost and later.member != earlier.member:
@@ -66,3 +67,14 @@ def check_owners(history: History) -> Iterator[Anomaly]:
                 )
                 what = f"{later.member} was given {later.place}, which {earlier.member} gave up {gave_up}"
                 yield Anomaly("two owners", what, (earlier.start, later.start))
+
+
+def _told_late(history: History, owned: Ownership) -> bool:
+    """Return True if a member was stopped before it heard of what it was given, and had lost it by then."""
+    stops = [at for at in history.stopped.get(owned.member, ()) if at <= owned.start.at]
+    if not owned.lost or not stops:
+        return False
+    return not any(
+        isinstance(turn, Turn) and turn.process == owned.member and stops[-1] < turn.at < owned.start.at
+        for turn in history.reading
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from harness.topics import new_topic, produce
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer import KafkaConsumer
+from kclient.consumer import ConsumerRebalanceListener, KafkaConsumer
 from kclient.consumer.internals.coordinator.member_state import MemberState
 from kclient.errors import KafkaError
 from kclient.protocol.api_keys import ApiKeys
@@ -206,3 +206,45 @@ def close_during_a_join_that_waits_for_others(servers: str) -> None:
         second.close()
         assert time.monotonic() - started < 20  # 30 s if it waits for the group
         wait_until(lambda: reading.members() == 1, 10, "the group without the second member")
+
+
+class _Committing(ConsumerRebalanceListener):
+    def __init__(self, consumer: KafkaConsumer[bytes, bytes]) -> None:
+        self._consumer = consumer
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self._consumer.commit_sync()
+
+
+def close_in_a_cooperative_rebalance_that_waits_for_others(servers: str, automatic: bool) -> None:
+    """A member has joined again, and reads on, while another one does not poll; then it closes."""
+    reading = Reading(servers)
+    settings = {
+        "partition.assignment.strategy": ["cooperative-sticky"],
+        "heartbeat.interval.ms": 200,
+        "enable.auto.commit": automatic,
+    }
+    with reading.consumer(**settings) as first, reading.consumer(**settings) as second:
+        if not automatic:
+            first.subscribe([reading.topic], listener=_Committing(first))
+        poll(first)
+        joining, waiting = first._core.membership, second._core.membership
+        assert joining is not None
+        assert waiting is not None
+
+        def polled(consumer: KafkaConsumer[bytes, bytes], membership: Any, state: MemberState) -> bool:
+            consumer.poll(50)
+            return membership.state is state
+
+        wait_until(lambda: polled(second, waiting, MemberState.JOINING), 30, "a second member")
+        # From here on the second one does not poll, and so does not take its share, not even of nothing.
+        wait_until(lambda: polled(first, waiting, MemberState.ASSIGNING), 30, "its share")
+        first.enforce_rebalance()
+        wait_until(lambda: polled(first, joining, MemberState.JOINING), 30, "the first member joining again")
+        first.seek(reading.tp, 7)
+        assert poll(first)[-1].offset == 11
+        assert joining.state is MemberState.JOINING
+        started = time.monotonic()
+        first.close()
+        assert time.monotonic() - started < 20  # 30 s if it waits for the group
+        assert reading.committed() == 12

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -137,11 +137,38 @@ def owners_now(history: History) -> dict[Place, list[str]]:
     return owners
 
 
-def handed_out(history: History) -> dict[Place, int]:
-    """Partition -> the offset after the last record that any application was given."""
+def handed_out(history: History, names: Container[str] | None = None) -> dict[Place, int]:
+    """Partition -> the offset after the last record that any application, or one of these, was given."""
     ends: dict[Place, int] = {}
     for poll in history.reading:
-        if isinstance(poll, Poll):
+        if isinstance(poll, Poll) and (names is None or poll.process in names):
             for place, records in poll.records.items():
                 ends[place] = max(ends.get(place, 0), records[-1][0] + 1)
     return ends
+
+
+def not_committed(history: History, names: Container[str]) -> list[str]:
+    """Tell what members with these names gave up in good order, without all that they had read being committed.
+
+    Which is so if anybody who asked for the group's offsets later was told older ones.
+    """
+    polls: dict[tuple[str, Place], list[tuple[float, int]]] = {}
+    for poll in history.reading:
+        if isinstance(poll, Poll):
+            for place, records in poll.records.items():
+                polls.setdefault((poll.process, place), []).append((poll.at, records[-1][0] + 1))
+    found = []
+    for each in ownerships(history):
+        gave_up = not each.lost and each.end != history.ended.get(each.member, float("inf"))
+        if each.member not in names or not gave_up:
+            continue
+        own = polls.get((each.member, each.place), [])
+        end = max((end for at, end in own if each.start.at <= at <= each.end), default=0)
+        for seen in history.observations:
+            if seen.group == each.group and seen.started > each.end and seen.offsets.get(each.place, 0) < end:
+                found.append(
+                    f"not committed: {each.member} gave up {each.place} at {each.end:.6f}, which it had read up to "
+                    f"@{end}, but {seen}"
+                )
+                break
+    return found

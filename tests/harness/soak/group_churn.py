@@ -50,11 +50,15 @@ class GroupChurn:
         """The group's name."""
         return f"g-{self._topic}"
 
-    def join(self, slot: int) -> None:
-        """Start a member. Of those of one client every other one commits by itself, the others let poll do it."""
+    def join(self, slot: int, program: Program | None = None) -> None:
+        """Start a member of the client whose turn it is, or of this one.
+
+        Of those of one client every other one commits by itself, the others let poll do it.
+        """
         number = len(self.members)
-        program, settings = self._programs[number % len(self._programs)]
-        earlier = sum(member.name.startswith(program) for member in self.members)
+        program = program or self._programs[number % len(self._programs)][0]
+        settings = dict(self._programs)[program]
+        earlier = len(self.names(program))
         member = MemberProcess(
             f"{program}-{number}",
             self._directory,
@@ -95,6 +99,20 @@ class GroupChurn:
         for slot, member in enumerate(self._slots):
             if member is None:
                 self.join(slot)
+
+    def names(self, program: Program) -> set[str]:
+        """Return the names of all members of one client."""
+        return {member.name for member in self.members if member.name.startswith(program)}
+
+    def leave_to(self, program: Program) -> set[str]:
+        """Have all others leave, one after another, and return the names of those that are left, at least one."""
+        for slot, member in enumerate(self._slots):
+            if member is not None and not member.name.startswith(program):
+                self._slots[slot] = None
+                member.leave()
+        if not any(self._slots):
+            self.join(0, program)
+        return {member.name for member in self._slots if member is not None}
 
     def end(self, *, kill: bool) -> None:
         """End all that run."""

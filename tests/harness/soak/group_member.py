@@ -2,16 +2,17 @@
 
 usage: group_member.py SERVERS TOPIC GROUP COMMIT SETTINGS NAME HISTORY
 
-COMMIT is "auto"; or "positions", then it commits all its positions after every poll and before it gives up anything;
-or "offsets", then it commits what the last poll returned, and writes that down as well. SETTINGS are more of them, as
-JSON. What `poll` returned is written
-before the next call of the consumer, so nothing can be committed that is not in the history already. SIGTERM makes it
-leave the group.
+COMMIT is "auto"; or "positions", then it commits all its positions after every poll that returned something, again
+after the next one if that is refused, and before it gives up anything; or "offsets", then it commits what the last poll
+returned, and writes that down as well. SETTINGS are more of them, as JSON. What `poll` returned is written before the
+next call of the consumer, so nothing can be committed that is not in the history already. SIGTERM makes it leave the
+group. What the consumer logs goes to the standard error.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import threading
@@ -38,17 +39,23 @@ class CommittingListener(RecordingListener):
         self._consumer = consumer
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        if partitions:
-            commit_positions(self._consumer)
-        super().on_partitions_revoked(partitions)
+        try:
+            self._consumer.commit_sync()
+        except CommitFailedError:
+            logging.exception("Lost before they were given up")
+            super().on_partitions_lost(partitions)
+        else:
+            super().on_partitions_revoked(partitions)
 
 
-def commit_positions(consumer: KafkaConsumer[bytes, bytes]) -> None:
-    """Commit the positions; a group that has moved on meanwhile may refuse."""
+def commit_positions(consumer: KafkaConsumer[bytes, bytes]) -> bool:
+    """Commit the positions; returns False if a group that has moved on meanwhile refuses."""
     try:
         consumer.commit_sync()
     except (CommitFailedError, RebalanceInProgressError, RetriableError) as error:
-        print(f"not committed: {error}", file=sys.stderr)
+        logging.warning("Not committed: %s", error)
+        return False
+    return True
 
 
 def commit_offsets(
@@ -73,6 +80,7 @@ def commit_offsets(
 def main() -> None:
     """Read until told to stop."""
     end_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(message)s")
     servers, topic, group, commit, more, name, path = sys.argv[1:]
     auto_commit = commit == "auto"
     stopping = threading.Event()
@@ -93,13 +101,14 @@ def main() -> None:
         positions = commit == "positions"
         listener = CommittingListener(consumer, log) if positions else RecordingListener(log)
         consumer.subscribe([topic], listener=listener)
+        refused = False
         while not stopping.is_set():
             records = consumer.poll(100)
             write_poll(log, records)
             if records and commit == "offsets":
                 commit_offsets(consumer, records, group, log)
-            elif records and positions:
-                commit_positions(consumer)
+            elif positions and (records or refused):
+                refused = not commit_positions(consumer)
     log.closed()
 
 

@@ -33,9 +33,10 @@ class Scribe:
         self._log = history.consumer(name, group=group)
         self._group = group
         self._records: dict[Place, list[tuple[int, bytes | None]]] = {}
+        self._commit: int | None = None
 
     def note(self, event: dict[str, Any]) -> None:
-        """Write one event down; records when Java has told of all of one poll, which it does before it commits."""
+        """Write one event down; records when Java has told of all of one poll, which it does before it commits them."""
         kind = event["name"]
         if kind in _TURNS:
             places = [list(Place(each["topic"], each["partition"])) for each in event["partitions"]]
@@ -47,12 +48,12 @@ class Scribe:
             self._records.setdefault(place, []).append(record)
         elif kind == "records_consumed":
             records, self._records = self._records, {}
-            self._log.polled(records, at=self._time(event))
-        elif kind == "offsets_committed":
-            offsets = {Place(each["topic"], each["partition"]): each["offset"] for each in event["offsets"]}
-            self._log.committed(
-                self._log.commit(self._group, offsets), "ok" if event["success"] else "unknown"
-            )
+            at = self._time(event)
+            self._log.polled(records, at=at)
+            ends = {place: of_place[-1][0] + 1 for place, of_place in records.items()}
+            self._commit = self._log.commit(self._group, ends, at=at)
+        elif kind == "offsets_committed" and self._commit is not None:
+            self._log.committed(self._commit, "ok" if event["success"] else "unknown")
         elif kind == "shutdown_complete":
             self._log.closed()
 
@@ -97,8 +98,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: java.terminate())
     code = java.wait()
     writer.wait()
-    # Java says 143 when it has ended well after SIGTERM.
-    sys.exit(0 if code in (0, 143) else f"Java ended with {code}")
+    # Java says 143 when it has ended well after SIGTERM, which ends it the hard way before it has begun.
+    sys.exit(0 if code in (0, 143, -signal.SIGTERM) else f"Java ended with {code}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.client.connection_ids import beside, broker_id, for_coordinator
+from kclient.client.connection_ids import beside, broker_id, for_coordinator, without_coordination
 from kclient.common.node import Node
 
 
@@ -14,6 +14,7 @@ def test_every_connection_to_a_broker_tells_the_id_it_has_to_have(number: int) -
 
     assert [broker_id(each.id) for each in (node, *others)] == [number] * 3
     assert len({node.id, *(each.id for each in others)}) == 3
+    assert without_coordination(for_coordinator(node)) == node
     assert {(each.host, each.port, each.rack) for each in others} == {("host", 9092, "rack")}
 
 

@@ -35,6 +35,7 @@ COMMIT_REFUSALS = [
     Errors.STALE_MEMBER_EPOCH,
     Errors.UNKNOWN_MEMBER_ID,
 ]
+CLOSE_MS = 30_000
 
 events = st.one_of(
     st.tuples(st.just("poll"), st.integers(1, 5)),
@@ -59,6 +60,7 @@ class Ledger(ConsumerRebalanceListener):
 
     def __init__(self) -> None:
         self.held: set[TopicPartition] = set()
+        self.given_up: set[TopicPartition] = set()
         self.failing: set[str] = set()
 
     def on_partitions_assigned(self, partitions: Any) -> None:
@@ -68,6 +70,7 @@ class Ledger(ConsumerRebalanceListener):
 
     def on_partitions_revoked(self, partitions: Any) -> None:
         self._gone(set(partitions))
+        self.given_up |= set(partitions)
         self._fail("revoked")
 
     def on_partitions_lost(self, partitions: Any) -> None:
@@ -103,6 +106,8 @@ class Member:
             self.rig.fill(tp, 50)
         self._usual = self.group.heartbeat
         self.rig.handlers[HEARTBEAT] = self.heartbeat
+        self._commit = self.rig.handlers[ApiKeys.OFFSET_COMMIT]
+        self.rig.handlers[ApiKeys.OFFSET_COMMIT] = self.commit
         self.rig.consumer.subscribe(("t", "u"), self.ledger)
 
     def heartbeat(self, request: Any, version: int) -> Any:
@@ -114,6 +119,14 @@ class Member:
         assert given_up.isdisjoint(self.ledger.held), "says it gave up what it has"
         assert response.error_code != Errors.INVALID_REQUEST, response.error_message
         return response
+
+    def commit(self, request: Any, version: int) -> Any:
+        """Take offsets of the member as the coordinator knows it."""
+        if request.member_id != self.group.member_id:
+            return self.rig.refuse_commit(Errors.UNKNOWN_MEMBER_ID)(request, version)
+        if request.generation_id_or_member_epoch != self.group.member_epoch:
+            return self.rig.refuse_commit(Errors.STALE_MEMBER_EPOCH)(request, version)
+        return self._commit(request, version)
 
     def happens(self, event: str, of: Any) -> None:
         rig = self.rig
@@ -186,6 +199,17 @@ class Member:
         assert self.group.acknowledged == {(self.rig.topic_ids[tp.topic], tp.partition) for tp in wanted}
         assert membership.generation.id == self.group.member_epoch == self.group.epoch
 
+    def closes(self) -> None:
+        """The application closes in the middle of it."""
+        self.ledger.failing.clear()
+        self.ledger.given_up.clear()
+        read = {tp: each.offset for tp, each in self.rig.core.assigned.consumed().items()}
+        began_ms = self.rig.time.monotonic_ms()
+        self.rig.consumer.close(CLOSE_MS)
+        assert self.rig.time.monotonic_ms() - began_ms < 2 * CLOSE_MS
+        owed = {tp: offset for tp, offset in read.items() if tp in self.ledger.given_up}
+        assert {tp: self.rig.committed.get(tp) for tp in owed} == owed
+
 
 @settings(max_examples=100, deadline=None)
 @given(happening=st.lists(events, max_size=25))
@@ -205,3 +229,18 @@ def test_what_is_said_and_heard_always_fits_and_the_member_recovers(
     assert taken.keys() <= pairs(CONSUMER)
     assert not member.ledger.held
     assert member.group.member_id is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(happening=st.lists(events, max_size=25))
+def test_whatever_happens_a_member_that_closes_has_committed_what_it_gives_up(
+    happening: list[tuple[str, Any]],
+) -> None:
+    member = Member()
+    try:
+        member.poll(5)
+        for event, of in happening:
+            member.happens(event, of)
+    finally:
+        member.closes()
+    assert not member.ledger.held

@@ -32,6 +32,7 @@ _RECOVERABLE = [
     Errors.ILLEGAL_GENERATION,
 ]
 _BROKEN = ConnectionError("broken")
+_CLOSE_MS = 30_000
 
 codes = st.sampled_from(_RECOVERABLE)
 events = st.one_of(
@@ -78,6 +79,7 @@ class Ledger(ConsumerRebalanceListener):
 
     def __init__(self, eager: bool) -> None:
         self.held: set[TopicPartition] = set()
+        self.given_up: set[TopicPartition] = set()
         self.failing: set[str] = set()
         self._eager = eager
 
@@ -89,6 +91,7 @@ class Ledger(ConsumerRebalanceListener):
 
     def on_partitions_revoked(self, partitions: Any) -> None:
         self._gone(set(partitions))
+        self.given_up |= set(partitions)
         self._fail("revoked")
 
     def on_partitions_lost(self, partitions: Any) -> None:
@@ -178,6 +181,17 @@ class Member:
         assert membership.state is MemberState.STABLE
         assert self.ledger.held == {tp for tp in self.assignor.wanted if tp.topic in topics}
 
+    def closes(self) -> None:
+        """The application closes in the middle of it."""
+        self.ledger.failing.clear()
+        self.ledger.given_up.clear()
+        read = {tp: each.offset for tp, each in self.rig.core.assigned.consumed().items()}
+        began_ms = self.rig.time.monotonic_ms()
+        self.rig.consumer.close(_CLOSE_MS)
+        assert self.rig.time.monotonic_ms() - began_ms < 2 * _CLOSE_MS
+        owed = {tp: offset for tp, offset in read.items() if tp in self.ledger.given_up}
+        assert {tp: self.rig.committed.get(tp) for tp in owed} == owed
+
 
 @pytest.mark.parametrize("protocol", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
@@ -197,3 +211,19 @@ def test_what_the_listener_hears_always_fits_and_the_member_recovers(
             member.rig.consumer.close()
     assert not member.ledger.held
     assert taken.keys() <= pairs(CLASSIC)
+
+
+@pytest.mark.parametrize("protocol", RebalanceProtocol)
+@settings(max_examples=25, deadline=None)
+@given(happening=st.lists(events, max_size=25))
+def test_whatever_happens_a_member_that_closes_has_committed_what_it_gives_up(
+    protocol: RebalanceProtocol, happening: list[tuple[str, Any]]
+) -> None:
+    member = Member(protocol)
+    try:
+        member.poll(5)
+        for event, of in happening:
+            member.happens(event, of)
+    finally:
+        member.closes()
+    assert not member.ledger.held

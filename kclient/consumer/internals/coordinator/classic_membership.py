@@ -98,9 +98,12 @@ class ClassicMembership(Membership):
 
     def generation_for_commit(self) -> Generation | None:
         if self.state in (MemberState.REVOKING, MemberState.ASSIGNING, MemberState.STABLE):
-            generation = self.generation
-            return generation if generation.is_valid and not self._lost else None
+            return self.generation_for_last_commit()
         return None
+
+    def generation_for_last_commit(self) -> Generation | None:
+        """The coordinator takes the old one until all have joined, and the new one once the leader has assigned."""
+        return self.generation if self.generation.is_valid and not self._lost else None
 
     def metadata_of(self, generation: Generation) -> ConsumerGroupMetadata:
         return ConsumerGroupMetadata(
@@ -149,10 +152,15 @@ class ClassicMembership(Membership):
     def callback_done(self, callback: RebalanceCallback) -> None:
         self._share.callback_done(callback)
 
-    def commit_refused(self, code: int, sent: Generation) -> Generation | None:
+    def commit_refused(self, code: int, sent: Generation, *, last: bool = False) -> Generation | None:
+        place = self.generation_for_last_commit() if last else None
+        joins = self.rebalancing or (self.state is MemberState.UNJOINED and self._may_join)
+        passes = code == Errors.REBALANCE_IN_PROGRESS or (joins and code != Errors.UNKNOWN_MEMBER_ID)
+        if place is not None and (passes or place != sent):
+            return place
         if code == Errors.REBALANCE_IN_PROGRESS:
             self.request_rejoin("a commit was refused because the group is rebalancing")
-        elif sent.is_valid and sent == self.generation and not self.rebalancing:
+        elif sent.is_valid and sent == self.generation and (last or not self.rebalancing):
             self.lose(f"a commit was refused with {Errors.name_of(code)}")
         return None
 
@@ -164,7 +172,7 @@ class ClassicMembership(Membership):
         self._abandon()
         self.request_rejoin(cause)
 
-    def stop_joining(self) -> None:
+    def _stop_joining(self) -> None:
         """Take no part in the rebalance under way, and keep it from holding up what is sent next.
 
         A broker answers JoinGroup when all members have joined, and what comes behind it on its connection only then.
@@ -186,7 +194,7 @@ class ClassicMembership(Membership):
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
     ) -> None:
         generation, coordinator_known = self.generation, self._finder.known
-        self.stop_joining()
+        self._stop_joining()
         self._abandon()
         self.generation = Generation()
         self._lost = False

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
+from kclient.client.connection_ids import without_coordination
 from kclient.client.coordinators import CoordinatorFinder
 from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.consumer.internals.coordinator.commit_requests import (
+    LAST_VERSION_WITH_NAMES,
+    commit_request,
+    lookup_request,
+)
 from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.group_metrics import GroupMetrics
@@ -35,11 +41,6 @@ from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, Logger
 
 CommittedOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
-
-_LAST_VERSION_WITH_NAMES: Final = 9
-_FIRST_FETCH_VERSION_WITH_GROUPS: Final = 8
-_FIRST_FETCH_VERSION_WITH_STABLE: Final = 7
-_FIRST_FETCH_VERSION_WITH_MEMBERS: Final = 9
 
 _OTHER_COORDINATOR = frozenset(
     {Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR, Errors.REQUEST_TIMED_OUT}
@@ -229,35 +230,18 @@ class CommitManager:
         if not offsets:
             return
         generation = commits[0].request.generation
-        topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
-        for tp, offset in offsets.items():
-            topic = topics.get(tp.topic)
-            if topic is None:
-                topic = topics[tp.topic] = offset_commit.OffsetCommitRequestTopic(
-                    name=tp.topic, topic_id=ids[tp.topic] or Uuid.ZERO
-                )
-            topic.partitions.append(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=tp.partition,
-                    committed_offset=offset.offset,
-                    committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
-                    committed_metadata=offset.metadata,
-                )
-            )
-        request = offset_commit.OffsetCommitRequest(
-            group_id=self._group_id,
-            generation_id_or_member_epoch=generation.id,
-            member_id=generation.member_id,
-            group_instance_id=self._group_instance_id,
-            topics=list(topics.values()),
-        )
+        request = commit_request(self._group_id, self._group_instance_id, generation, offsets, ids)
+        coordinator = self._finder.coordinator
+        if coordinator is not None and self._membership.rebalancing:
+            # What comes behind a JoinGroup on its connection is looked at when all members have joined.
+            coordinator = without_coordination(coordinator)
         self._sender.send(
-            self._finder.coordinator,
+            coordinator,
             ApiKeys.OFFSET_COMMIT,
             lambda _version: request,
             lambda reply: self._on_commit(ids, reply, reply.now_ms - now_ms),
             now_ms,
-            max_version=None if all(ids.values()) else _LAST_VERSION_WITH_NAMES,
+            max_version=None if all(ids.values()) else LAST_VERSION_WITH_NAMES,
         )
 
     def _what_is_left(self, commit: _Commit) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -350,10 +334,12 @@ class CommitManager:
                     self._metadata.request_update()  # which says whether it is gone, or the coordinator lags behind
                 error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
             else:
-                renewed, refusal = self._refused(code, tp, commit.request.generation)
+                renewed, refusal = self._refused(code, tp, commit.request)
                 if renewed is None:
                     self._fail(commit, refusal)
                     return False
+                if renewed == commit.request.generation:
+                    self._back_off(commit, refusal, now_ms)
                 commit.request.generation = renewed
                 commit.left = left
                 return True
@@ -369,14 +355,14 @@ class CommitManager:
         return False
 
     def _refused(
-        self, code: int, tp: TopicPartition, sent: Generation
+        self, code: int, tp: TopicPartition, request: CommitRequest
     ) -> tuple[Generation | None, KafkaError]:
         """The place in the group with which to try again, if there is one, and the error otherwise."""
         name = Errors.name_of(code)
         if code == Errors.GROUP_AUTHORIZATION_FAILED:
             return None, GroupAuthorizationError(f"Not authorized to use group {self._group_id!r}")
         if code == Errors.REBALANCE_IN_PROGRESS:
-            return self._membership.commit_refused(code, sent), commit_while_rebalancing()
+            return self._other_place(code, request), commit_while_rebalancing()
         if code == Errors.FENCED_INSTANCE_ID:
             error = FencedInstanceIdError(
                 f"Another consumer has joined with group.instance.id {self._group_instance_id!r}"
@@ -384,50 +370,26 @@ class CommitManager:
             self._membership.fenced(error)
             return None, error
         if code in _OTHER_PLACE:
-            return self._membership.commit_refused(code, sent), CommitFailedError()
+            return self._other_place(code, request), CommitFailedError()
         error_of_code = Errors.for_code(code, f"The offset of {tp} was not committed: {name}")
         assert error_of_code is not None
         return None, error_of_code
 
+    def _other_place(self, code: int, request: CommitRequest) -> Generation | None:
+        return self._membership.commit_refused(code, request.generation, last=request.last)
+
     # Looking up.
 
     def _send_fetch(self, lookup: _Lookup, now_ms: int) -> None:
-        by_topic: dict[str, list[int]] = {}
-        for tp in sorted(lookup.partitions):
-            by_topic.setdefault(tp.topic, []).append(tp.partition)
-        ids = {topic: self._metadata.topic_id(topic) for topic in by_topic}
+        ids = {topic: self._metadata.topic_id(topic) for topic in {tp.topic for tp in lookup.partitions}}
         lookup.generation = generation = self._membership.generation_for_lookup()
-
-        def build(version: int) -> offset_fetch.OffsetFetchRequest:
-            # Offsets that a transaction may still change are waited for (KIP-447), where the broker can tell.
-            stable = version >= _FIRST_FETCH_VERSION_WITH_STABLE
-            if version < _FIRST_FETCH_VERSION_WITH_GROUPS:
-                return offset_fetch.OffsetFetchRequest(
-                    group_id=self._group_id,
-                    topics=[
-                        offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
-                        for name, numbers in by_topic.items()
-                    ],
-                    require_stable=stable,
-                )
-            topics = [
-                offset_fetch.OffsetFetchRequestTopics(
-                    name=name, topic_id=ids[name] or Uuid.ZERO, partition_indexes=numbers
-                )
-                for name, numbers in by_topic.items()
-            ]
-            group = offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id, topics=topics)
-            if generation is not None and version >= _FIRST_FETCH_VERSION_WITH_MEMBERS:
-                group.member_id, group.member_epoch = generation.member_id, generation.id
-            return offset_fetch.OffsetFetchRequest(groups=[group], require_stable=stable)
-
         self._sender.send(
             self._finder.coordinator,
             ApiKeys.OFFSET_FETCH,
-            build,
+            lambda version: lookup_request(self._group_id, generation, lookup.partitions, ids, version),
             lambda reply: self._on_fetch(lookup, ids, reply),
             now_ms,
-            max_version=None if all(ids.values()) else _LAST_VERSION_WITH_NAMES,
+            max_version=None if all(ids.values()) else LAST_VERSION_WITH_NAMES,
         )
 
     def _on_fetch(self, lookup: _Lookup, ids: Mapping[str, Uuid | None], reply: Reply) -> None:

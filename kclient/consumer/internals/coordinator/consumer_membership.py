@@ -181,18 +181,22 @@ class ConsumerMembership(Membership):
     def callback_done(self, callback: RebalanceCallback) -> None:
         self._changes.done(callback)
 
-    def commit_refused(self, code: int, sent: Generation) -> Generation | None:
+    def commit_refused(self, code: int, sent: Generation, *, last: bool = False) -> Generation | None:
         """A newer epoch is good for a commit if nothing was given up since: what it says is the member's still."""
         now = self.generation_for_commit()
+        if last and now is not None and code == Errors.STALE_MEMBER_EPOCH:
+            if sent == now:
+                self.heartbeat.hurry()  # the coordinator has another one, and says so in its answer
+            return now
+        if last and code == Errors.UNKNOWN_MEMBER_ID and sent == self.generation:
+            self.lose(f"a commit was refused with {Errors.name_of(code)}")  # there is no time to ask
+            return None
         oldest = max(self._joined_epoch, self._given_up_epoch + 1)
         if code == Errors.STALE_MEMBER_EPOCH and now is not None and oldest <= sent.id < now.id:
             return now
         if sent == self.generation:
             self.heartbeat.hurry()  # its answer says what has become of the member
         return None
-
-    def stop_joining(self) -> None:
-        """Nothing to do: a coordinator that assigns answers at once."""
 
     def leave(
         self,

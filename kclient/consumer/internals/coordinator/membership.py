@@ -53,6 +53,10 @@ class Membership(abc.ABC):
     def generation_for_commit(self) -> Generation | None:
         """Under which generation offsets can be committed; None while the member has none."""
 
+    def generation_for_last_commit(self) -> Generation | None:
+        """The same for a member that is about to leave, while the group rebalances as well."""
+        return self.generation_for_commit()
+
     def generation_for_lookup(self) -> Generation | None:
         """Under which generation committed offsets are looked up; None where the coordinator does not ask."""
         return None
@@ -88,15 +92,12 @@ class Membership(abc.ABC):
         """The application has carried out `callback`."""
 
     @abc.abstractmethod
-    def commit_refused(self, code: int, sent: Generation) -> Generation | None:
+    def commit_refused(self, code: int, sent: Generation, *, last: bool = False) -> Generation | None:
         """A commit as `sent`, or a lookup of commits, was refused with an error code of the group.
 
-        Returns the place under which it can be sent again at once; None if it has failed.
+        Returns the place under which it can be sent again, at once if it is another one; None if it has failed. The
+        `last` commit of a member that is about to leave is of what it still has, which another place does not change.
         """
-
-    @abc.abstractmethod
-    def stop_joining(self) -> None:
-        """Take no part in the rebalance under way, and keep it from holding up what is sent next."""
 
     @abc.abstractmethod
     def leave(
