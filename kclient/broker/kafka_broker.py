@@ -34,6 +34,7 @@ from kclient.broker.metadata.metadata_directory import (
 )
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
+from kclient.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kclient.broker.metrics.broker_metrics import BrokerMetrics
 from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
@@ -46,6 +47,7 @@ from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from kclient.broker.storage_mode import StorageMode
 from kclient.broker.timer import Scheduler
+from kclient.broker.transaction.open_transactions import end_open_transactions
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
 from kclient.metrics import Measurement, MetricValues
@@ -223,9 +225,9 @@ class KafkaBroker:
             recovered.deleted,
             remembered_directories(store.image, config.node_id),
         )
+        adoption = None
         if config.kclient_adopt_topics and not store.found:
-            self._adoption = Adoption.of(recovered, kafka, logs, config.node_id)
-            self._log.info("%s", self._adoption)
+            adoption = Adoption.of(recovered, kafka, logs, config.node_id)
         self._cluster_id = logs.cluster_id or ""
         if own_home is not None:
             claim_home(own_home, self._cluster_id, config.node_id)
@@ -239,6 +241,14 @@ class KafkaBroker:
             _advertised_listeners(config, self._advertised),
             recovered.inherited,
         )
+        if mode.writable:
+            # Before groups are read: offsets may be part of them.
+            states = self._metadata.topic(TRANSACTION_STATE_TOPIC)
+            transaction_log = () if states is None else states.topic_partitions()
+            ended = end_open_transactions(replicas, transaction_log, time, context)
+            if adoption is not None:
+                self._adoption = attrs.evolve(adoption, transactions=ended)
+                self._log.info("%s", self._adoption)
 
         groups = GroupCoordinator(
             mode.group_store(controller, replicas, time, context), config, time, context

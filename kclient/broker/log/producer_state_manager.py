@@ -59,6 +59,10 @@ class ProducerStateManager:
         """
         return min((*self._ongoing, *self._unreplicated), default=None)
 
+    def open_transactions(self) -> list[ProducerStateEntry]:
+        """The states of the producers whose transactions are open, the oldest transaction first."""
+        return [self.producers[producer_id].copy() for _, producer_id in sorted(self._ongoing.items())]
+
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """A draft of the producer's next state."""
         return ProducerAppendInfo(self._topic_partition, producer_id, self.producers.get(producer_id), origin)

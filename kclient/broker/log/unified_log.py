@@ -187,6 +187,11 @@ class UnifiedLog:
         with self._lock:
             return [entry.copy() for entry in self._producers.producers.values()]
 
+    def open_transactions(self) -> list[ProducerStateEntry]:
+        """The states of the producers whose transactions are open, the oldest transaction first."""
+        with self._lock:
+            return self._producers.open_transactions()
+
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Write the topic's identifier into the log's directory.
 
