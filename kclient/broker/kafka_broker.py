@@ -23,6 +23,7 @@ from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_tasks import LogIntervals
 from kclient.broker.metadata.adoption import Adoption
+from kclient.broker.metadata.broker_settings import BrokerSettings
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.controller_events import ControllerEvents
@@ -219,6 +220,9 @@ class KafkaBroker:
             defaults=None if config.chooses_retention else log_config,
             kafka=kafka,
         )
+        remembered = BrokerSettings.of(config, store.image.configs).current
+        logs.recovery_threads = remembered.num_recovery_threads_per_data_dir
+        logs.use_producer_id_expiration(remembered.producer_id_expiration_ms)
         logs.startup(
             lambda topic: LogConfig.from_topic_configs(recovered.topics[topic].configs, log_config),
             recovered.partitions,
@@ -296,6 +300,7 @@ class KafkaBroker:
                     return
                 used = current
                 server.use_settings(current)
+                logs.use_producer_id_expiration(current.producer_id_expiration_ms)
                 handlers.resize(current.num_io_threads)
                 if logs.cleaner is not None:
                     logs.cleaner.reconfigure(_cleaner_config(current))

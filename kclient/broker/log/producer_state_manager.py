@@ -41,7 +41,7 @@ class ProducerStateManager:
 
     _topic_partition: TopicPartition
     _directory: Path
-    _expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
+    expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
     _file_system: FileSystem = DISK
     producers: dict[int, ProducerStateEntry] = attrs.field(factory=dict, init=False)
     """The state of every producer that is not expired, by its id."""
@@ -179,5 +179,5 @@ class ProducerStateManager:
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         return (
-            entry.current_txn_first_offset is None and now_ms - entry.last_timestamp_ms >= self._expiration_ms
+            entry.current_txn_first_offset is None and now_ms - entry.last_timestamp_ms >= self.expiration_ms
         )
