@@ -99,9 +99,6 @@ class BrokerConfig(ListenerConfig):
     )
 
     # Network
-    num_network_threads: int = integer(
-        1, HIGH, "Threads that read requests and write responses.", at_least(1)
-    )
     num_io_threads: int = integer(4, HIGH, "Threads that handle requests.", at_least(1))
     queued_max_requests: int = integer(
         500, HIGH, "Requests that may wait for a thread to handle them.", at_least(1)
@@ -385,6 +382,19 @@ class BrokerConfig(ListenerConfig):
                 )
             values["auto.create.topics.enable"] = False
         log_defaults(values)
+
+    def with_listener_settings(self, settings: Mapping[str, object]) -> Self:
+        """Return the same with settings of single listeners, `listener.name.LISTENER.SETTING`. Raises ConfigError."""
+        overrides = dict(self.overrides)
+        for name, more in listener_overrides(settings).items():
+            if all(listener.name.lower() != name for listener in self.listeners_with_security()):
+                raise ConfigError(f"{PREFIX}{name}: there is no such listener in listeners", name="listeners")
+            had = overrides.get(name, ListenerOverrides())
+            overrides[name] = attrs.evolve(had, settings={**had.settings, **more.settings})
+        made = attrs.evolve(self, overrides=overrides)
+        for listener in made.listeners_with_security():
+            made.listener_config(listener)
+        return made
 
     @property
     def chooses_retention(self) -> bool:

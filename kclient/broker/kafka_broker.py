@@ -23,6 +23,7 @@ from kclient.broker.log.log_directory import LogDirectory
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_tasks import LogIntervals
 from kclient.broker.metadata.adoption import Adoption
+from kclient.broker.metadata.broker_settings import BrokerSettings
 from kclient.broker.metadata.cache import MetadataCache
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.controller_events import ControllerEvents
@@ -34,6 +35,7 @@ from kclient.broker.metadata.metadata_directory import (
 )
 from kclient.broker.metadata.recovery import recover_topics
 from kclient.broker.metadata.registration import remembered_directories
+from kclient.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kclient.broker.metrics.broker_metrics import BrokerMetrics
 from kclient.broker.network.listener import Endpoint, Listener
 from kclient.broker.network.socket_server import SocketServer
@@ -46,6 +48,7 @@ from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from kclient.broker.storage_mode import StorageMode
 from kclient.broker.timer import Scheduler
+from kclient.broker.transaction.open_transactions import end_open_transactions
 from kclient.broker.transaction.producer_ids import ProducerIds
 from kclient.errors import IllegalStateError, KafkaStorageError
 from kclient.metrics import Measurement, MetricValues
@@ -217,15 +220,18 @@ class KafkaBroker:
             defaults=None if config.chooses_retention else log_config,
             kafka=kafka,
         )
+        remembered = BrokerSettings.of(config, store.image.configs).current
+        logs.recovery_threads = remembered.num_recovery_threads_per_data_dir
+        logs.use_producer_id_expiration(remembered.producer_id_expiration_ms)
         logs.startup(
             lambda topic: LogConfig.from_topic_configs(recovered.topics[topic].configs, log_config),
             recovered.partitions,
             recovered.deleted,
             remembered_directories(store.image, config.node_id),
         )
+        adoption = None
         if config.kclient_adopt_topics and not store.found:
-            self._adoption = Adoption.of(recovered, kafka, logs, config.node_id)
-            self._log.info("%s", self._adoption)
+            adoption = Adoption.of(recovered, kafka, logs, config.node_id)
         self._cluster_id = logs.cluster_id or ""
         if own_home is not None:
             claim_home(own_home, self._cluster_id, config.node_id)
@@ -239,6 +245,14 @@ class KafkaBroker:
             _advertised_listeners(config, self._advertised),
             recovered.inherited,
         )
+        if mode.writable:
+            # Before groups are read: offsets may be part of them.
+            states = self._metadata.topic(TRANSACTION_STATE_TOPIC)
+            transaction_log = () if states is None else states.topic_partitions()
+            ended = end_open_transactions(replicas, transaction_log, time, context)
+            if adoption is not None:
+                self._adoption = attrs.evolve(adoption, transactions=ended)
+                self._log.info("%s", self._adoption)
 
         groups = GroupCoordinator(
             mode.group_store(controller, replicas, time, context), config, time, context
@@ -286,6 +300,7 @@ class KafkaBroker:
                     return
                 used = current
                 server.use_settings(current)
+                logs.use_producer_id_expiration(current.producer_id_expiration_ms)
                 handlers.resize(current.num_io_threads)
                 if logs.cleaner is not None:
                     logs.cleaner.reconfigure(_cleaner_config(current))

@@ -191,7 +191,8 @@ def _log_keys(context: ssl.SSLContext, location: str) -> None:
 
 @attrs.define(eq=False, repr=False)
 class TlsContexts:
-    """The context for new connections. Belongs to one thread; the contexts it gives may be used by any.
+    """The context for new connections. Belongs to one thread, which alone calls `current`; the contexts it gives may be
+    used by any.
 
     A file that has changed is read again for the next connection, those that there are go on (KIP-1119). One that
     cannot be read then is warned of, and the context of before stays.
@@ -223,6 +224,12 @@ class TlsContexts:
             else:
                 self._log.info("Keys or certificates have changed, and hold for new connections")
         return self._context
+
+    def use(self, config: SslConfig) -> None:
+        """Have other settings for the next connection on. For any thread."""
+        # In this order: whoever sees that the stamp has gone sees the settings, too.
+        self._config = config
+        self._stamp = (object(),)
 
     def _files(self) -> _Stamp:
         found: list[object] = []

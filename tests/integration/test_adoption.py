@@ -22,6 +22,7 @@ from kclient.broker.embedded import EmbeddedKafka
 from kclient.broker.kafka_broker import KafkaBroker
 from kclient.broker.metadata.adoption import Adoption
 from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.broker.transaction.open_transactions import EndedTransactions
 from kclient.common.uuid import Uuid
 from kclient.errors import InconsistentClusterIdError, KafkaStorageError
 from kclient.protocol.messages.metadata_records import (
@@ -34,7 +35,9 @@ from kclient.protocol.messages.metadata_records import (
 from kclient.protocol.schema import Message
 from kclient.utils.time import SYSTEM_TIME
 
-OPEN = "warning: transactions are open in x-0, and nobody can end them here: "
+OPEN = (
+    "and could not be ended: readers of committed records stop before them until another start can end them"
+)
 KEPT = "retention.ms is now set for topics that had the default of Kafka's server.properties, which is not known: "
 LONG_AGO_MS = 1_500_000_000_000
 EAGER = {"log.retention.check.interval.ms": 1}
@@ -191,7 +194,8 @@ def test_the_account_names_what_an_operator_has_to_know() -> None:
     account = Adoption(
         metadata_log=Path("/data/__cluster_metadata-0"), topics=3, partitions=9, records=100, size_bytes=5000,
         users=1, rules=2, quotas=3, broker_settings=4, unclaimed=["u"], kept=[f"k{n}" for n in range(7)],
-        elsewhere={"e": 2}, unwritable=["w"], undecided=["x-0"], left_out={"l": ["remote.storage.enable"]}, deleted=1,
+        elsewhere={"e": 2}, unwritable=["w"], left_out={"l": ["remote.storage.enable"]}, deleted=1,
+        transactions=EndedTransactions(committed=["c-0"], aborted=["x-0", "x-1"], failed=["f-0"]),
     )  # fmt: skip
     assert str(account).splitlines() == [
         "adopted 3 topics with 9 partitions, as /data/__cluster_metadata-0 has them",
@@ -203,7 +207,9 @@ def test_the_account_names_what_an_operator_has_to_know() -> None:
         f"{KEPT}k0, k1, k2, k3, k4 and 2 more",
         "warning: 2 partitions of e are on other brokers, and begin empty here",
         "warning: min.insync.replicas is more than 1 for w: writes with acks=all are refused until it is 1",
-        f"{OPEN}readers of committed records stop before them",
+        "committed transactions that Kafka had decided to commit and not ended: c-0",
+        "warning: aborted transactions that were open: x-0, x-1",
+        f"warning: transactions are open in f-0, {OPEN}",
         "warning: settings of l that this broker does not have: remote.storage.enable",
     ]
 

@@ -34,8 +34,22 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield running
 
 
-def broker_threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("kclient")}
+BROKER_THREADS = (
+    "acceptor-",
+    "network-processor-",
+    "request-handler-",
+    "controller-",
+    "expiration-reaper-",
+    "scheduler-",
+)
+
+
+def broker_threads() -> set[threading.Thread]:
+    found = {thread for thread in threading.enumerate() if thread.name.startswith(BROKER_THREADS)}
+    assert {name for name in BROKER_THREADS if any(one.name.startswith(name) for one in found)} == set(
+        BROKER_THREADS
+    )
+    return found
 
 
 def summed(values: MetricValues, name: str) -> float:

@@ -18,6 +18,7 @@ from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.logs import read_logs
 from harness.real_kafka.node import missing
 from harness.requirements import skip_if
+from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kclient.admin import (
@@ -34,6 +35,7 @@ from kclient.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    TransactionState,
     UserScramCredentialUpsertion,
 )
 from kclient.broker.config import BrokerConfig
@@ -42,12 +44,14 @@ from kclient.broker.kafka_broker import KafkaBroker
 from kclient.broker.log.file_system import ReadOnlyFileSystem
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.metadata.metadata_store import MetadataStore
+from kclient.broker.transaction.open_transactions import EndedTransactions
 from kclient.errors import IllegalStateError, PolicyViolationError
 from kclient.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kclient.record.memory_records import iter_batches
 from kclient.utils.time import SYSTEM_TIME
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -246,6 +250,16 @@ def test_logs_alone_are_opened_without_a_change(left: Left) -> None:
     assert fingerprint(left.data) == left.before
 
 
+def with_the_open_transaction_aborted(found: Contents) -> Contents:
+    """The same, where a marker has ended the transaction that was open."""
+    tp = TopicPartition("transactions", 0)
+    found = {key: dict(value) if isinstance(value, dict) else value for key, value in found.items()}
+    found["read_uncommitted", "ends"][tp] += 1
+    assert found["read_committed", "ends"][tp] < found["read_uncommitted", "ends"][tp]
+    found["read_committed", "ends"][tp] = found["read_uncommitted", "ends"][tp]
+    return found
+
+
 def known_settings() -> dict[str, dict[str, str]]:
     """The topics' own settings, as far as this broker has them."""
     known = {name: dict(CONFIGS.get(name, {})) for name in PARTITIONS}
@@ -311,10 +325,13 @@ def test_a_directory_is_taken_over_with_all_that_kafkas_metadata_say(left: Left,
             1,
             1,
         )
-        assert (account.unclaimed, account.undecided) == ([], ["transactions-0"])
+        assert (account.unclaimed, account.transactions) == (
+            [],
+            EndedTransactions(aborted=("transactions-0",)),
+        )
         assert account.left_out == {"trimmed": ["leader.replication.throttled.replicas"]}
         servers = broker.bootstrap_servers
-        assert contents(servers, list(PARTITIONS)) == left.contents
+        assert contents(servers, list(PARTITIONS)) == with_the_open_transaction_aborted(left.contents)
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             kept = {name: {"retention.ms": "-1"} for name in account.kept}
             assert own_settings(admin) == {
@@ -338,3 +355,43 @@ def test_a_directory_is_taken_over_with_all_that_kafkas_metadata_say(left: Left,
     assert {name for _, name in image.scram.credentials} == {"alice"}
     for log in read_logs([data], PARTITIONS):
         assert log.damage == []
+
+
+def cut_last_batch_off(segment: Path) -> None:
+    """Cut a segment off before its last batch."""
+    *_, last = iter_batches(segment.read_bytes())
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - last.size_in_bytes)
+
+
+def test_a_transaction_that_kafka_had_decided_to_commit_is_committed(tmp_path: Path) -> None:
+    skip_if(missing())
+    with RealKafka(settings=SETTINGS) as kafka:
+        topic = new_topic(kafka.bootstrap_servers, 1)
+        with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id="t") as producer:
+            producer.init_transactions()
+            with producer.transaction():
+                producer.send(topic, b"committed").result(30)
+        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+            wait_until(
+                lambda: admin.describe_transactions(["t"])["t"].state is TransactionState.COMPLETE_COMMIT,
+                what="the end of the transaction",
+            )
+        kafka.kill()
+        # As a power failure right after the decision would leave it: no marker, and nobody who knows of one.
+        cut_last_batch_off(last_segment(kafka.log_dir / f"{topic}-0"))
+        (states,) = (
+            segment
+            for number in range(5)
+            if (segment := last_segment(kafka.log_dir / f"__transaction_state-{number}")).stat().st_size
+        )
+        cut_last_batch_off(states)
+        with (
+            EmbeddedKafka({"kclient.adopt.topics": True}, data_dir=kafka.log_dir) as ours,
+            KafkaConsumer(
+                bootstrap_servers=ours.bootstrap_servers, isolation_level="read_committed"
+            ) as consumer,
+        ):
+            consumer.assign([TopicPartition(topic, 0)])
+            consumer.seek_to_beginning()
+            assert [record.value for record in consumer.poll(30_000)] == [b"committed"]

@@ -46,6 +46,26 @@ CHANGES: list[tuple[str, int, str | None]] = [
     ("log.cleaner.backoff.ms", SET, "100"),
     ("log.cleaner.dedupe.buffer.size", SET, "1000"),
     ("num.io.threads", SET, "5"),
+    ("num.network.threads", SET, "2"),
+    ("num.network.threads", SET, "0"),
+    ("num.recovery.threads.per.data.dir", SET, "4"),
+    ("num.recovery.threads.per.data.dir", SET, "40"),
+    ("producer.id.expiration.ms", SET, "1000"),
+    ("producer.id.expiration.ms", SET, "0"),
+    ("listener.name.plaintext.num.network.threads", SET, "2"),
+    ("listener.name.plaintext.num.network.threads", SET, "50"),
+    ("listener.name.plaintext.max.connections", SET, "50"),
+    ("listener.name.plaintext.max.connections", SET, "0"),
+    ("listener.name.plaintext.max.connections", SET, "x"),
+    ("listener.name.plaintext.max.connections", DELETE, None),
+    ("listener.name.plaintext.no.such.setting", DELETE, None),
+    ("listener.name.plaintext.max.connection.creation.rate", SET, "50"),
+    ("listener.name.plaintext.max.connection.creation.rate", SET, "0"),
+    ("listener.name.plaintext.ssl.keystore.location", SET, "/nowhere"),
+    ("ssl.keystore.location", SET, "/nowhere"),
+    ("ssl.truststore.password", SET, "secret"),
+    ("connections.max.reauth.ms", SET, "5"),
+    ("advertised.listeners", SET, "PLAINTEXT://127.0.0.1:1"),
     ("node.id", SET, "2"),
     ("node.id", DELETE, None),
     ("log.dirs", SET, "/x"),
@@ -105,5 +125,9 @@ def test_javas_tool_changes_and_describes_settings_of_the_embedded_broker(embedd
     told = configs(servers, "--describe", *own)
     assert "log.retention.ms=50000" in told
     assert "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=60000" in told
-    configs(servers, "--alter", *own, "--delete-config", "log.retention.ms,message.max.bytes")
+    limit = "listener.name.plaintext.max.connections"
+    configs(servers, "--alter", *own, "--add-config", f"{limit}=100")
+    assert f"{limit}=100" in configs(servers, "--describe", *own)
+    configs(servers, "--alter", *own, "--delete-config", f"log.retention.ms,message.max.bytes,{limit}")
+    assert limit not in configs(servers, "--describe", *own)
     assert "50000" not in configs(servers, "--describe", *own)

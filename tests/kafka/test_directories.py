@@ -91,3 +91,58 @@ def test_the_directory_of_a_broker_with_zookeeper_is_read_without_what_was_abort
     with pytest.raises(KafkaStorageError, match=r"kclient\.adopt\.topics=true"):
         EmbeddedKafka(EAGER, data_dir=data).start()
     assert files(data) == before
+
+
+@pytest.mark.parametrize("snapshot_bytes", [1, 1 << 30], ids=["snapshot", "log"])
+def test_a_kafka_does_not_start_on_a_directory_of_ours_and_leaves_it_usable(
+    tmp_path: Path, snapshot_bytes: int
+) -> None:
+    skip_if(missing())
+    data = tmp_path / "data"
+    settings = {"metadata.log.max.record.bytes.between.snapshots": snapshot_bytes}
+    with EmbeddedKafka(settings, data_dir=data) as ours:
+        topic = new_topic(ours.bootstrap_servers, 2)
+        with KafkaProducer(bootstrap_servers=ours.bootstrap_servers) as producer:
+            for number in range(20):
+                producer.send(topic, b"v%d" % number)
+    kafka = RealKafka()
+    try:
+        shutil.rmtree(kafka.log_dir)
+        shutil.copytree(data, kafka.log_dir)
+        partitions = files(kafka.log_dir, [f"{topic}-*/*"])
+        with pytest.raises(RuntimeError, match="did not start"):
+            kafka.start()
+        said = kafka.log_file.with_name("broker.log.slf4j").read_text()
+        assert "name='kclient.metadata'" in said
+        assert files(kafka.log_dir, [f"{topic}-*/*"]) == partitions
+        with EmbeddedKafka(settings, data_dir=kafka.log_dir) as ours:
+            servers = ours.bootstrap_servers
+            assert {record.value for record in read_all(servers, topic)} == {b"v%d" % n for n in range(20)}
+            second = new_topic(servers, 1)
+        with (
+            EmbeddedKafka(settings, data_dir=kafka.log_dir) as ours,
+            KafkaConsumer(bootstrap_servers=ours.bootstrap_servers) as consumer,
+        ):
+            assert {topic, second} <= set(consumer.list_topics())
+    finally:
+        kafka.close()
+
+
+def test_a_kafka_that_is_started_where_it_was_adopted_sets_aside_what_came_since() -> None:
+    skip_if(missing())
+    with RealKafka() as kafka:
+        topic = new_topic(kafka.bootstrap_servers, 1)
+        kafka.stop()
+        with EmbeddedKafka({"kclient.adopt.topics": True}, data_dir=kafka.log_dir) as ours:
+            second = new_topic(ours.bootstrap_servers, 1)
+            with KafkaProducer(bootstrap_servers=ours.bootstrap_servers) as producer:
+                producer.send(topic, b"ours")
+                producer.send(second, b"ours")
+        theirs = files(kafka.log_dir, [f"{second}-0/*.log", "__kclient_metadata-0/*.log"])
+        kafka.start()
+        assert [record.value for record in read_all(kafka.bootstrap_servers, topic)] == [b"ours"]
+        kafka.stop()
+        aside = files(kafka.log_dir, [f"{second}-0.*-stray/*.log", "__kclient_metadata-0.*-stray/*.log"])
+        assert sorted(aside.values()) == sorted(theirs.values())
+        with pytest.raises(KafkaStorageError, match=topic):
+            EmbeddedKafka(data_dir=kafka.log_dir).start()

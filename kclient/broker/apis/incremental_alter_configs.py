@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kclient.broker.apis.call import ApiCall
 from kclient.broker.apis.resources import altered, check_dynamic
-from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS
+from kclient.broker.metadata.broker_settings import is_dynamic
 from kclient.broker.metadata.topic_settings import described_broker_settings
 from kclient.errors import InvalidConfigurationError, InvalidRequestError
 from kclient.protocol.messages.incremental_alter_configs import (
@@ -47,7 +47,9 @@ def incremental_alter_configs(
         check_dynamic(change.name for change in changes if change.config_operation != Operation.DELETE)
         current = described_broker_settings(call.broker.controller.settings)
         effective = {setting.name: setting.value or "" for setting in current}
-        return _changed(overrides, effective, [each for each in changes if each.name in DYNAMIC_SETTINGS])
+        dynamic = [each for each in changes if is_dynamic(each.name)]
+        effective |= {each.name: "" for each in dynamic if each.name not in effective}  # of listeners
+        return _changed(overrides, effective, dynamic)
 
     return IncrementalAlterConfigsResponse(
         responses=altered(call, request, AlterConfigsResourceResponse, changed, changed_of_broker)

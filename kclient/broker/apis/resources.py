@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from kclient.broker.apis.access import BROKER_LOGGER, guardian
 from kclient.broker.apis.call import ApiCall, error_in
-from kclient.broker.metadata.broker_settings import ALL_BROKERS, DYNAMIC_SETTINGS
+from kclient.broker.metadata.broker_settings import ALL_BROKERS, CERTIFICATES, is_dynamic
 from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.topic_names import validate_topic_name
 from kclient.common.acl import AclOperation
@@ -22,7 +22,12 @@ Change: TypeAlias = Callable[[Sequence[Any], Mapping[str, str]], dict[str, str]]
 
 def check_dynamic(names: Iterable[str]) -> None:
     """Raise InvalidRequestError if any of these settings of a broker is not changed while it runs."""
-    fixed = sorted(set(names) - DYNAMIC_SETTINGS)
+    fixed = sorted(name for name in set(names) if not is_dynamic(name))
+    if not CERTIFICATES.isdisjoint(fixed):
+        names_of_listeners = ", ".join(
+            f"listener.name.LISTENER.{name}" for name in fixed if name in CERTIFICATES
+        )
+        raise InvalidRequestError(f"These configs can be updated for a listener alone: {names_of_listeners}")
     if fixed:
         raise InvalidRequestError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from kclient.broker.group.group import CommittedOffset, Group, GroupState
 from kclient.broker.group.member import Member
-from kclient.broker.log.unified_log import FetchIsolation
 from kclient.broker.metadata.controller import Controller
 from kclient.broker.metadata.topic_names import OFFSETS_TOPIC
 from kclient.broker.replica.partition import Partition
@@ -34,10 +33,9 @@ from kclient.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kclient.record.batch import RecordBatch
 from kclient.record.builder import MemoryRecordsBuilder
 from kclient.record.control import ControlRecordType, parse_type
-from kclient.record.memory_records import iter_batches
+from kclient.record.memory_records import Batch
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
 
@@ -47,7 +45,6 @@ _OFFSET_KEY_TYPE = 1
 _OFFSET_VALUE_VERSION = 3  # the newest that every Kafka since 2.1 reads
 _GROUP_VALUE_VERSION = 3  # the newest that every Kafka since 2.3 reads
 _TYPE = struct.Struct(">h")
-_READ_BYTES = 1 << 20
 
 Entry = tuple[bytes, bytes | None]
 
@@ -138,17 +135,10 @@ class _Loader:
         self._open_transactions: dict[int, list[Entry]] = {}
 
     def read(self, partition: Partition) -> None:
-        offset = partition.log.log_start_offset
-        end = partition.log.log_end_offset
-        while offset < end:
-            info = partition.log.read(offset, _READ_BYTES, isolation=FetchIsolation.LOG_END)
-            if not info.records:
-                break
-            for batch in iter_batches(info.content()):
-                self._take(batch)
-                offset = batch.last_offset + 1
+        for batch in partition.batches():
+            self._take(batch)
 
-    def _take(self, batch: RecordBatch | Any) -> None:
+    def _take(self, batch: Batch) -> None:
         if batch.is_control:
             committed = any(parse_type(record.key) is ControlRecordType.COMMIT for record in batch.records())
             for key, value in self._open_transactions.pop(batch.producer_id, ()):

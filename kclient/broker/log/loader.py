@@ -212,6 +212,8 @@ class _LogLoader:
                     and min(begins) <= parsed[0] < max(ends)
                 ):
                     self._file_system.remove(path)
+            # Before the signs of a swap go, or a power failure could bring the old segments back beside the new.
+            self._file_system.sync_directory(self._directory)
         for path in swaps:
             self._file_system.replace(path, path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
 

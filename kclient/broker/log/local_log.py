@@ -189,6 +189,8 @@ class LocalLog:
         # Before anything is taken away: the file system may make renames durable in any order.
         self.file_system.sync_directory(self.directory)
         self.detach(replaced)
+        # Before the last sign of a swap goes: what came back of the old segments would be served beside the new one.
+        self.file_system.sync_directory(self.directory)
         cleaned.change_suffix(SWAP_SUFFIX, "")
         cleaned.release_indexes()
         self.segments.add(cleaned)

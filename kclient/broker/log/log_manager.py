@@ -79,7 +79,8 @@ class LogManager:
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._intervals = intervals if intervals is not None else LogIntervals()
         self._files = files if files is not None else OpenFiles(_OPEN_FILES)
-        self._recovery_threads = recovery_threads
+        self.recovery_threads = recovery_threads
+        """Threads that open the logs of each directory after an unclean shutdown."""
         self._on_all_offline = on_all_offline
         # Held while logs are made, deleted and listed; never while one is appended to or read.
         self._lock = threading.RLock()
@@ -169,6 +170,13 @@ class LogManager:
         """Every log, in order of topic and partition."""
         with self._lock:
             return [self._logs[tp] for tp in sorted(self._logs)]
+
+    def use_producer_id_expiration(self, expiration_ms: int) -> None:
+        """Have producers forgotten after another time from now on."""
+        with self._lock:
+            self._producer_id_expiration_ms = expiration_ms
+            for log in self._logs.values():
+                log.use_producer_id_expiration(expiration_ms)
 
     def get_or_create_log(
         self,
@@ -371,7 +379,7 @@ class LogManager:
             lambda one, options: load_log(
                 one.path, one.topic_partition, one.log_dir, self._scheduler, self._time, options
             ),
-            self._recovery_threads,
+            self.recovery_threads,
         )
         try:
             loading.run(

@@ -41,7 +41,7 @@ class ProducerStateManager:
 
     _topic_partition: TopicPartition
     _directory: Path
-    _expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
+    expiration_ms: int = attrs.field(default=PRODUCER_ID_EXPIRATION_MS, alias="producer_id_expiration_ms")
     _file_system: FileSystem = DISK
     producers: dict[int, ProducerStateEntry] = attrs.field(factory=dict, init=False)
     """The state of every producer that is not expired, by its id."""
@@ -58,6 +58,10 @@ class ProducerStateManager:
         is none.
         """
         return min((*self._ongoing, *self._unreplicated), default=None)
+
+    def open_transactions(self) -> list[ProducerStateEntry]:
+        """The states of the producers whose transactions are open, the oldest transaction first."""
+        return [self.producers[producer_id].copy() for _, producer_id in sorted(self._ongoing.items())]
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """A draft of the producer's next state."""
@@ -175,5 +179,5 @@ class ProducerStateManager:
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         return (
-            entry.current_txn_first_offset is None and now_ms - entry.last_timestamp_ms >= self._expiration_ms
+            entry.current_txn_first_offset is None and now_ms - entry.last_timestamp_ms >= self.expiration_ms
         )

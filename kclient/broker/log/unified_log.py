@@ -187,6 +187,11 @@ class UnifiedLog:
         with self._lock:
             return [entry.copy() for entry in self._producers.producers.values()]
 
+    def open_transactions(self) -> list[ProducerStateEntry]:
+        """The states of the producers whose transactions are open, the oldest transaction first."""
+        with self._lock:
+            return self._producers.open_transactions()
+
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Write the topic's identifier into the log's directory.
 
@@ -384,8 +389,13 @@ class UnifiedLog:
             self._guard.check_writable()
             return self._appender.roll().base_offset
 
+    def use_producer_id_expiration(self, expiration_ms: int) -> None:
+        """Have producers forgotten after another time from now on."""
+        with self._lock:
+            self._producers.expiration_ms = expiration_ms
+
     def remove_expired_producers(self) -> None:
-        """Forget producers that have been idle for a day."""
+        """Forget producers that have been idle for too long."""
         with self._lock:
             self._producers.remove_expired(self._time.wall_ms())
 

@@ -12,6 +12,7 @@ from kclient.broker.metadata.image.configurations import ResourceType
 from kclient.broker.metadata.image.metadata_image import MetadataImage
 from kclient.broker.metadata.kafka_metadata import KafkaMetadata
 from kclient.broker.metadata.recovery import RecoveredTopics
+from kclient.broker.transaction.open_transactions import EndedTransactions
 
 _SHOWN = 5
 
@@ -39,18 +40,18 @@ class Adoption:
     """The number of partitions of each topic that are not here, and begin empty."""
     unwritable: Sequence[str]
     """The topics whose min.insync.replicas one broker cannot satisfy."""
-    undecided: Sequence[str]
-    """The partitions with transactions that are open, and that nobody can end here."""
     left_out: Mapping[str, Sequence[str]]
     """The settings of each topic that this broker does not have."""
     deleted: int
     """Partitions of deleted topics, whose files go."""
+    transactions: EndedTransactions = attrs.field(factory=EndedTransactions)
+    """The partitions with transactions that were open, and have ended."""
 
     @classmethod
     def of(
         cls, recovered: RecoveredTopics, kafka: KafkaMetadata | None, logs: LogManager, node_id: int
     ) -> Adoption:
-        """The account of an adoption whose logs are open."""
+        """The account of an adoption whose logs are open, and their transactions not ended yet."""
         image = MetadataImage() if kafka is None else kafka.image
         open_logs = logs.all_logs()
         settings = image.configs.resources.items()
@@ -76,11 +77,6 @@ class Adoption:
                 name
                 for name, topic in sorted(topics.items())
                 if int(topic.configs.get("min.insync.replicas", "1")) > 1
-            ],
-            undecided=[
-                str(one.topic_partition)
-                for one in open_logs
-                if any(state.current_txn_first_offset is not None for state in one.producer_states())
             ],
             left_out={} if kafka is None else kafka.left_out(),
             deleted=len(recovered.deleted),
@@ -115,10 +111,17 @@ class Adoption:
                 f"warning: min.insync.replicas is more than 1 for {_names(self.unwritable)}: writes with acks=all are "
                 "refused until it is 1"
             )
-        if self.undecided:
+        ended = self.transactions
+        if ended.committed:
             lines.append(
-                f"warning: transactions are open in {_names(self.undecided)}, and nobody can end them here: readers of "
-                "committed records stop before them"
+                f"committed transactions that Kafka had decided to commit and not ended: {_names(ended.committed)}"
+            )
+        if ended.aborted:
+            lines.append(f"warning: aborted transactions that were open: {_names(ended.aborted)}")
+        if ended.failed:
+            lines.append(
+                f"warning: transactions are open in {_names(ended.failed)}, and could not be ended: readers of "
+                "committed records stop before them until another start can end them"
             )
         lines += [
             f"warning: settings of {name} that this broker does not have: {_names(settings)}"

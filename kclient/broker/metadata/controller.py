@@ -13,7 +13,8 @@ from kclient.broker.log.config import LogConfig
 from kclient.broker.metadata.broker_settings import (
     ALL_BROKERS,
     BrokerSettings,
-    check_threads,
+    check_change,
+    check_common,
     dynamic_settings,
     overridden,
 )
@@ -296,10 +297,12 @@ class Controller:
             own = str(self._config.node_id)
             levels = {each: dynamic_settings(image.configs, each) for each in (ALL_BROKERS, own)}
             try:
+                if name == ALL_BROKERS:
+                    check_common(configs)
                 overridden(self._config, configs)
                 levels[name] = dict(configs)
                 after = overridden(self._config, {**levels[ALL_BROKERS], **levels[own]})
-                check_threads(self.settings.current, after)
+                check_change(self.settings.current, after)
             except ConfigError as error:
                 raise InvalidRequestError(str(error)) from None
             if validate_only:

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 
 from kclient.broker.config import BROKER_NAME_OF_TOPIC_SETTING, BrokerConfig
 from kclient.broker.log.config import LogConfig
-from kclient.broker.metadata.broker_settings import DYNAMIC_SETTINGS, BrokerSettings
+from kclient.broker.metadata.broker_settings import (
+    BrokerSettings,
+    is_dynamic,
+    is_secret,
+    listener_setting,
+)
 from kclient.config import Password, Type
 from kclient.config.declare import definition_of
 from kclient.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -80,31 +85,36 @@ def _changed(settings: BrokerSettings, name: str) -> list[DescribeConfigsSynonym
         (settings.own, ConfigSource.DYNAMIC_BROKER_CONFIG),
         (settings.common, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
     )
-    return [_synonym(name, level[name], source) for level, source in levels if name in level]
+    return [_synonym(name, _shown(name, level[name]), source) for level, source in levels if name in level]
+
+
+def _shown(name: str, value: str) -> str | None:
+    return None if is_secret(name) else value
 
 
 def described_common_settings(settings: BrokerSettings) -> list[DescribeConfigsResourceResult]:
     """The settings of all brokers together, in order of their names: those that were changed at run time."""
-    described = []
-    for key in definition_of(BrokerConfig):
-        if key.name in settings.common:
-            value, source = settings.common[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-            described.append(
-                DescribeConfigsResourceResult(
-                    name=key.name,
-                    value=value,
-                    config_source=int(source),
-                    synonyms=[_synonym(key.name, value, source)],
-                    config_type=int(ConfigType[key.type.name]),
-                    documentation=key.doc,
-                )
-            )
-    return described
+    return [_described_change(name, _changed(settings, name)[-1:]) for name in sorted(settings.common)]
+
+
+def _described_change(name: str, synonyms: list[DescribeConfigsSynonym]) -> DescribeConfigsResourceResult:
+    """A setting of which nothing is told but what it was given at run time."""
+    key = definition_of(BrokerConfig)[listener_setting(name) or name]
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=synonyms[0].value,
+        config_source=synonyms[0].source,
+        is_sensitive=is_secret(name),
+        synonyms=synonyms,
+        config_type=int(ConfigType[key.type.name]),
+        documentation=key.doc,
+    )
 
 
 def described_broker_settings(settings: BrokerSettings) -> list[DescribeConfigsResourceResult]:
-    """All settings of the broker, in order of their names."""
-    described = []
+    """All settings of the broker, in order of their names; of listeners those that were changed at run time."""
+    of_listeners = {name for name in (*settings.own, *settings.common) if listener_setting(name) is not None}
+    described = [_described_change(name, _changed(settings, name)) for name in of_listeners]
     for key in definition_of(BrokerConfig):
         field = key.name.replace(".", "_")
         value, given = getattr(settings.current, field), getattr(settings.started_with, field)
@@ -119,7 +129,7 @@ def described_broker_settings(settings: BrokerSettings) -> list[DescribeConfigsR
             DescribeConfigsResourceResult(
                 name=key.name,
                 value=text,
-                read_only=key.name not in DYNAMIC_SETTINGS,
+                read_only=not is_dynamic(key.name),
                 config_source=synonyms[0].source,
                 is_sensitive=secret,
                 synonyms=synonyms,
@@ -127,7 +137,7 @@ def described_broker_settings(settings: BrokerSettings) -> list[DescribeConfigsR
                 documentation=key.doc,
             )
         )
-    return described
+    return sorted(described, key=lambda setting: setting.name)
 
 
 def _topic_type(value: object) -> ConfigType:

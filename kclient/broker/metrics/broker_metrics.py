@@ -44,8 +44,8 @@ class BrokerMetrics:
         for pool in (self._handlers.idle, *(processor.idle for processor in self._server.processors)):
             pool.sample()
         if next(self._samples) % _WINDOW_SAMPLES == 0:
-            for processor in self._server.processors:
-                processor.metrics.rotate()
+            for requests in self._server.request_metrics():
+                requests.rotate()
             for directory in self._logs.log_dirs:
                 directory.commits.flush_times.rotate()
 

@@ -35,6 +35,11 @@ class Histogram:
         self._before, self._recent = self._recent, [0] * _BUCKETS
         self._max_before, self._max = self._max, 0
 
+    def take_in(self, other: Histogram) -> None:
+        """Count and sum the times of another one as well, whose last few minutes are left out."""
+        self.count += other.count
+        self.total += other.total
+
     def recent(self) -> Recent:
         """Return what the windows have now."""
         counts = [one + other for one, other in zip(self._before, self._recent, strict=True)]

@@ -33,8 +33,8 @@ _PARTS: Sequence[tuple[str, Callable[[RequestTimes], float], str]] = (
 def read_network(out: Readout, server: SocketServer, handlers: RequestHandlerPool) -> None:
     """Read all of it out. For any thread."""
     by_api: dict[int, list[ApiMetrics]] = {}
-    for processor in server.processors:
-        for api, metrics in dict(processor.metrics.by_api).items():
+    for requests in server.request_metrics():
+        for api, metrics in dict(requests.by_api).items():
             by_api.setdefault(api, []).append(metrics)
     for api, found in sorted(by_api.items()):
         _read_api(out, served_apis()[api].key.title, found)

@@ -79,6 +79,15 @@ class RequestMetrics:
             sent_ns - dequeued_ns, record.throttle_ms, record.request_bytes, response_bytes,
         ))  # fmt: skip
 
+    def take_in(self, other: RequestMetrics) -> None:
+        """Count the requests of a thread that has ended as well."""
+        for number, ended in other.by_api.items():
+            api = self.by_api.setdefault(number, ApiMetrics())
+            for counts, more in ((api.versions, ended.versions), (api.errors, ended.errors)):
+                for key, count in more.items():
+                    counts[key] = counts.get(key, 0) + count
+            api.total_time.take_in(ended.total_time)
+
     def rotate(self) -> None:
         """Begin a window of the times. For any thread."""
         for api in list(self.by_api.values()):

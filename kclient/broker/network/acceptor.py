@@ -50,7 +50,9 @@ class Acceptor:
         log_context: LogContext,
     ) -> None:
         self._listener = listener
-        self._next_processor = itertools.cycle(processors)
+        self._processors = tuple(processors)
+        self._processors_lock = threading.Lock()
+        self._turns = itertools.count()
         self._quotas = quotas
         self._rates = rates
         self._number = number  # of the listener
@@ -71,6 +73,11 @@ class Acceptor:
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    def use_processors(self, processors: Sequence[Processor]) -> None:
+        """Deal connections out to these from now on; when this returns the others get no more."""
+        with self._processors_lock:
+            self._processors = tuple(processors)
 
     def shutdown(self) -> None:
         """Accept no more and close the listening socket. Idempotent."""
@@ -151,7 +158,8 @@ class Acceptor:
             self._quotas.release(host, self._number)
             sock.close()
             return
-        next(self._next_processor).accept(sock, host)
+        with self._processors_lock:
+            self._processors[next(self._turns) % len(self._processors)].accept(sock, host)
 
     def _warn(self, cause: str, message: str) -> None:
         self._warnings.warn(cause, message, self._time.monotonic_ms())

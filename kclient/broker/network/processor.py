@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Request, RequestChannel, Response, ResponseAction
 from kclient.broker.network.request_memory import ConnectionMemory, RequestMemory
 from kclient.broker.network.throttled_connections import ThrottledConnections
+from kclient.broker.security.listener_config import ListenerConfig
 from kclient.broker.security.listener_security import ListenerSecurity
 from kclient.broker.security.principal import KafkaPrincipal
 from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator
@@ -55,8 +57,8 @@ class Processor:
     A client that is refused hears of it after connection.failed.authentication.delay.ms, and its connection ends. One
     that has to prove again who it is (KIP-368), and does not, ends its connection with its next request.
 
-    `accept`, `reply`, `measure_time` and `shutdown` may be called from any thread; everything else happens on the
-    thread.
+    `accept`, `reply`, `measure_time`, `use_certificates`, `retire` and `shutdown` may be called from any thread;
+    everything else happens on the thread.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Processor:
         self._next_look_ms = 0
         self._polled_ns = 0
         self._stop = threading.Event()
+        self._on_retired: Callable[[Processor], None] | None = None
         self._ids = itertools.count()
         self._thread = KafkaThread(f"network-processor-{security.listener.name}-{processor_id}", self._run)
 
@@ -129,6 +132,10 @@ class Processor:
         if measured != (self._selector.busy_ns is not None):
             self._selector.busy_ns = {} if measured else None
 
+    def use_certificates(self, config: ListenerConfig) -> None:
+        """Have the keys and certificates of these settings for new connections."""
+        self._builder.use(config)
+
     @property
     def response_queue_size(self) -> int:
         """Answers that are not being written yet: one for each connection at most."""
@@ -138,6 +145,13 @@ class Processor:
         """Stop reading; responses that handlers still give are written."""
         self._stop.set()
         self._selector.wakeup()
+
+    def retire(self, on_retired: Callable[[Processor], None]) -> None:
+        """Have what is being handled answered, for a second at most, close every connection and end the thread, whose
+        last act is to call `on_retired`. Nobody may be accepted any more.
+        """
+        self._on_retired = on_retired
+        self.begin_shutdown()
 
     def shutdown(self) -> None:
         """Write what is ready, close every connection and end the thread. Idempotent."""
@@ -163,6 +177,8 @@ class Processor:
             self._drain()
         finally:
             self._close()
+            if self._on_retired is not None:
+                self._on_retired(self)
 
     def _step(self, timeout_ms: int) -> None:
         idle = self.idle.threads[0]
@@ -377,7 +393,7 @@ class Processor:
                 return
 
     def _next_request(self, connection_id: str) -> None:
-        if self._throttled.may_go_on(connection_id):
+        if self._throttled.may_go_on(connection_id) and not self._stop.is_set():
             self._selector.unmute(connection_id)
 
     def _done(self, connection_id: str, now_ns: int, size: int) -> None:
@@ -416,10 +432,18 @@ class Processor:
         self._take_responses()
         for channel in self._selector.channels():
             self._selector.mute(channel.id)
-        while not timer.is_expired() and any(channel.has_send for channel in self._selector.channels()):
+        while not timer.is_expired() and self._has_to_write():
             self._selector.poll(timer.remaining_ms())
+            self._go_on_with_answered(self._time.monotonic_ns())
             for connection_id in list(self._selector.disconnected):
                 self._forget(connection_id, None)
+            self._take_responses()
+
+    def _has_to_write(self) -> bool:
+        """True if there is an answer to be written, or still to come: at a shutdown the handlers have ended before."""
+        if self._on_retired is not None and self._asked:
+            return True
+        return any(channel.has_send for channel in self._selector.channels())
 
     def _close(self) -> None:
         self._selector.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 from kclient.broker.log.producer_state import AppendOrigin
-from kclient.broker.log.unified_log import LogAppendInfo, UnifiedLog
+from kclient.broker.log.unified_log import FetchIsolation, LogAppendInfo, UnifiedLog
 from kclient.broker.metrics.topic_counts import TopicCounts
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -15,8 +16,10 @@ from kclient.errors import (
     UnknownLeaderEpochError,
 )
 from kclient.network.transport import Buffer
+from kclient.record.memory_records import Batch, iter_batches
 
 NO_EPOCH = -1
+_READ_BYTES = 1 << 20
 _READ_TO_THE_END = -1
 
 
@@ -61,6 +64,17 @@ class Partition:
             counts.messages_in += info.last_offset - info.first_offset + 1
             counts.bytes_in += len(records)
         return info
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield all batches there are, also those that are not visible yet. Raises KafkaStorageError."""
+        offset, end = self.log.log_start_offset, self.log.log_end_offset
+        while offset < end:
+            info = self.log.read(offset, _READ_BYTES, isolation=FetchIsolation.LOG_END)
+            if not info.records:
+                break
+            for batch in iter_batches(info.content()):
+                yield batch
+                offset = batch.last_offset + 1
 
     def count_rejected(self, size: int, *, unexpectedly: bool) -> None:
         """Count an append that failed, of `size` bytes if it was too large."""

@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 
+from kclient.broker.security.listener_config import ListenerConfig
 from kclient.broker.security.principal import (
     ANONYMOUS,
     KafkaPrincipal,
@@ -16,21 +17,21 @@ from kclient.broker.security.principal import (
 )
 from kclient.broker.security.sasl_authenticator import SaslServerAuthenticator, SaslServerSettings
 from kclient.network.channel import KafkaChannel
-from kclient.network.channel_builder import TlsContextSource
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport
 from kclient.network.transport import PlaintextTransport, Transport
+from kclient.security.tls import TlsContexts
 from kclient.utils.time import Time
 
 
 @attrs.define(eq=False, repr=False, kw_only=True)
 class ServerChannelBuilder:
-    """Builds the channels of one processor. Belongs to its thread.
+    """Builds the channels of one processor. Belongs to its thread, but for `use`.
 
     `on_refused(channel_id)` is called when a client was refused; see `SaslServerAuthenticator`.
     """
 
     _time: Time
-    _tls: TlsContextSource | None = None
+    _tls: TlsContexts | None = None
     _sasl: SaslServerSettings | None = None
     _mapping: PrincipalMapping = attrs.field(factory=PrincipalMapping)
     _on_refused: Callable[[str], None]
@@ -59,6 +60,11 @@ class ServerChannelBuilder:
             refused = partial(self._on_refused, channel_id)
             authenticator = SaslServerAuthenticator(transport, self._sasl, self._time, refused)
         return KafkaChannel(channel_id, transport, max_receive_bytes, authenticator)
+
+    def use(self, config: ListenerConfig) -> None:
+        """Have the keys and certificates of these settings for new connections."""
+        if self._tls is not None:
+            self._tls.use(config)
 
     def principal(self, channel: KafkaChannel) -> KafkaPrincipal:
         """Return who is at the other end of a channel that is ready."""

@@ -62,6 +62,9 @@ class ListenerConfig(SslConfig):
         "Most new connections a second, of the broker and of a listener; more wait to be accepted (KIP-612).",
         at_least(0),
     )
+    num_network_threads: int = integer(
+        1, HIGH, "Threads that read requests and write responses, for each listener.", at_least(1)
+    )
     connection_failed_authentication_delay_ms: int = integer(
         100, LOW, "Time that a client waits for hearing that it was refused.", at_least(0)
     )
@@ -71,7 +74,7 @@ class ListenerConfig(SslConfig):
 class ListenerOverrides:
     """The settings that were given for one listener alone. Immutable."""
 
-    settings: Mapping[str, object] = attrs.field(factory=dict)
+    settings: Mapping[str, object] = attrs.field(factory=dict, repr=False)
     jaas: Mapping[str, Password] = attrs.field(factory=dict)
     """The options of SASL mechanisms, by their names in lower case."""
 

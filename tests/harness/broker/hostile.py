@@ -18,6 +18,9 @@ from kclient.protocol.wire import Array, Records
 NAMES = (
     "t", "t", "t", "g", "", ".", "bad name/\0", "x" * 250, "ä" * 200, "__consumer_offsets", "1", "range", "consumer",
     "cleanup.policy", "compact", "retention.ms", "max.message.bytes", "segment.bytes", "-1", "SCRAM-SHA-256",
+    "2", "num.network.threads", "listener.name.plaintext.num.network.threads",
+    "listener.name.plaintext.ssl.keystore.key", "listener.name.x.max.connections",
+    "ssl.keystore.location", "producer.id.expiration.ms",
 )  # fmt: skip
 _NUMBERS = (0, 1, 2, 3, -1, -2)
 _PLAUSIBLE: dict[str, tuple[Any, ...]] = {
@@ -30,7 +33,8 @@ _PLAUSIBLE: dict[str, tuple[Any, ...]] = {
     "group_instance_id": (None, "i"), "session_timeout_ms": (300,), "rebalance_timeout_ms": (300,),
     "protocol_type": ("consumer",), "assignments": ([],), "num_partitions": (1, 2, -1), "replication_factor": (1, -1),
     "count": (3, 4), "committed_offset": (0, 5), "committed_leader_epoch": (-1,), "offset": (0, -1),
-    "resource_type": (2,), "resource_name": ("t",), "config_operation": (0, 1, 2, 3), "leader_epoch": (0, 1),
+    "resource_type": (2, 2, 4), "resource_name": ("t", "t", "1", ""),
+    "config_operation": (0, 1, 2, 3), "leader_epoch": (0, 1),
     "key": ("g",), "key_type": (0,), "producer_id": (-1,), "producer_epoch": (-1,), "mechanism": (1, 2),
     "iterations": (4096,), "components": ([],), "topic_names": (["t"],),
 }  # fmt: skip

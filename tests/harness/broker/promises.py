@@ -6,9 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from harness.broker.cleaning import batches_of
+from harness.broker.cleaning import UNLIMITED, batches_of, nothing
 from harness.broker.logs import LogHarness, append_alone
 from harness.mock_time import MockTime
+from kclient.broker.log.cleaner.cleaner import Cleaner
+from kclient.broker.log.cleaner.log_to_clean import look_at
+from kclient.broker.log.cleaner.offset_map import OffsetMap
+from kclient.broker.log.cleaner.throttler import Throttler
 from kclient.broker.log.config import LogConfig
 from kclient.broker.log.durability import AckPolicy
 from kclient.broker.log.log_manager import LogManager
@@ -52,7 +56,9 @@ class LogWriter:
     def _append(self, tp: TopicPartition, *, wait: bool = True) -> None:
         self._number += 1
         values = [b"%d-%d" % (self._number, i) + b"x" * (self._number * 37 % 200) for i in range(2)]
-        batch = self._batches.batch(values, pid=1, seq=self._sequences[tp])
+        # No key comes twice, so that compaction keeps every record.
+        keys = [b"%d-%d" % (self._number, i) for i in range(2)]
+        batch = self._batches.batch(values, keys=keys, pid=1, seq=self._sequences[tp])
         self._sequences[tp] += 2
         self._last[tp] = batch
         self._send(tp, batch, values, wait=wait)
@@ -99,6 +105,14 @@ class LogWriter:
     def _retention(self) -> None:
         self._manager.delete_old_segments()
         self._run_due()
+
+    def _compact(self, tp: TopicPartition) -> None:
+        """Write all but the active segment anew, small ones together."""
+        log = self._manager.get_log(tp)
+        if log is not None:
+            cleaner = Cleaner(OffsetMap(1000), Throttler(UNLIMITED, self.time), self.time, nothing)
+            cleaner.clean(look_at(log, None, self.time.wall_ms()))
+            self._run_due()
 
     def _delete(self, tp: TopicPartition) -> None:
         if self._manager.get_log(tp) is not None:

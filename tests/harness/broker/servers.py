@@ -52,6 +52,8 @@ class ServerHarness:
     def __init__(self) -> None:
         self._servers: list[tuple[SocketServer, threading.Thread]] = []
         self._sockets: list[socket.socket] = []
+        self.settings: dict[str, object] = {}
+        """Those of the server that was made last."""
 
     def serve(
         self,
@@ -65,6 +67,7 @@ class ServerHarness:
             "queued.max.request.bytes": -1, "socket.request.max.bytes": MAX_REQUEST,
             **{name.replace("_", "."): value for name, value in changes.items()},
         }  # fmt: skip
+        self.settings = settings
         config = BrokerConfig.parse(settings)
         security = [security_of(config, listener, time) for listener in config.listeners_with_security()]
         context = LogContext()

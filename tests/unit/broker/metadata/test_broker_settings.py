@@ -12,7 +12,7 @@ from kclient.broker.config import BrokerConfig
 from kclient.broker.metadata.broker_settings import (
     DYNAMIC_SETTINGS,
     BrokerSettings,
-    check_threads,
+    check_change,
     dynamic_settings,
     overridden,
 )
@@ -65,6 +65,10 @@ def test_all_dynamic_settings_exist_and_the_coarse_units_are_none() -> None:
         ("max.connections", "0"),
         ("log.cleaner.dedupe.buffer.size", "1000"),
         ("max.connection.creation.rate", "0"),
+        ("num.network.threads", "0"),
+        ("producer.id.expiration.ms", "0"),
+        ("listener.name.plaintext.max.connections", "0"),
+        ("listener.name.plaintext.max.connections", "x"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: str) -> None:
@@ -72,14 +76,62 @@ def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: str) -> Non
         overridden(STARTED_WITH, {name: value})
 
 
-@pytest.mark.parametrize("name", ["num.io.threads", "log.cleaner.threads"])
+def test_a_setting_of_a_listener_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"listener\.name\.nosuch: there is no such listener"):
+        overridden(STARTED_WITH, {"listener.name.nosuch.max.connections": "5"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "num.io.threads",
+        "log.cleaner.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "listener.name.plaintext.num.network.threads",
+    ],
+)
 def test_a_number_of_threads_is_at_most_doubled_or_halved(name: str) -> None:
     before = overridden(STARTED_WITH, {name: "4"})
     for allowed in (2, 4, 8):
-        check_threads(before, overridden(STARTED_WITH, {name: str(allowed)}))
+        check_change(before, overridden(STARTED_WITH, {name: str(allowed)}))
     for refused in (1, 9):
         with pytest.raises(ConfigError, match=f"from 4 it cannot become {refused}"):
-            check_threads(before, overridden(STARTED_WITH, {name: str(refused)}))
+            check_change(before, overridden(STARTED_WITH, {name: str(refused)}))
+
+
+def test_a_setting_of_one_listener_comes_before_that_of_all() -> None:
+    config = BrokerConfig.parse({
+        "log.dirs": "/nowhere",
+        "listeners": "A://127.0.0.1:0,B://127.0.0.1:0",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+        "listener.name.a.max.connections": 5,
+        "listener.name.b.connection.failed.authentication.delay.ms": 1,
+    })  # fmt: skip
+    common = {"num.network.threads": "2", "listener.name.B.max.connections": "7"}
+    current = BrokerSettings.of(config, image({"listener.name.b.num.network.threads": "3"}, common)).current
+    a, b = map(current.listener_config, current.listeners_with_security())
+    assert (a.max_connections, a.num_network_threads) == (5, 2)
+    assert (b.max_connections, b.num_network_threads) == (7, 3)
+    assert b.connection_failed_authentication_delay_ms == 1
+
+
+def test_settings_of_a_listener_that_is_no_more_are_said_in_the_log_and_the_others_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        settings = BrokerSettings.of(
+            STARTED_WITH, image({"listener.name.gone.max.connections": "5", "max.connections": "9"}, {})
+        )
+    assert "listener.name.gone" in caplog.text
+    assert settings.current.max_connections == 9
+
+
+def test_secrets_are_in_no_repr() -> None:
+    own = {"listener.name.plaintext.ssl.keystore.password": "hunter2"}
+    settings = BrokerSettings.of(STARTED_WITH, image(own, {}))
+    assert settings.own == own
+    assert "hunter2" not in repr(settings)
 
 
 def test_a_value_of_the_metadata_that_cannot_be_is_said_in_the_log_and_the_others_count(

@@ -29,6 +29,92 @@ def test_a_request_is_answered(harness: ServerHarness) -> None:
     assert read_frame(sock) == b"hello"
 
 
+def use(harness: ServerHarness, server: SocketServer, **settings: object) -> None:
+    """Change settings of a server that runs."""
+    changes = {name.replace("_", "."): value for name, value in settings.items()}
+    server.use_settings(BrokerConfig.parse({**harness.settings, **changes}))
+
+
+def test_threads_that_are_added_share_the_connections_that_come(harness: ServerHarness) -> None:
+    server = harness.serve(num_network_threads=1)
+    first = harness.connect(server)
+    first.sendall(frame(b"first"))
+    assert read_frame(first) == b"first"
+    use(harness, server, num_network_threads=3)
+    socks = [harness.connect(server) for _ in range(6)]
+    for sock in (*socks, first):
+        sock.sendall(frame(b"x"))
+        assert read_frame(sock) == b"x"
+    assert [one.connections.created for one in server.processors] == [3, 2, 2]
+    assert [one.id for one in server.processors] == [0, 1, 2]
+
+
+def test_a_thread_that_is_taken_away_answers_what_it_was_asked_and_closes_its_connections(
+    harness: ServerHarness,
+) -> None:
+    parked: list[Request] = []
+    server = harness.serve(parked.append, num_network_threads=2)
+    kept, leaving, idle = harness.connect(server), harness.connect(server), harness.connect(server)
+    harness.connect(server)
+    for sock in (kept, leaving):
+        sock.sendall(frame(b"asked") + frame(b"more"))
+    wait_until(lambda: len(parked) == 2)
+    use(harness, server, num_network_threads=1)
+    newcomer = harness.connect(server)
+    newcomer.sendall(frame(b"new"))
+    wait_until(lambda: len(parked) == 3)
+    for request in parked[:3]:
+        request.reply(echo(request))
+    assert (read_frame(kept), read_frame(leaving), read_frame(newcomer)) == (b"asked", b"asked", b"new")
+    assert ended(leaving)
+    wait_until(lambda: len(parked) == 4)
+    assert bytes(parked[3].frame) == b"more", "of the connection that stays, not of the other"
+    wait_until(lambda: server.quotas.total == 3, what="places given back")
+    idle.sendall(frame(b"still there"))
+    wait_until(lambda: len(parked) == 5)
+
+
+def test_what_a_thread_counted_is_counted_after_its_end(harness: ServerHarness) -> None:
+    def answer(request: Request) -> Response:
+        request.record.version, request.record.api = 0, 18
+        return echo(request)
+
+    server = harness.serve(answer, num_network_threads=2)
+    for _ in range(4):
+        sock = harness.connect(server)
+        sock.sendall(frame(b"x"))
+        read_frame(sock)
+
+    def counted() -> int:
+        return sum(one.by_api[18].versions[0] for one in server.request_metrics() if 18 in one.by_api)
+
+    wait_until(lambda: counted() == 4)
+    use(harness, server, num_network_threads=1)
+    wait_until(lambda: len(server.request_metrics()) == 2, what="the end of the thread")
+    assert counted() == 4
+
+
+def test_a_request_that_nobody_answers_keeps_no_thread_that_is_taken_away(harness: ServerHarness) -> None:
+    parked: list[Request] = []
+    server = harness.serve(parked.append, num_network_threads=2)
+    socks = [harness.connect(server) for _ in range(2)]
+    for sock in socks:
+        sock.sendall(frame(b"x"))
+    wait_until(lambda: len(parked) == 2)
+    use(harness, server, num_network_threads=1)
+    assert ended(socks[1])
+    parked[1].reply(echo(parked[1]))
+    parked[0].reply(echo(parked[0]))
+    assert read_frame(socks[0]) == b"x"
+
+
+def test_listeners_have_threads_of_their_own_number(harness: ServerHarness) -> None:
+    listeners = "A://127.0.0.1:0,B://127.0.0.1:0"
+    server = harness.serve(listeners=listeners, listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT")
+    use(harness, server, **{"listener.name.b.num.network.threads": 2})
+    assert [one.listener_name for one in server.processors] == ["A", "B", "B"]
+
+
 @pytest.mark.parametrize("size", [MAX_REQUEST + 1, 2**31 - 1, -1, -(2**31)])
 def test_a_frame_of_an_impossible_size_closes_its_connection(harness: ServerHarness, size: int) -> None:
     sock = harness.connect(harness.serve())

@@ -38,6 +38,7 @@ class TimerMachine(RuleBasedStateMachine):
         self.time = MockTime()
         self.waiting: list[Task] = []
         self.ended: list[Task] = []
+        self.cancelled: list[tuple[Task, int]] = []
 
     @initialize(tick_ms=st.integers(1, 7), size=st.integers(2, 25))
     def make(self, tick_ms: int, size: int) -> None:
@@ -65,8 +66,8 @@ class TimerMachine(RuleBasedStateMachine):
         if self.waiting:
             task = data.draw(st.sampled_from(self.waiting))
             self.waiting.remove(task)
-            self.ended.append(task)
             task.cancel()
+            self.cancelled.append((task, task.runs))
 
     @rule(ms=st.one_of(st.integers(0, 30), st.integers(0, 150_000)))
     def wait(self, ms: int) -> None:
@@ -89,6 +90,10 @@ class TimerMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_runs_twice(self) -> None:
         assert all(task.runs <= 1 for task in self.ended)
+
+    @invariant()
+    def what_was_cancelled_does_not_run(self) -> None:
+        assert all(task.runs == runs for task, runs in self.cancelled)
 
     @invariant()
     def no_more_waits_than_was_added(self) -> None:
