@@ -91,7 +91,16 @@ def test_every_public_method_of_a_client_is_documented_and_typed(client: type) -
 
 
 # Methods of Java's interfaces of Kafka 4.3, in Python's grammar.
-_OF_BOTH = ["subscription", "subscribe", "unsubscribe", "poll", "commit_sync", "commit_async", "close", "wakeup"]
+_OF_BOTH = [
+    "subscription",
+    "subscribe",
+    "unsubscribe",
+    "poll",
+    "commit_sync",
+    "commit_async",
+    "close",
+    "wakeup",
+]
 _OF_BOTH += ["client_instance_id", "metrics", "register_metric_for_subscription"]
 _OF_BOTH += ["unregister_metric_from_subscription"]
 _JAVAS = {
