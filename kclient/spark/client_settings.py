@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
-
-if TYPE_CHECKING:
-    from kclient.config import Config
-
-_log = logging.getLogger(__name__)
-
-KAFKA = "kafka."
+from kclient.spark.setting_names import KAFKA, config_class, sort_names
 
 _SERVERS = "bootstrap.servers"
 _FIXED_IN_SOURCE: Mapping[str, str] = {
@@ -23,7 +15,6 @@ _FIXED_IN_SOURCE: Mapping[str, str] = {
     "value.deserializer": "values are read as binary; cast or decode the column",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint; commitGroupId also commits them",
     "interceptor.classes": "interceptors are Python objects, which an option cannot name",
-    "max.poll.records": "records are read as whole fetches; use maxRecordsPerPartition to split them",
 }
 _FIXED_IN_SINK: Mapping[str, str] = {
     "key.serializer": "the key column is string or binary",
@@ -75,17 +66,12 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
         )
     if use is None:
         return settings
-    settings = _without_others(settings, use)
+    settings = {name: settings[name] for name in sort_names(settings, use).taken}
     for name, reason in (_FIXED_IN_SOURCE if use.reads else _FIXED_IN_SINK).items():
         if name in settings:
             raise ConfigError(f"{KAFKA}{name} cannot be set: {reason}.", name=KAFKA + name)
-    if use.reads and "group.id" in settings:
-        _log.warning(
-            "kafka.group.id is given to the consumers, which join no group: every query reads every record. "
-            "Use commitGroupId to commit what was processed, and startingOffsets=group:ID to start from it."
-        )
     try:
-        _config_class(reads=use.reads).parse(reader_settings(settings) if use.reads else settings)
+        config_class(reads=use.reads).parse(reader_settings(settings) if use.reads else settings)
     except ConfigError as error:
         raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
     return settings
@@ -99,28 +85,6 @@ def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
         return ProducerConfig.parse(settings, transactional_id="checked").transaction_timeout_ms
     except ConfigError as error:
         raise ConfigError(f"kclient.delivery=exactly_once: {error}", name=error.name) from None
-
-
-def _without_others(settings: Mapping[str, str], use: Use) -> dict[str, str]:
-    """Leave out what only the other side's client knows: one set of `kafka.*` may serve a job's reads and writes."""
-    from kclient.config import definition_of
-
-    known = definition_of(_config_class(reads=use.reads))
-    if all(name in known for name in settings):
-        return dict(settings)
-    others = definition_of(_config_class(reads=not use.reads))
-    return {name: value for name, value in settings.items() if name in known or name not in others}
-
-
-def _config_class(*, reads: bool) -> type[Config]:
-    """The settings of the client that reads, or of the one that writes; imports that one alone."""
-    if reads:
-        from kclient.consumer import ConsumerConfig
-
-        return ConsumerConfig
-    from kclient.producer import ProducerConfig
-
-    return ProducerConfig
 
 
 def reader_settings(settings: Mapping[str, str]) -> dict[str, str]:

@@ -32,6 +32,7 @@ from kclient.spark.option_values import (
     parse_duration,
     parse_whole_number,
 )
+from kclient.spark.setting_names import setting_remarks
 
 _GROUP = "group:"
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
@@ -78,6 +79,8 @@ class SourceOptions:
     limits: TriggerLimits
     trigger: Trigger | None
     commit_group_id: str | None
+    remarks: tuple[str, ...] = ()
+    """Sentences about options without effect, for the log."""
 
     @property
     def isolation_level(self) -> str:
@@ -93,7 +96,7 @@ def check_any(options: Mapping[str, str]) -> None:
 
 def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
     """The options of a read, batch or streaming. Raises ConfigError that names the option."""
-    check_names(options, use)
+    remarks = check_names(options, use)
     settings = checked_settings(options, use)
     streaming = use is Use.STREAM_READ
     return SourceOptions(
@@ -114,6 +117,7 @@ def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
         limits=_limits(options) if streaming else TriggerLimits(),
         trigger=_trigger(options) if streaming else None,
         commit_group_id=optional_text(options, "commitGroupId") if streaming else None,
+        remarks=(*remarks, *setting_remarks(options, use)),
     )
 
 
