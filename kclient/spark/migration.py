@@ -230,7 +230,7 @@ class _Judge:
             return Meaning.OURS, "only kclient has it"
         if name == "groupidprefix":
             return Meaning.IGNORED, "reading needs no group"
-        if name in _CHANGES:
+        if name in _CHANGES and not (name == "maxrecordsperpartition" and self._use is Use.STREAM_READ):
             text = _CHANGES[name](self._given[name])
             return (Meaning.CHANGES, text) if text else (Meaning.SAME, "")
         return Meaning.SAME, ""
@@ -262,7 +262,7 @@ _CHANGES: Mapping[str, Callable[[str], str]] = {
         "at least so many tasks, if there are so many offsets; there it is about so many"
     ),
     "maxrecordsperpartition": lambda _: (
-        "holds wherever it is given; there a batch read without minPartitions ignores it"
+        "holds in every batch read; there one without minPartitions ignores it"
     ),
     "subscribepattern": _pattern,
     "startingoffsets": lambda value: (

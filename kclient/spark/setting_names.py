@@ -16,7 +16,7 @@ from kclient.spark.option_names import Use
 
 if TYPE_CHECKING:
     from kclient.config import Config
-    from kclient.config.config_def import ConfigDef
+    from kclient.config.config_def import ConfigDef, Support
 
 KAFKA = "kafka."
 
@@ -37,7 +37,7 @@ class SettingNames:
     taken: tuple[str, ...]
     """Those of the client that is used."""
     others: Mapping[str, tuple[str, ...]]
-    """Those of other clients alone, by the client."""
+    """Those of other clients alone, by the client, and of what all clients have in Java."""
     unknown: tuple[str, ...]
 
     def remarks(self, use: Use) -> list[str]:
@@ -57,6 +57,7 @@ class SettingNames:
 def sort_names(names: Iterable[str], use: Use) -> SettingNames:
     """Return which of the settings, named without their prefix, the client of `use` has, and which another one."""
     from kclient.config import definition_of
+    from kclient.config.config_def import Support
 
     own = definition_of(config_class(reads=use.reads))
     names = list(names)
@@ -68,6 +69,10 @@ def sort_names(names: Iterable[str], use: Use) -> SettingNames:
         if theirs:
             others[other.client] = tuple(theirs)
             left = [name for name in left if name not in theirs]
+    of_the_jvm = tuple(name for name in left if _support(own, name) is Support.JVM)
+    if of_the_jvm:
+        # Every client of every task would warn of them.
+        others["Java virtual machine"] = of_the_jvm
     gone = {name for each in others.values() for name in each}
     return SettingNames(
         tuple(name for name in names if name not in gone and _has(own, name)),
@@ -113,10 +118,12 @@ def _has(definition: ConfigDef, name: str) -> bool:
 def _works(definition: ConfigDef, name: str) -> bool:
     from kclient.config.config_def import Support
 
+    return _has(definition, name) and _support(definition, name) in {None, Support.YES}
+
+
+def _support(definition: ConfigDef, name: str) -> Support | None:
     dotted = _dotted(name)
-    return _has(definition, name) and (
-        dotted not in definition or definition[dotted].support is not Support.LATER
-    )
+    return definition[dotted].support if dotted in definition else None
 
 
 def _dotted(name: str) -> str:

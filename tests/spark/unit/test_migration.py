@@ -102,7 +102,6 @@ def test_what_has_no_effect_is_ignored_with_what_may_have_been_meant() -> None:
     ("given", "said"),
     [
         ({"minPartitions": "5"}, "at least so many tasks"),
-        ({"maxRecordsPerPartition": "5"}, "without minPartitions ignores it"),
         ({"kafka__group__id": "g"}, "join no group"),
         ({"startingOffsets": "group:g"}, "kclient's alone"),
     ],
@@ -111,6 +110,13 @@ def test_what_has_another_meaning_is_told(given: dict[str, str], said: str) -> N
     found = report(**given)
     assert len(found.options(Meaning.CHANGES)) == 1
     assert said in str(found)
+
+
+def test_the_most_records_of_a_task_mean_another_thing_in_a_batch_alone() -> None:
+    found = report("batch read", maxRecordsPerPartition="5")
+    assert found.options(Meaning.CHANGES) == ("maxRecordsPerPartition",)
+    assert "without minPartitions ignores it" in str(found)
+    assert report(maxRecordsPerPartition="5").options(Meaning.CHANGES) == ()
 
 
 @pytest.mark.filterwarnings("ignore:Possible:FutureWarning")

@@ -48,6 +48,18 @@ def test_a_setting_that_one_client_has_and_only_another_can_use_does_not_stop_a_
     assert sort_names(["client.rack"], Use.STREAM_WRITE).others == {"consumer": ("client.rack",)}
 
 
+@pytest.mark.parametrize("use", Use)
+def test_what_only_a_jvm_can_use_is_told_of_and_reaches_no_client_which_would_tell_it_in_every_task(
+    use: Use,
+) -> None:
+    names = sort_names(["ssl.provider", "client.id", "security.providers"], use)
+    assert names.taken == ("client.id",)
+    (line,) = names.remarks(use)
+    assert line.startswith(
+        "kafka.ssl.provider, kafka.security.providers are settings of the Java virtual machine"
+    )
+
+
 @pytest.mark.parametrize("name", ["partitioner.rack.aware", "metric.reporters"])
 def test_a_setting_that_no_client_can_use_yet_is_for_its_own_client_to_refuse(name: str) -> None:
     assert sort_names([name], Use.BATCH_WRITE).taken == (name,)
