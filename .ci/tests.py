@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 CONNECTOR = "4.0.0"
 BESIDE = [
     f"tests/spark/test_{name}.py"
-    for name in ("side_by_side", "guide", "migration", "sink", "stream", "exactly_once")
+    for name in ("side_by_side", "guide", "migration", "secured", "sink", "stream", "exactly_once")
 ]
 # Folders of tests/unit about what imports nothing of kclient._accel but its hooks for forks and interrupts.
 ALIKE = (

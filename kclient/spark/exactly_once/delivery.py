@@ -21,6 +21,7 @@ from kclient.spark.delivery import Written, sent
 from kclient.spark.exactly_once.markers import Markers, made_marker, marked_rows
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.output import SinkColumns
+from kclient.spark.shipped_files import on_this_machine
 from kclient.spark.sink_options import ExactlyOnceOptions
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -127,7 +128,7 @@ class ExactlyOnceDelivery:
     def _producer(self, task: SinkTask) -> BytesProducer:
         from kclient.producer import KafkaProducer
 
-        return KafkaProducer({**self._settings, "transactional.id": task.group_id})
+        return KafkaProducer({**on_this_machine(self._settings), "transactional.id": task.group_id})
 
     def _write(self, producer: BytesProducer, task: SinkTask, rows: _Rows) -> TaskOutcome:
         # A topic that is not there is created, or named by an error, before there is a transaction to abort.

@@ -15,6 +15,7 @@ from kclient.spark.client_settings import (
     probe_settings,
     reader_settings,
     sample_settings,
+    transaction_timeout_ms,
 )
 from kclient.spark.option_names import Use
 
@@ -111,3 +112,57 @@ def test_an_admin_client_takes_what_it_knows_of_a_consumers_or_a_producers_setti
     assert found == {**SERVERS, "client.id": "me", "request.timeout.ms": "5000"}
     assert AdminConfig.parse(found).request_timeout_ms == 5000
     assert ProducerConfig.parse(found).client_id == "me"
+    assert admin_settings({**SERVERS, **PROVIDER, "linger.ms": "5"}) == {**SERVERS, **PROVIDER}
+
+
+PROVIDER = {
+    "config.providers": "vault",
+    "config.providers.vault.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
+
+
+@pytest.mark.parametrize("use", Use)
+def test_what_is_kept_elsewhere_is_looked_up_where_a_client_is_made_and_not_before(use: Use) -> None:
+    looked_up = {
+        **PROVIDER,
+        "client.id": "${vault:not-there.properties:id}",
+        "request.timeout.ms": "${vault:not-there.properties:timeout}",
+    }
+    found = checked(use, **{f"kafka__{name}".replace(".", "__"): value for name, value in looked_up.items()})
+    assert found == {**SERVERS, **looked_up}
+    with pytest.raises(ConfigError, match=r"retry\.backoff\.ms"):
+        checked(use, kafka__config__providers="vault", kafka__retry__backoff__ms="soon")
+    if not use.reads:
+        assert transaction_timeout_ms({**found, "transaction.timeout.ms": "7000"}) == 7000
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", None])
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "sasl_plaintext"])
+def test_sasl_without_credentials_is_refused_with_what_other_ways_do_not_hold_here(
+    protocol: str, mechanism: str | None
+) -> None:
+    more = {"kafka__security__protocol": protocol}
+    if mechanism is not None:
+        more["kafka__sasl__mechanism"] = mechanism
+    with pytest.raises(
+        ConfigError, match=r"spark\.kafka\.clusters\.\*.*java\.security\.auth\.login"
+    ) as caught:
+        checked(Use.STREAM_WRITE, **more)
+    assert caught.value.name == "kafka.sasl.jaas.config"
+    assert (mechanism or "GSSAPI") in str(caught.value)
+    more["kafka__sasl__jaas__config"] = "x.Module required;"
+    assert checked(Use.STREAM_WRITE, **more)["sasl.jaas.config"] == "x.Module required;"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kafka__sasl__mechanism": "GSSAPI", "kafka__sasl__kerberos__service__name": "kafka"},
+        {
+            "kafka__sasl__mechanism": "OAUTHBEARER",
+            "kafka__sasl__oauthbearer__token__endpoint__url": "https://i/t",
+        },
+    ],
+)
+def test_tickets_and_tokens_need_no_login_module(more: dict[str, str]) -> None:
+    checked(Use.BATCH_READ, kafka__security__protocol="SASL_SSL", **more)
