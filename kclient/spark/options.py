@@ -5,6 +5,7 @@ Spark hands options over with lower-case names and text as values.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 
@@ -32,6 +33,8 @@ from kclient.spark.option_values import (
     parse_duration,
     parse_whole_number,
 )
+
+_log = logging.getLogger(__name__)
 
 _GROUP = "group:"
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
@@ -78,6 +81,8 @@ class SourceOptions:
     limits: TriggerLimits
     trigger: Trigger | None
     commit_group_id: str | None
+    marker_topic: str | None
+    """The topic on whose first partition the ids of the topics that are read are noted, for that group."""
 
     @property
     def isolation_level(self) -> str:
@@ -114,7 +119,20 @@ def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
         limits=_limits(options) if streaming else TriggerLimits(),
         trigger=_trigger(options) if streaming else None,
         commit_group_id=optional_text(options, "commitGroupId") if streaming else None,
+        marker_topic=_marker_topic(options) if streaming else None,
     )
+
+
+def _marker_topic(options: Mapping[str, str]) -> str | None:
+    name = "kclient.marker.topic"
+    topic = optional_text(options, name)
+    if topic is not None and optional_text(options, "commitGroupId") is None:
+        # It may be the sink's, where both share their options.
+        _log.warning(
+            "Option %s has no effect in a streaming read without commitGroupId and is ignored.", name
+        )
+        return None
+    return topic
 
 
 def _subscription(options: Mapping[str, str]) -> Subscription:
