@@ -58,7 +58,7 @@ OPTIONS: Mapping[str, tuple[Use, ...]] = {
     "topic": _WRITES,
     "kclient.sink.timestamp": _WRITES,
     "kclient.delivery": _WRITES,
-    "kclient.marker.topic": _WRITES,
+    "kclient.marker.topic": (Use.STREAM_READ, *_WRITES),
     "kclient.missing.markers": _WRITES,
     "kclient.write.id": _BATCH_WRITE,
     "kclient.write.epoch": _BATCH_WRITE,

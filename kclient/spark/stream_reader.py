@@ -46,16 +46,18 @@ class KafkaStreamReader(DataSourceStreamReader):
             from kclient.spark.committer import GroupCommitter
             from kclient.spark.resolver import OffsetResolver
             from kclient.spark.stream_planner import StreamPlanner
+            from kclient.spark.topic_ids import TopicIds
             from kclient.spark.watcher import RecordWatcher
 
             options = self._options
             warn_once(options.remarks, options.settings)  # here, as another process makes the tasks' reader
             group_id = options.commit_group_id
+            resolver = OffsetResolver(options)
+            committer = None
+            if group_id is not None:
+                committer = GroupCommitter(options.settings, group_id, options.marker_topic)
             self._made = StreamPlanner(
-                options,
-                OffsetResolver(options),
-                RecordWatcher(options.settings),
-                None if group_id is None else GroupCommitter(options.settings, group_id),
+                options, resolver, TopicIds(options, resolver), RecordWatcher(options.settings), committer
             )
         return self._made
 

@@ -169,8 +169,9 @@ class ExactlyOnceDelivery:
         raise IllegalStateError(
             f"{task}: there is no marker of an epoch before, so that nobody knows if this one is written already. "
             "Markers are committed offsets: brokers delete them offsets.retention.minutes (7 days) after the last "
-            "write, and a query that has written at least once so far has none. If this epoch is not written, or may "
-            "be written twice, start once with the option kclient.missing.markers=accept"
+            f"write, or with their topic (if {self._once.marker_topic} was deleted and created again), and a query "
+            "that has written at least once so far has none. If this epoch is not written, or may be written twice, "
+            "start once with the option kclient.missing.markers=accept"
         )
 
     def _is_marked(self, markers: Markers, task: SinkTask) -> bool:
