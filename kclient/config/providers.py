@@ -19,7 +19,8 @@ Provider: TypeAlias = Callable[[str, str], str | None]
 """Function that returns the value of a key at a path, which may be empty; None if there is none."""
 
 PREFIX = "config.providers."
-_VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")  # as in Java
+VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")  # as in Java
+"""A value that is kept elsewhere: the provider, the path, which may be missing, and the key."""
 _JAVA = "org.apache.kafka.common.config.provider."
 _CLASSES = {
     f"{_JAVA}EnvVarConfigProvider": "env",
@@ -54,29 +55,34 @@ def resolve(given: Mapping[str, object], names: list[str], about: Mapping[str, o
     def looked_up(name: str, value: object) -> object:
         if not isinstance(value, str):
             return value
-        return _VARIABLE.sub(lambda variable: found(name, variable), value)
+        return VARIABLE.sub(lambda variable: found(name, variable), value)
 
     return {name: looked_up(name, value) for name, value in given.items()}
 
 
+def provider_kind(name: str, about: Mapping[str, object]) -> object:
+    """Return the kind of a provider, env, file or directory where it is one of Java's, by the settings `about` it."""
+    chosen = about.get(f"{PREFIX}{name}.class", name)
+    return chosen if callable(chosen) else _CLASSES.get(str(chosen), chosen)
+
+
 def _provider(name: str, about: Mapping[str, object]) -> Provider:
-    setting = f"{PREFIX}{name}.class"
-    chosen = about.get(setting, name)
+    kind = provider_kind(name, about)
     parameters = {
         key.removeprefix(f"{PREFIX}{name}.param."): str(value)
         for key, value in about.items()
         if key.startswith(f"{PREFIX}{name}.param.")
     }
-    if callable(chosen):
-        made: Provider = chosen
+    if callable(kind):
+        made: Provider = kind
         return made
-    kind = _CLASSES.get(str(chosen), chosen)
     if kind == "env":
         return _environment(parameters.get("allowlist.pattern"))
     if kind == "file":
         return _files(parameters.get("allowed.paths"))
     if kind == "directory":
         return _directories(parameters.get("allowed.paths"))
+    setting = f"{PREFIX}{name}.class"
     raise ConfigError(
         f"{setting} is a function of a path and a key, or one of Java's providers: {', '.join(_CLASSES)}; no class is "
         "imported by its name.",

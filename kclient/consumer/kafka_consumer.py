@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpa
 from kclient._accel import RecordIterator
 from kclient.common.offset_arguments import OffsetLike, checked_offsets
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import TopicPartition
 from kclient.config.declare import ConfigSource
 from kclient.consumer.columns import RecordColumns
@@ -106,16 +107,17 @@ class KafkaConsumer(PositionMethods, Generic[K, V]):
         with self._use:
             self._run(self._calls.unsubscribe(self._calls.timer(None)))
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition | TopicIdPartition]) -> None:
         """Read exactly `partitions`, without a group. Replaces the assignment before; none at all is `unsubscribe`.
 
-        With enable.auto.commit, everything that was returned is committed in the background before. Raises
-        IllegalStateError after `subscribe`.
+        A `TopicIdPartition` is of the topic with that id alone: if another one has its name by now, the topic was
+        created again, and auto.offset.reset decides. With enable.auto.commit, everything that was returned is committed
+        in the background before. Raises IllegalStateError after `subscribe`, ValueError for two ids of one name.
         """
         with self._use:
-            chosen = arguments.checked_partitions(partitions)
+            chosen, topic_ids = arguments.checked_assignment(partitions)
             if chosen:
-                self._core.assign(chosen)
+                self._core.assign(chosen, topic_ids)
             else:
                 self._run(self._calls.unsubscribe(self._calls.timer(None)))
 

@@ -64,6 +64,16 @@ def parse_jaas(text: Password) -> LoginModule:
     return LoginModule(name.rpartition(".")[2], options)
 
 
+def jaas_text(module: LoginModule) -> str:
+    """Return the text of which `parse_jaas` makes `module`."""
+    options = "".join(f' "{_escaped(name)}"="{_escaped(value)}"' for name, value in module.options.items())
+    return f"{module.name} required{options};"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
     """Words and marks, and of each whether it is a mark."""
     at = 0

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kclient.spark.foreach_batch import batch_writer
     from kclient.spark.lag import KafkaLagListener
+    from kclient.spark.migration import migrate_report
     from kclient.spark.registration import register
 
-__all__ = ["KafkaLagListener", "batch_writer", "register"]
+__all__ = ["KafkaLagListener", "batch_writer", "migrate_report", "register"]
 
-_HOME = {"KafkaLagListener": "lag", "batch_writer": "foreach_batch", "register": "registration"}
+_HOME = {
+    "KafkaLagListener": "lag",
+    "batch_writer": "foreach_batch",
+    "migrate_report": "migration",
+    "register": "registration",
+}
 
 
 def __getattr__(name: str) -> Any:

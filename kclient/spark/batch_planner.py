@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import attrs
+
 from kclient.errors import ConfigError
 from kclient.spark.condition import Condition
 from kclient.spark.offsets import Bound, Kind, Offsets
@@ -17,13 +19,16 @@ def plan_batch(
 ) -> list[OffsetRange]:
     """The tasks of the query, narrowed to what `condition` can be true for. Raises ConfigError and KafkaError."""
     partitions = resolver.partitions()
+    topic_ids = resolver.topic_ids
     if condition is not None and not options.starting.values and not options.ending.values:
         # Bounds that name partitions have to name all of them, which the resolver checks.
         partitions = frozenset(tp for tp in partitions if condition.may_hold_in(tp))
     starts = resolver.start(options.starting, partitions)
     ends = resolver.end(options.ending, partitions)
     _check_order(options.starting, starts, ends)
-    ranges: Iterable[OffsetRange] = (OffsetRange(tp, starts[tp], ends[tp]) for tp in partitions)
+    ranges: Iterable[OffsetRange] = (
+        OffsetRange(tp, starts[tp], ends[tp], topic_ids.get(tp.topic)) for tp in partitions
+    )
     if condition is not None:
         ranges = _narrowed(ranges, condition, resolver)
     return split(ranges, options.min_partitions, options.max_records_per_partition)
@@ -53,5 +58,5 @@ def _narrowed(
     for each in kept:
         start = first[each.tp]
         if start is not None:
-            found.append(OffsetRange(each.tp, min(max(each.start, start), each.end), each.end))
+            found.append(attrs.evolve(each, start=min(max(each.start, start), each.end)))
     return found

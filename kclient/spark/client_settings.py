@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
-
-if TYPE_CHECKING:
-    from kclient.config import Config
-
-_log = logging.getLogger(__name__)
-
-KAFKA = "kafka."
+from kclient.spark.redaction import ClientSettings
+from kclient.spark.setting_names import KAFKA, config_class, sort_names
 
 _SERVERS = "bootstrap.servers"
+_PROVIDERS = "config.providers"
+_WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _FIXED_IN_SOURCE: Mapping[str, str] = {
     "auto.offset.reset": "use the option startingOffsets",
     "key.deserializer": "keys are read as binary; cast or decode the column",
     "value.deserializer": "values are read as binary; cast or decode the column",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint; commitGroupId also commits them",
     "interceptor.classes": "interceptors are Python objects, which an option cannot name",
-    "max.poll.records": "records are read as whole fetches; use maxRecordsPerPartition to split them",
 }
 _FIXED_IN_SINK: Mapping[str, str] = {
     "key.serializer": "the key column is string or binary",
@@ -54,13 +48,13 @@ _PROBE: Mapping[str, str] = {
 }
 
 
-def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, str]:
+def checked_settings(options: Mapping[str, str], use: Use | None) -> ClientSettings:
     """The client's settings among the options, without their prefix. Raises ConfigError."""
-    settings = {
-        name.lower().removeprefix(KAFKA): value
+    settings = ClientSettings(
+        (name.lower().removeprefix(KAFKA), value)
         for name, value in options.items()
         if name.lower().startswith(KAFKA)
-    }
+    )
     servers = settings.get(_SERVERS, "").strip()
     if not servers:
         raise ConfigError(
@@ -75,20 +69,46 @@ def checked_settings(options: Mapping[str, str], use: Use | None) -> dict[str, s
         )
     if use is None:
         return settings
-    settings = _without_others(settings, use)
+    settings = ClientSettings((name, settings[name]) for name in sort_names(settings, use).taken)
     for name, reason in (_FIXED_IN_SOURCE if use.reads else _FIXED_IN_SINK).items():
         if name in settings:
             raise ConfigError(f"{KAFKA}{name} cannot be set: {reason}.", name=KAFKA + name)
-    if use.reads and "group.id" in settings:
-        _log.warning(
-            "kafka.group.id is given to the consumers, which join no group: every query reads every record. "
-            "Use commitGroupId to commit what was processed, and startingOffsets=group:ID to start from it."
-        )
+    _check_credentials(settings)
+    told = _without_variables(settings)
     try:
-        _config_class(reads=use.reads).parse(reader_settings(settings) if use.reads else settings)
+        config_class(reads=use.reads).parse(reader_settings(told) if use.reads else told)
     except ConfigError as error:
         raise ConfigError(f"Options {KAFKA}*: {error}", name=error.name) from None
     return settings
+
+
+def _check_credentials(settings: Mapping[str, str]) -> None:
+    """Refuse SASL without credentials where the built-in connector may have others than those of the options."""
+    protocol = settings.get("security.protocol", "").strip().upper()
+    if not protocol.startswith("SASL_") or "sasl.jaas.config" in settings:
+        return
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip()
+    # Kerberos' tickets may be those of the user that the process runs as.
+    if mechanism in _WITH_PASSWORD or (
+        mechanism == "GSSAPI" and "sasl.kerberos.service.name" not in settings
+    ):
+        raise ConfigError(
+            f"kafka.sasl.jaas.config is not set, and kafka.security.protocol={protocol} with kafka.sasl.mechanism "
+            f"{mechanism} needs it. Delegation tokens (spark.kafka.clusters.*) and a file for the virtual machine "
+            "(java.security.auth.login.config) are for Spark's own connector, and not used here.",
+            name="kafka.sasl.jaas.config",
+        )
+
+
+def _without_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what is looked up elsewhere: it is there where clients are made, and may be nowhere else."""
+    if _PROVIDERS not in settings:
+        return dict(settings)
+    return {
+        name: value
+        for name, value in settings.items()
+        if name == _SERVERS or ("${" not in value and not name.startswith(_PROVIDERS))
+    }
 
 
 def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
@@ -96,31 +116,10 @@ def transaction_timeout_ms(settings: Mapping[str, str]) -> int:
     from kclient.producer import ProducerConfig
 
     try:
-        return ProducerConfig.parse(settings, transactional_id="checked").transaction_timeout_ms
+        config = ProducerConfig.parse(_without_variables(settings), transactional_id="checked")
+        return config.transaction_timeout_ms
     except ConfigError as error:
         raise ConfigError(f"kclient.delivery=exactly_once: {error}", name=error.name) from None
-
-
-def _without_others(settings: Mapping[str, str], use: Use) -> dict[str, str]:
-    """Leave out what only the other side's client knows: one set of `kafka.*` may serve a job's reads and writes."""
-    from kclient.config import definition_of
-
-    known = definition_of(_config_class(reads=use.reads))
-    if all(name in known for name in settings):
-        return dict(settings)
-    others = definition_of(_config_class(reads=not use.reads))
-    return {name: value for name, value in settings.items() if name in known or name not in others}
-
-
-def _config_class(*, reads: bool) -> type[Config]:
-    """The settings of the client that reads, or of the one that writes; imports that one alone."""
-    if reads:
-        from kclient.consumer import ConsumerConfig
-
-        return ConsumerConfig
-    from kclient.producer import ProducerConfig
-
-    return ProducerConfig
 
 
 def reader_settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -144,7 +143,8 @@ def admin_settings(settings: Mapping[str, str]) -> dict[str, str]:
     from kclient.config import definition_of
 
     known = definition_of(AdminConfig)
-    return {name: value for name, value in settings.items() if name in known}
+    # The settings of a provider are those of whatever it is asked for.
+    return {name: value for name, value in settings.items() if name in known or name.startswith(_PROVIDERS)}
 
 
 def committer_settings(settings: Mapping[str, str], group_id: str) -> dict[str, str]:

@@ -5,6 +5,8 @@ saves a task what connecting and finding the leaders takes. Clients with the sam
 
 A kind of client is imported where the first one is made: no process of Spark's uses all of them, and each query starts
 a process.
+
+Files that settings name are looked for on this machine where a client is made.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import attrs
 
 from kclient._accel import in_forked_children
+from kclient.spark.shipped_files import files_folder, on_this_machine
 from kclient.utils.exit_order import ExitStage, at_exit
 from kclient.utils.time import SYSTEM_TIME
 
@@ -94,7 +97,7 @@ def leased_consumer(settings: Mapping[str, str]) -> Iterator[BytesConsumer]:
     from kclient.consumer import KafkaConsumer
 
     clients, key = _clients, _key(settings)
-    consumer = clients.take(key) or KafkaConsumer(settings)
+    consumer = clients.take(key) or KafkaConsumer(on_this_machine(settings))
     try:
         yield consumer
     except BaseException:
@@ -132,7 +135,7 @@ def _shared(known: dict[_Key, C], settings: Mapping[str, str], make: Callable[[M
     key = _key(settings)
     with _clients.lock:
         if key not in known:
-            known[key] = make(settings)
+            known[key] = make(on_this_machine(settings))
         return known[key]
 
 
@@ -149,7 +152,8 @@ def close_all() -> None:
 
 
 def _key(settings: Mapping[str, str]) -> _Key:
-    return tuple(sorted(settings.items()))
+    # A file of the same name may be another one where another session has shipped it.
+    return (*sorted(settings.items()), ("", str(files_folder())))
 
 
 def _forget_in_child() -> None:

@@ -38,7 +38,7 @@ class Condition:
             return None
         start = wanted.start if self.least_offset is None else max(wanted.start, self.least_offset)
         end = wanted.end if self.offset_limit is None else min(wanted.end, self.offset_limit)
-        return OffsetRange(wanted.tp, start, end) if start < end else None
+        return OffsetRange(wanted.tp, start, end, wanted.topic_id) if start < end else None
 
     def also(self, other: Condition) -> Condition:
         """Both conditions at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kclient.common.uuid import Uuid
 from kclient.errors import KafkaError
 
 _log = logging.getLogger(__name__)
@@ -13,6 +14,11 @@ class DataLossError(KafkaError):
     """Records that the query had to read are not there any more, and failOnDataLoss is true."""
 
     default_message = "Some records were lost before they were read."
+
+
+def created_again(topic: str, before: Uuid, now: Uuid) -> str:
+    """Say that the topic of this name is another one than before."""
+    return f"Topic {topic} was deleted and created again: its id was {before} and is {now}."
 
 
 def report_data_loss(fail: bool, what: str) -> None:

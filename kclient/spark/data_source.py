@@ -10,6 +10,7 @@ from kclient.errors import ConfigError
 from kclient.spark.option_names import Use
 from kclient.spark.option_values import parse_boolean
 from kclient.spark.options import check_any, parse_source
+from kclient.spark.remarks import warn_once
 from kclient.spark.schema import output_columns, source_schema
 from kclient.spark.sink_options import parse_sink
 
@@ -31,6 +32,12 @@ class KafkaDataSource(DataSource):
     its Python processes, and each does one thing.
     """
 
+    _came = False
+    """True in a process that got it from another one, where whoever made it has told of options without effect."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_came": True}
+
     @classmethod
     def name(cls) -> str:
         """The name of the format."""
@@ -44,6 +51,7 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
         options = parse_source(self.options, Use.BATCH_READ)
+        warn_once(options.remarks, self.options)
         output = output_columns(schema)
         if not options.filter_pushdown:
             from kclient.spark.batch_reader import KafkaBatchReader
@@ -73,7 +81,9 @@ class KafkaDataSource(DataSource):
         from kclient.spark.sink_columns import sink_columns
 
         options = parse_sink(self.options, Use.BATCH_WRITE)
-        return KafkaBatchWriter(options, sink_columns(schema, options.topic))
+        columns = sink_columns(schema, options.topic, ignore_timestamp=options.ignore_timestamp)
+        warn_once(options.remarks, self.options)
+        return KafkaBatchWriter(options, columns)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self,
@@ -85,4 +95,7 @@ class KafkaDataSource(DataSource):
         from kclient.spark.sink_columns import sink_columns
 
         options = parse_sink(self.options, Use.STREAM_WRITE)
-        return stream_writer(options, sink_columns(schema, options.topic), schema)
+        columns = sink_columns(schema, options.topic, ignore_timestamp=options.ignore_timestamp)
+        if not self._came:  # or the process that commits would tell it again
+            warn_once(options.remarks, self.options)
+        return stream_writer(options, columns, schema)

@@ -8,6 +8,7 @@ from enum import Enum
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.errors import ConfigError
 from kclient.spark.offsets import Offsets
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -32,6 +33,23 @@ class TriggerLimits:
     def any(self) -> bool:
         """True if there is a limit, so that a micro-batch is not always all there is at once."""
         return not (self.max_offsets is self.min_offsets is self.max_bytes is None)
+
+
+def limits_without_triggers(limits: TriggerLimits, trigger: Trigger | None) -> TriggerLimits:
+    """Return the limits that hold where Spark tells no trigger, before PySpark 4.2, and `kclient.trigger` says this.
+
+    Raises ConfigError if there are limits and no trigger: records could be left unread for ever.
+    """
+    if not limits.any or trigger is Trigger.PROCESSING:
+        return limits
+    if trigger is Trigger.AVAILABLE_NOW:
+        return TriggerLimits()
+    raise ConfigError(
+        "Before PySpark 4.2 a limit per trigger needs the option kclient.trigger, as a source is not told its trigger. "
+        "Set it to processing if the query has a processing time or no trigger: the limit holds. Set it to "
+        "availableNow if it has availableNow or once: that is one micro-batch there, and it reads everything.",
+        name="kclient.trigger",
+    )
 
 
 def limit_offsets(

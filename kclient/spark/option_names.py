@@ -1,15 +1,12 @@
-"""Options, and the uses in which each has an effect. A name that is not known is refused, never ignored."""
+"""Options, and the uses in which each has an effect. What has none is ignored as by Spark's connector, and told of."""
 
 from __future__ import annotations
 
 import difflib
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from kclient.errors import ConfigError
-
-_log = logging.getLogger(__name__)
 
 
 class Use(Enum):
@@ -59,8 +56,9 @@ OPTIONS: Mapping[str, tuple[Use, ...]] = {
     "filterPushdown": _BATCH,
     "commitGroupId": _STREAM,
     "topic": _WRITES,
+    "kclient.sink.timestamp": _WRITES,
     "kclient.delivery": _WRITES,
-    "kclient.marker.topic": _WRITES,
+    "kclient.marker.topic": (Use.STREAM_READ, *_WRITES),
     "kclient.missing.markers": _WRITES,
     "kclient.write.id": _BATCH_WRITE,
     "kclient.write.epoch": _BATCH_WRITE,
@@ -70,40 +68,68 @@ OPTIONS: Mapping[str, tuple[Use, ...]] = {
 }
 """Every option but `kafka.*`, with the uses in which it has an effect."""
 
-_WRONG_IN_STREAM = {"endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"}
-_REFUSED: Mapping[str, str] = {
-    "path": "a path means nothing to Kafka; call load(), save() or start() without one, and name topics with "
-    "subscribe or topic",
-}
+OURS = "kclient."
+"""Beginning of most options that only kclient has. A wrong one of these is refused: no job has it from elsewhere."""
+
+# As in Spark's own connector, which ignores endingTimestamp.
+_WRONG_IN_STREAM = {"endingOffsetsByTimestamp", "endingOffsets"}
+# What Spark has in the place of options when a table is made without columns: its properties.
+_OF_A_TABLE = {"provider", "owner"}
+_NO_TABLES = (
+    "Spark hands none of the options of CREATE TABLE ... USING kclient to a data source in Python when the table is "
+    "read or written. Use CREATE TEMPORARY VIEW name USING kclient OPTIONS (...), in each session."
+)
 
 _BY_LOWER = {name.lower(): name for name in OPTIONS}
 
 
-def check_names(options: Mapping[str, str], use: Use | None) -> None:
-    """Refuse unknown options, and warn of those without effect in `use` (None: not known yet). Raises ConfigError."""
-    for given in options:
-        lower = given.lower()
-        if lower.startswith("kafka."):
-            continue
-        if lower in _REFUSED:
-            raise ConfigError(f"{lower}: {_REFUSED[lower]}.", name=lower)
-        name = _BY_LOWER.get(lower)
-        if name is None:
-            raise ConfigError(_unknown(lower), name=lower)
-        if use is None or use in OPTIONS[name]:
-            continue
-        if use is Use.STREAM_READ and name in _WRONG_IN_STREAM:
+def check_names(options: Mapping[str, str], use: Use | None) -> list[str]:
+    """Return what is to be said of options without effect in `use`, or in all (None: the use is not known yet).
+
+    Raises ConfigError for an unknown one of our own, for the end of a stream, and for a table's lack of options.
+    """
+    _check_table(options)
+    plain = (given.lower() for given in options if not given.lower().startswith("kafka."))
+    return [said for lower in plain for said in _said_of(lower, use)]
+
+
+def _check_table(options: Mapping[str, str]) -> None:
+    if not options:
+        raise ConfigError(
+            f"There are no options, so kafka.bootstrap.servers is not set. If this is a table: {_NO_TABLES}",
+            name="kafka.bootstrap.servers",
+        )
+    if {given.lower() for given in options} >= _OF_A_TABLE:
+        raise ConfigError(_NO_TABLES, name="provider")
+
+
+def _said_of(lower: str, use: Use | None) -> Iterator[str]:
+    name = _BY_LOWER.get(lower)
+    if name is None:
+        if lower.startswith(OURS):
             raise ConfigError(
-                f"{name} is not valid in a streaming query, which has no end; use it in spark.read.",
-                name=name,
+                f"{lower!r} is not an option of the data source kclient.{_hint(lower)}", name=lower
             )
-        _log.warning("Option %s has no effect in %s and is ignored.", name, use.value)
+        if use is not None:
+            yield _unknown(lower)
+    elif use is Use.STREAM_READ and name in _WRONG_IN_STREAM:
+        raise ConfigError(
+            f"{name} is not valid in a streaming query, which has no end; use it in spark.read.",
+            name=name,
+        )
+    elif use is not None and use not in OPTIONS[name]:
+        yield f"Option {name} has no effect in {use.value} and is ignored."
 
 
-def _unknown(given: str) -> str:
-    nearest = difflib.get_close_matches(given, _BY_LOWER, n=1, cutoff=0.6)
-    hint = f" Did you mean {_BY_LOWER[nearest[0]]!r}?" if nearest else ""
-    return (
-        f"{given!r} is not an option of the data source kclient.{hint} Settings of the Kafka client "
-        "begin with 'kafka.', as in kafka.bootstrap.servers."
-    )
+def _unknown(lower: str) -> str:
+    if lower == "path":
+        return (
+            "Option path, which load(), save() and start() take, means nothing to Kafka and is ignored; topics are "
+            "named with subscribe or topic."
+        )
+    return f"Option {lower} is not known and is ignored, as by Spark's own connector.{_hint(lower)}"
+
+
+def _hint(lower: str) -> str:
+    nearest = difflib.get_close_matches(lower, _BY_LOWER, n=1, cutoff=0.6)
+    return f" Did you mean {_BY_LOWER[nearest[0]]!r}?" if nearest else ""

@@ -32,6 +32,7 @@ from kclient.spark.option_values import (
     parse_duration,
     parse_whole_number,
 )
+from kclient.spark.setting_names import setting_remarks
 
 _GROUP = "group:"
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
@@ -78,6 +79,10 @@ class SourceOptions:
     limits: TriggerLimits
     trigger: Trigger | None
     commit_group_id: str | None
+    marker_topic: str | None
+    """The topic on whose first partition the ids of the topics that are read are noted, for that group."""
+    remarks: tuple[str, ...] = ()
+    """Sentences about options without effect, for the log."""
 
     @property
     def isolation_level(self) -> str:
@@ -93,7 +98,7 @@ def check_any(options: Mapping[str, str]) -> None:
 
 def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
     """The options of a read, batch or streaming. Raises ConfigError that names the option."""
-    check_names(options, use)
+    remarks = check_names(options, use)
     settings = checked_settings(options, use)
     streaming = use is Use.STREAM_READ
     return SourceOptions(
@@ -114,7 +119,21 @@ def parse_source(options: Mapping[str, str], use: Use) -> SourceOptions:
         limits=_limits(options) if streaming else TriggerLimits(),
         trigger=_trigger(options) if streaming else None,
         commit_group_id=optional_text(options, "commitGroupId") if streaming else None,
+        marker_topic=_marker_topic(options, remarks) if streaming else None,
+        remarks=(*remarks, *setting_remarks(options, use)),
     )
+
+
+def _marker_topic(options: Mapping[str, str], remarks: list[str]) -> str | None:
+    name = "kclient.marker.topic"
+    topic = optional_text(options, name)
+    if topic is not None and optional_text(options, "commitGroupId") is None:
+        # It may be the sink's, where both share their options.
+        remarks.append(
+            f"Option {name} has no effect in a streaming read without commitGroupId and is ignored."
+        )
+        return None
+    return topic
 
 
 def _subscription(options: Mapping[str, str]) -> Subscription:

@@ -22,7 +22,14 @@ class SinkColumns:
 
     names: tuple[str, ...]
     topic: str | None
+    local_times: bool = False
+    """True if the column `timestamp` has local times (timestamp_ntz), which are meant in the session's time zone."""
 
     def select(self, batch: Any) -> Any:
-        """A record batch with these columns alone."""
-        return batch.select(list(self.names))
+        """A record batch with these columns alone. To be called in a task."""
+        chosen = batch.select(list(self.names))
+        if not self.local_times:
+            return chosen
+        from kclient.spark.local_times import session_zone, with_instants
+
+        return with_instants(chosen, "timestamp", session_zone())

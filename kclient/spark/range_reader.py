@@ -9,13 +9,20 @@ from typing import Any
 import attrs
 
 from kclient.admin import OffsetSpec
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kclient.common.uuid import Uuid
+from kclient.errors import (
+    KafkaTimeoutError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
 from kclient.spark import clients
 from kclient.spark.arrow import BatchMaker
 from kclient.spark.client_settings import admin_settings, reader_settings
 from kclient.spark.clients import BytesConsumer
-from kclient.spark.data_loss import report_data_loss
+from kclient.spark.data_loss import created_again, report_data_loss
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
 from kclient.spark.ranges import OffsetRange
@@ -36,28 +43,38 @@ def read_range(options: SourceOptions, output: Sequence[OutputColumn], wanted: O
     """
     maker = BatchMaker(output, wanted.tp.topic)
     with clients.leased_consumer(reader_settings(options.settings)) as consumer:
-        yield from _RangeReader(options, wanted.tp, wanted.start, wanted.end).batches(consumer, maker)
+        yield from _RangeReader(options, wanted).batches(consumer, maker)
 
 
 @attrs.define(eq=False)
 class _RangeReader:
     _options: SourceOptions
-    _tp: TopicPartition
-    _position: int
-    _end: int
+    _wanted: OffsetRange
+    _position: int = attrs.field(init=False)
+    _end: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._position, self._end = self._wanted.start, self._wanted.end
+
+    @property
+    def _tp(self) -> TopicPartition:
+        return self._wanted.tp
 
     def batches(self, consumer: BytesConsumer, maker: BatchMaker) -> Iterator[Any]:
         tp = self._tp
-        consumer.assign([tp])
-        consumer.seek(tp, self._position)
+        self._go_to_position(consumer)
         patience = SYSTEM_TIME.timer(self._options.poll_timeout_ms)
         stall = SYSTEM_TIME.timer(_STALL_MS)
         while self._position < self._end:
             try:
                 columns = consumer.poll_columns(timeout_ms=_POLL_MS).get(tp)
-            except OffsetOutOfRangeError:
+                position = consumer.position(tp)
+            except (OffsetOutOfRangeError, NoOffsetForPartitionError):
+                # It is not in the log, or the topic is another one by now, in which there is no position.
+                if patience.is_expired():
+                    raise
                 self._skip_what_is_gone()
-                consumer.seek(tp, self._position)
+                self._go_to_position(consumer)
                 continue
             if columns is not None:
                 offsets = columns.offsets
@@ -65,7 +82,6 @@ class _RangeReader:
                 count = bisect_left(offsets, self._end) if beyond else columns.count
                 if count:
                     yield maker.make(columns, count)
-            position = consumer.position(tp)
             if position > self._position:
                 self._position = position
                 patience.reset(self._options.poll_timeout_ms)
@@ -79,10 +95,18 @@ class _RangeReader:
                 self._skip_what_is_gone()
                 stall.reset(_STALL_MS)
 
+    def _go_to_position(self, consumer: BytesConsumer) -> None:
+        """Read on from the position, in the topic that the range is of and no other."""
+        tp, topic_id = self._tp, self._wanted.topic_id
+        consumer.assign([tp if topic_id is None else TopicIdPartition(topic_id, tp.topic, tp.partition)])
+        consumer.seek(tp, self._position)
+
     def _skip_what_is_gone(self) -> None:
         """Narrow the range to what the broker still has; reports what it has not."""
         fail = self._options.fail_on_data_loss
         try:
+            if self._is_another_topic():
+                return
             first, last = self._bounds()
         except UnknownTopicOrPartitionError:
             report_data_loss(fail, f"{self._tp} was deleted while offset {self._position} was to be read.")
@@ -100,6 +124,23 @@ class _RangeReader:
                 f"{self._tp}: offsets {max(last, self._position)} to {self._end - 1} were there and are not any more.",
             )
             self._end = max(last, self._position)
+
+    def _is_another_topic(self) -> bool:
+        """Give up the range if its topic was deleted and another one has its name, and report that."""
+        before, topic = self._wanted.topic_id, self._tp.topic
+        if before is None:
+            return False
+        admin = clients.shared_admin(admin_settings(self._options.settings))
+        now = admin.describe_topics([topic])[topic].topic_id
+        if now in (before, Uuid.ZERO):
+            return False
+        report_data_loss(
+            self._options.fail_on_data_loss,
+            f"{created_again(topic, before, now)} Offsets {self._position} to {self._end - 1} of {self._tp} were to "
+            "be read of the old one.",
+        )
+        self._position = self._end
+        return True
 
     def _bounds(self) -> tuple[int, int]:
         admin = clients.shared_admin(admin_settings(self._options.settings))

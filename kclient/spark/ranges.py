@@ -9,6 +9,7 @@ from itertools import pairwise
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 
 
 @attrs.frozen(order=True)
@@ -18,6 +19,8 @@ class OffsetRange:
     tp: TopicPartition
     start: int
     end: int
+    topic_id: Uuid | None = attrs.field(default=None, order=False)
+    """The topic that the offsets are of, whatever has its name by now; None if the broker has no ids."""
 
     @property
     def size(self) -> int:
@@ -30,7 +33,7 @@ class OffsetRange:
     def cut(self, pieces: int) -> list[OffsetRange]:
         """`pieces` ranges whose sizes differ by one at most."""
         bounds = [self.start + self.size * index // pieces for index in range(pieces + 1)]
-        return [OffsetRange(self.tp, start, end) for start, end in pairwise(bounds)]
+        return [OffsetRange(self.tp, start, end, self.topic_id) for start, end in pairwise(bounds)]
 
 
 def split(

@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kclient.admin import OffsetSpec
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.errors import AdminError, ConfigError, KafkaError, UnknownTopicOrPartitionError
 from kclient.spark import clients
 from kclient.spark.client_settings import admin_settings
@@ -41,6 +43,8 @@ class OffsetResolver:
         self._options = options
         self._settings = admin_settings(options.settings)
         self._time = time
+        self.topic_ids: Mapping[str, Uuid] = {}
+        """The ids of the topics that `partitions` and `partitions_that_exist` found last, if brokers have ids."""
 
     def partitions(self, known: Collection[TopicPartition] | None = None) -> frozenset[TopicPartition]:
         """The partitions that the options name, as they are now.
@@ -129,6 +133,28 @@ class OffsetResolver:
         latest = self.latest([tp for tp, offset in found.items() if offset is None])
         return {tp: latest[tp] if offset is None else offset for tp, offset in found.items()}
 
+    def check_marker_topic(self) -> None:
+        """Raise UnknownTopicOrPartitionError if the options name a topic for markers that is not there."""
+        topic = self._options.marker_topic
+        if topic is None:
+            return
+        described = _of_those_there(
+            lambda: self._ask("describing topics", lambda admin: admin.describe_topics([topic]))
+        )
+        if not described:
+            raise UnknownTopicOrPartitionError(
+                f"kclient.marker.topic: there is no topic {topic} on {self._settings['bootstrap.servers']}. Create it "
+                "before the query starts, or correct the name."
+            )
+
+    def all_committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """All that is committed for the group."""
+        committed = self._ask(
+            f"looking up the offsets of group {group_id}",
+            lambda admin: admin.list_consumer_group_offsets(group_id),
+        )
+        return {tp: each for tp, each in committed.items() if each is not None}
+
     def _committed(self, group_id: str, partitions: Collection[TopicPartition]) -> Offsets:
         committed = self._ask(
             f"looking up the offsets of group {group_id}",
@@ -177,10 +203,14 @@ class OffsetResolver:
 
     def _describe(self, topics: Collection[str]) -> frozenset[TopicPartition]:
         if not topics:
+            self.topic_ids = {}
             return frozenset()
         described = _of_those_there(
             lambda: self._ask("describing topics", lambda admin: admin.describe_topics(sorted(topics)))
         )
+        self.topic_ids = {
+            name: topic.topic_id for name, topic in described.items() if topic.topic_id != Uuid.ZERO
+        }
         return frozenset(
             TopicPartition(info.topic, info.partition)
             for topic in described.values()

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructType, TimestampNTZType
 
 from kclient.spark.delivery import deliver
 from kclient.spark.exactly_once.delivery import ExactlyOnceDelivery
@@ -105,13 +105,14 @@ class RowStreamWriter(StreamReports):
         names = self._columns.names
         fields = {field.name: (place, field.dataType) for place, field in enumerate(self._schema)}
         places = [fields[name][0] for name in names]
-        # Keys and values may be text; all other columns have one type.
-        kinds = [pa.string() if isinstance(fields[name][1], StringType) else TYPES[name] for name in names]
+        # Keys and values may be text, and times local; all other columns have one type.
+        others = {StringType: pa.string(), TimestampNTZType: pa.timestamp("us")}
+        kinds = [others.get(type(fields[name][1]), TYPES[name]) for name in names]
         while chunk := list(islice(rows, _ROWS)):
             arrays = []
             for place, kind in zip(places, kinds, strict=True):
                 values = [row[place] for row in chunk]
-                if pa.types.is_timestamp(kind):
+                if pa.types.is_timestamp(kind) and kind.tz is not None:
                     # Spark makes them local times that do not say so, which Arrow would take for UTC.
                     values = [value and value.astimezone(UTC) for value in values]
                 arrays.append(pa.array(values, kind))

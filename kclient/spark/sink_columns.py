@@ -11,6 +11,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -25,14 +26,15 @@ _COLUMNS: Mapping[str, tuple[type[DataType], ...]] = {
     "topic": (StringType,),
     "partition": (IntegerType,),
     "headers": (type(HEADERS_TYPE),),
-    "timestamp": (TimestampType,),
+    "timestamp": (TimestampType, TimestampNTZType),
 }
 
 
-def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
+def sink_columns(schema: StructType, topic: str | None, *, ignore_timestamp: bool = False) -> SinkColumns:
     """Return the columns of `schema` to write. `value` must be there; columns with other names are left out.
 
-    Raises ConfigError for a missing column and for a wrong type.
+    So are `topic` if there is one for all, and `timestamp` with `ignore_timestamp`, whatever their types. Raises
+    ConfigError for a missing column and for a wrong type.
     """
     fields = {field.name: field for field in schema}
     if "value" not in fields:
@@ -41,10 +43,13 @@ def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
         )
     if topic is None and "topic" not in fields:
         raise ConfigError("Say where to write: by the option topic, or by a column 'topic'.", name="topic")
-    chosen = [name for name in _COLUMNS if name in fields and not (name == "topic" and topic is not None)]
+    unused = {"topic"} if topic is not None else set()
+    unused |= {"timestamp"} if ignore_timestamp else set()
+    chosen = [name for name in _COLUMNS if name in fields and name not in unused]
     for name in chosen:
         _check_type(fields[name])
-    return SinkColumns(tuple(chosen), topic)
+    local = "timestamp" in chosen and isinstance(fields["timestamp"].dataType, TimestampNTZType)
+    return SinkColumns(tuple(chosen), topic, local)
 
 
 def _check_type(field: StructField) -> None:
@@ -56,8 +61,9 @@ def _check_type(field: StructField) -> None:
     else:
         wanted = " or ".join(each().simpleString() for each in _COLUMNS[field.name])
     if not fits:
+        hint = " With kclient.sink.timestamp=ignore it is left out." if field.name == "timestamp" else ""
         raise ConfigError(
-            f"Column {field.name!r} is {kind.simpleString()} and has to be {wanted}.", name=field.name
+            f"Column {field.name!r} is {kind.simpleString()} and has to be {wanted}.{hint}", name=field.name
         )
 
 

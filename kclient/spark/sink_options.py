@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Mapping
 
@@ -13,8 +12,7 @@ from kclient.errors import ConfigError
 from kclient.spark.client_settings import checked_settings, transaction_timeout_ms
 from kclient.spark.option_names import Use, check_names
 from kclient.spark.option_values import one_of, optional_text, parse_whole_number
-
-_log = logging.getLogger(__name__)
+from kclient.spark.setting_names import setting_remarks
 
 DELIVERY = "kclient.delivery"
 """The option that says how often a row may be written."""
@@ -23,6 +21,7 @@ WRITE_ID = "kclient.write.id"
 """The option that names a batch write."""
 WRITE_EPOCH = "kclient.write.epoch"
 """The option that numbers the batch writes of a name."""
+_TIMESTAMP = "kclient.sink.timestamp"
 _MARKER_TOPIC = "kclient.marker.topic"
 _MISSING_MARKERS = "kclient.missing.markers"
 _OF_EXACTLY_ONCE = (WRITE_ID, WRITE_EPOCH, _MARKER_TOPIC, _MISSING_MARKERS)
@@ -58,21 +57,27 @@ class SinkOptions:
     topic: str | None
     exactly_once: ExactlyOnceOptions | None = None
     """None: at least once."""
+    ignore_timestamp: bool = False
+    """True if a column `timestamp` is left out, as Spark's own connector does."""
+    remarks: tuple[str, ...] = ()
+    """Sentences about options without effect, for the log."""
 
 
 def parse_sink(options: Mapping[str, str], use: Use) -> SinkOptions:
     """The options of a write, batch or streaming. Raises ConfigError that names the option."""
-    check_names(options, use)
+    remarks = check_names(options, use)
     settings, topic = checked_settings(options, use), optional_text(options, "topic")
+    remarks += setting_remarks(options, use)
+    ignore_timestamp = one_of(options, _TIMESTAMP, ("use", "ignore")) == "ignore"
     if one_of(options, DELIVERY, ("at_least_once", EXACTLY_ONCE)) != EXACTLY_ONCE:
-        for name in _OF_EXACTLY_ONCE:
-            if name in options:
-                _log.warning(
-                    "Option %s has no effect without %s=%s and is ignored.", name, DELIVERY, EXACTLY_ONCE
-                )
-        return SinkOptions(settings, topic)
-    timeout_ms = transaction_timeout_ms(settings)
-    return SinkOptions(settings, topic, _exactly_once(options, use, topic, timeout_ms))
+        remarks += [
+            f"Option {name} has no effect without {DELIVERY}={EXACTLY_ONCE} and is ignored."
+            for name in _OF_EXACTLY_ONCE
+            if name in options
+        ]
+        return SinkOptions(settings, topic, None, ignore_timestamp, tuple(remarks))
+    once = _exactly_once(options, use, topic, transaction_timeout_ms(settings))
+    return SinkOptions(settings, topic, once, ignore_timestamp, tuple(remarks))
 
 
 def _exactly_once(

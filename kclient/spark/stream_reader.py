@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kclient.errors import ConfigError
-from kclient.spark.limits import Trigger, TriggerLimits
+from kclient.spark.limits import limits_without_triggers
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
+from kclient.spark.remarks import warn_once
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -30,7 +30,10 @@ class KafkaStreamReader(DataSourceStreamReader):
     """
 
     def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
-        self._options = options if SPARK_HAS_LIMITS else _without_spark(options)
+        limits = options.limits
+        if not SPARK_HAS_LIMITS:
+            limits = limits_without_triggers(limits, options.trigger)
+        self._options = attrs.evolve(options, limits=limits)
         self._output = tuple(output)
         self._made: StreamPlanner | None = None
 
@@ -43,15 +46,18 @@ class KafkaStreamReader(DataSourceStreamReader):
             from kclient.spark.committer import GroupCommitter
             from kclient.spark.resolver import OffsetResolver
             from kclient.spark.stream_planner import StreamPlanner
+            from kclient.spark.topic_ids import TopicIds
             from kclient.spark.watcher import RecordWatcher
 
             options = self._options
+            warn_once(options.remarks, options.settings)  # here, as another process makes the tasks' reader
             group_id = options.commit_group_id
+            resolver = OffsetResolver(options)
+            committer = None
+            if group_id is not None:
+                committer = GroupCommitter(options.settings, group_id, options.marker_topic)
             self._made = StreamPlanner(
-                options,
-                OffsetResolver(options),
-                RecordWatcher(options.settings),
-                None if group_id is None else GroupCommitter(options.settings, group_id),
+                options, resolver, TopicIds(options, resolver), RecordWatcher(options.settings), committer
             )
         return self._made
 
@@ -98,20 +104,6 @@ class KafkaStreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """The batch that ends here is done."""
         self._planner.commit(end)
-
-
-def _without_spark(options: SourceOptions) -> SourceOptions:
-    """The options with the limits that hold for the trigger that `kclient.trigger` names, as Spark names none."""
-    if not options.limits.any or options.trigger is Trigger.PROCESSING:
-        return options
-    if options.trigger is Trigger.AVAILABLE_NOW:
-        return attrs.evolve(options, limits=TriggerLimits())
-    raise ConfigError(
-        "Before PySpark 4.2 a limit per trigger needs the option kclient.trigger, as a source is not told its trigger. "
-        "Set it to processing if the query has a processing time or no trigger: the limit holds. Set it to "
-        "availableNow if it has availableNow or once: that is one micro-batch there, and it reads everything.",
-        name="kclient.trigger",
-    )
 
 
 try:

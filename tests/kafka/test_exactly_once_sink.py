@@ -12,7 +12,8 @@ import pytest
 from harness.mock_time import MockTime
 from harness.real_kafka.broker import RealKafka
 from harness.topics import new_topic, read_all
-from kclient.admin import KafkaAdminClient
+from harness.waiting import wait_until
+from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     ApplicationRecoverableError,
@@ -214,6 +215,28 @@ def test_an_epoch_without_any_marker_before_it_is_refused_unless_that_is_accepte
     assert committed(kafka, topic) == []
     accepting = sink(options(kafka, topic, kclient__missing__markers="accept"))
     assert accepting.deliver(SinkTask(query, 5, 0), [batch(b"a")]).finding is Finding.WRITTEN
+
+
+def test_an_epoch_after_the_marker_topic_was_created_again_is_refused_unless_that_is_accepted(
+    kafka: RealKafka, topic: str, query: str
+) -> None:
+    sink(options(kafka, topic)).deliver(SinkTask(query, 0, 0), [batch(b"of the old one")])
+    with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.delete_topics([topic])
+        wait_until(lambda: topic not in admin.list_topics(), 10, "the topic's end")
+        admin.create_topics([NewTopic(topic, 2, 1)])
+        wait_until(lambda: topic in admin.list_topics(), 10, "the new topic")
+    for partition in (0, 1):
+        with pytest.raises(
+            IllegalStateError, match=f"no marker of an epoch.*if {topic} was deleted and created"
+        ):
+            sink(options(kafka, topic)).deliver(SinkTask(query, 1, partition), [batch(b"b")])
+    accepting = sink(options(kafka, topic, kclient__missing__markers="accept"))
+    for partition in (0, 1):
+        accepting.deliver(SinkTask(query, 1, partition), [batch(b"b%d" % partition)])
+    assert sorted(committed(kafka, topic)) == [b"b0", b"b1"]
+    again = sink(options(kafka, topic)).deliver(SinkTask(query, 1, 1), [batch(b"b1")])
+    assert again.finding is Finding.ALREADY_WRITTEN
 
 
 def test_a_partition_that_is_new_needs_no_marker_if_the_first_one_has(

@@ -115,8 +115,8 @@ def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
         ("SELECT 'v' AS value, '1' AS partition", {"topic": "t"}, "Column 'partition' is string"),
         ("SELECT 'v' AS value, array('x') AS headers", {"topic": "t"}, "Column 'headers' is array<string>"),
         ("SELECT 'v' AS value", {"topic": "t", "kafka.transactional.id": "x"}, "the sink makes those"),
-        ("SELECT 'v' AS value", {"topic": "t", "kafka.linger.mss": "x"}, "Did you mean 'linger.ms'"),
-        ("SELECT 'v' AS value", {"topic": "t", "mode": "x"}, "'mode' is not an option"),
+        ("SELECT 'v' AS value", {"topic": "t", "kafka.linger.ms": "x"}, "linger.ms: 'x' is not valid"),
+        ("SELECT 'v' AS value", {"topic": "t", "kclient.mode": "x"}, "'kclient.mode' is not an option"),
     ],
 )
 def test_what_cannot_be_written_is_told_before_anything_runs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ pytestmark = [
 ]
 
 _topics = itertools.count()
+QUICK = {"fetchOffset.retryIntervalMs": "50"}
 
 
 class QueryHarness:
@@ -46,6 +47,7 @@ class QueryHarness:
         self.batches: list[int] = []
         self._numbers = itertools.count()
         self.fail_in: int | None = None
+        self.before_reading: Callable[[], object] = lambda: None
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             admin.create_topics([NewTopic(topic, num_partitions=2)])
 
@@ -64,6 +66,18 @@ class QueryHarness:
             asked = CreatePartitionsRequest(topics=[topic], timeout_ms=10_000, validate_only=False)
             assert wire.ask(asked, 2).results[0].error_code == 0
 
+    def create_again(self, partitions: int = 2) -> list[str]:
+        """Delete the topic and create another one of its name; the ids of both."""
+        ids = []
+        with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
+            ids.append(str(admin.describe_topics([self.topic])[self.topic].topic_id))
+            admin.delete_topics([self.topic])
+            wait_until(lambda: self.topic not in admin.list_topics(), 10, "the topic's end")
+            admin.create_topics([NewTopic(self.topic, num_partitions=partitions)])
+            wait_until(lambda: self.topic in admin.list_topics(), 10, "the new topic")
+            ids.append(str(admin.describe_topics([self.topic])[self.topic].topic_id))
+        return ids
+
     def source(self, **options: str) -> Any:
         reader = self.spark.readStream.format("kclient").option("kafka.bootstrap.servers", self.servers)
         chosen = {"subscribe": self.topic, "startingOffsets": "earliest", **options}
@@ -72,6 +86,7 @@ class QueryHarness:
     def start(self, available_now: bool = True, name: str | None = None, **options: str) -> Any:
         def write(frame: Any, batch_id: int) -> None:
             self.batches.append(batch_id)
+            self.before_reading()
             if batch_id == self.fail_in:
                 raise RuntimeError("the batch fails")
             # The folder of a batch is written anew when the batch is run again, which makes it exactly once.
@@ -293,6 +308,82 @@ def test_records_that_are_gone_stop_the_query_or_are_warned_of(harness: QueryHar
         harness.run(**{"fetchOffset.retryIntervalMs": "1"})
     assert "gone since the last batch" in sessions.said(caught.value)
     harness.run(failOnDataLoss="false", **{"fetchOffset.retryIntervalMs": "1"})
+
+
+@on_both_brokers
+def test_a_topic_that_is_created_again_under_a_running_query_is_read_from_its_beginning(
+    harness: QueryHarness,
+) -> None:
+    harness.send(20)
+    query = harness.start(available_now=False, failOnDataLoss="false", **QUICK)
+    try:
+        wait_until(lambda: harness.seen() == harness.sent, 100, "the records of the first topic")
+        for partitions, count in ((1, 7), (3, 60)):
+            harness.create_again(partitions)
+            harness.send(count, partitions)
+            wait_until(lambda: harness.seen() == harness.sent, 100, "the records of the next topic")
+    finally:
+        query.stop()
+    assert query.exception() is None
+
+
+@on_both_brokers
+def test_a_topic_that_is_created_again_between_two_runs_is_known_by_what_the_group_has_noted(
+    harness: QueryHarness,
+) -> None:
+    with KafkaAdminClient(bootstrap_servers=harness.servers) as admin:
+        admin.create_topics([NewTopic(f"{harness.topic}-markers")])
+    group = {"commitGroupId": harness.topic, "kclient.marker.topic": f"{harness.topic}-markers", **QUICK}
+    harness.send(20)
+    harness.run(**group)
+    harness.run(**group)
+    before, now = harness.create_again()
+    # More than was read of the first one: by offsets alone this could be the same topic.
+    harness.send(50)
+    with pytest.raises(Exception, match=r"failOnDataLoss") as caught:
+        harness.run(**group)
+    assert f"its id was {before} and is {now}" in sessions.said(caught.value)
+    harness.run_all(**group, failOnDataLoss="false")
+    assert harness.seen() == harness.sent
+    harness.send(6)
+    harness.run(**group)
+    assert harness.seen() == harness.sent
+
+
+@pytest.mark.parametrize(
+    ("harness", "fail"),
+    [
+        pytest.param("servers", "true"),
+        pytest.param("real_servers", "true", marks=pytest.mark.kafka),
+        pytest.param("servers", "false", marks=pytest.mark.old_spark),
+    ],
+    indirect=["harness"],
+    ids=["embedded-true", "kafka-true", "embedded-false"],
+)
+def test_a_topic_that_is_created_again_after_a_batch_was_planned_is_not_read_for_the_old_one(
+    harness: QueryHarness, fail: str
+) -> None:
+    harness.send(20)
+    ids: list[str] = []
+
+    def create_again() -> None:
+        if not ids:
+            ids.extend(harness.create_again())
+            harness.sent.clear()
+            harness.send(50)
+
+    harness.before_reading = create_again
+    query = harness.start(available_now=False, failOnDataLoss=fail, **QUICK)
+    try:
+        if fail == "false":
+            wait_until(lambda: harness.seen() == harness.sent, 100, "the records of the new topic")
+            return
+        with pytest.raises(Exception, match="failOnDataLoss") as caught:
+            query.awaitTermination(100)
+        assert f"its id was {ids[0]} and is {ids[1]}" in sessions.said(caught.value)
+    finally:
+        query.stop()
+    assert not harness.seen()
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kclient.common.offset_arguments import checked_partition
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_name import check_topic
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.errors import IllegalStateError
@@ -31,9 +33,25 @@ def checked_partitions(partitions: Any) -> list[TopicPartition]:
     return [checked_partition(tp, "partitions") for tp in _distinct("partitions", partitions)]
 
 
+def checked_assignment(partitions: Any) -> tuple[list[TopicPartition], dict[str, Uuid]]:
+    """Partitions without repeats, and the ids of their topics where they are given."""
+    topic_ids: dict[str, Uuid] = {}
+    names: dict[TopicPartition, None] = {}
+    for given in _distinct("partitions", partitions):
+        if not isinstance(given, TopicIdPartition):
+            names[checked_partition(given, "partitions")] = None
+            continue
+        names[checked_partition(given.topic_partition, "partitions")] = None
+        if topic_ids.setdefault(given.topic, given.topic_id) != given.topic_id:
+            raise ValueError(
+                f"partitions: {given.topic} is given with two ids, {topic_ids[given.topic]} and {given.topic_id}"
+            )
+    return list(names), topic_ids
+
+
 def _distinct(argument: str, given: Any) -> list[Any]:
     # A single name is a collection, too: of names of one letter each.
-    if isinstance(given, (str, bytes, TopicPartition)):
+    if isinstance(given, (str, bytes, TopicPartition, TopicIdPartition)):
         raise TypeError(f"{argument} must be a collection; did you mean [{given!r}]?")
     if not isinstance(given, Iterable):
         raise TypeError(f"{argument} must be a collection, not {given!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import attrs
 
@@ -45,25 +46,44 @@ class AssignedPartitions:
         self._log = self._log_context.logger(__name__)
 
     def replace(
-        self, partitions: Iterable[TopicPartition], topic_id: TopicIdOf, *, awaiting_callback: bool = False
+        self,
+        partitions: Iterable[TopicPartition],
+        topic_id: TopicIdOf,
+        *,
+        expected: Mapping[str, Uuid] = MappingProxyType({}),
+        awaiting_callback: bool = False,
     ) -> None:
         """Take exactly `partitions`; those held already keep their state.
 
-        `topic_id` says by which id a topic is known now: what is read belongs to that one. New partitions may have to
-        wait for `finish_callback` before they are read.
+        `topic_id` says by which id a topic is known now: what is read belongs to that one, unless another is
+        `expected`. New partitions may have to wait for `finish_callback` before they are read.
         """
         with self._lock:
-            held = self.by_partition
+            before = self.by_partition
+            held = {tp: state for tp, state in before.items() if self._is_of(tp.topic, expected)}
             self.by_partition = {
                 tp: held.get(tp)
                 or TopicPartitionState(tp, self._lock, awaiting_callback, self._changes, next(self._turns))
                 for tp in partitions
             }
-            self._changes.partitions.update(held, self.by_partition)
+            self._changes.partitions.update(before, self.by_partition)
             self._changes.states += 1
             topics = {tp.topic for tp in self.by_partition}
-            ids = {topic: self._topic_ids.get(topic) or topic_id(topic) for topic in topics}
+            ids = {
+                topic: expected.get(topic) or self._topic_ids.get(topic) or topic_id(topic)
+                for topic in topics
+            }
             self._topic_ids = {topic: known for topic, known in ids.items() if known is not None}
+
+    def is_exactly(self, partitions: Iterable[TopicPartition], expected: Mapping[str, Uuid]) -> bool:
+        """Return True if these partitions are held, of the topics with the `expected` ids."""
+        with self._lock:
+            return self.by_partition.keys() == set(partitions) and all(
+                self._is_of(topic, expected) for topic in expected
+            )
+
+    def _is_of(self, topic: str, expected: Mapping[str, Uuid]) -> bool:
+        return expected.get(topic) in (None, self._topic_ids.get(topic))
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
         """Hand out nothing of `partitions` any more: they are about to be taken away."""

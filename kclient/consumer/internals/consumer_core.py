@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import attrs
@@ -12,6 +13,7 @@ from kclient._accel import Columns, RecordCursor, yield_gil
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.interceptor import ConsumerInterceptor
@@ -140,15 +142,20 @@ class ConsumerCore:
         if self.membership is not None:
             self.membership.subscription_changed()
 
-    def assign(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read exactly `partitions`, without a group's help."""
+    def assign(
+        self, partitions: Sequence[TopicPartition], topic_ids: Mapping[str, Uuid] = MappingProxyType({})
+    ) -> None:
+        """Read exactly `partitions`, of the topics with these ids where they are given, without a group's help."""
         if self.commits.automatic:
             self.commits.auto_commit_now()
         self.subscription.assign()
-        if self.assigned.by_partition.keys() != set(partitions):
-            self._take(partitions)
+        if not self.assigned.is_exactly(partitions, topic_ids):
+            before = self.assigned.by_partition
+            self._take(partitions, topic_ids)
             self.commits.polled = False
-            self.buffer.retain(frozenset(partitions))
+            # What was fetched of a topic with another id is not of these partitions.
+            now = self.assigned.by_partition
+            self.buffer.retain(frozenset(tp for tp in partitions if now[tp] is before.get(tp)))
             self.network.submit(self._subscription_changed)
 
     def unsubscribe(self) -> None:
@@ -351,8 +358,16 @@ class ConsumerCore:
         subscribed = self.subscription.has_auto_assigned_partitions()
         return self.membership.metadata_of(self._generation if subscribed else Generation())
 
-    def _take(self, partitions: Iterable[TopicPartition], *, awaiting_callback: bool = False) -> None:
-        self.assigned.replace(partitions, self.metadata.topic_id, awaiting_callback=awaiting_callback)
+    def _take(
+        self,
+        partitions: Iterable[TopicPartition],
+        topic_ids: Mapping[str, Uuid] = MappingProxyType({}),
+        *,
+        awaiting_callback: bool = False,
+    ) -> None:
+        self.assigned.replace(
+            partitions, self.metadata.topic_id, expected=topic_ids, awaiting_callback=awaiting_callback
+        )
         self.assigned_ms = self.time.monotonic_ms()
 
     def _assign_from_group(self, partitions: frozenset[TopicPartition]) -> None:

@@ -21,6 +21,7 @@ from kclient.spark.delivery import Written, sent
 from kclient.spark.exactly_once.markers import Markers, made_marker, marked_rows
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.output import SinkColumns
+from kclient.spark.shipped_files import on_this_machine
 from kclient.spark.sink_options import ExactlyOnceOptions
 from kclient.utils.time import SYSTEM_TIME, Time
 
@@ -127,7 +128,7 @@ class ExactlyOnceDelivery:
     def _producer(self, task: SinkTask) -> BytesProducer:
         from kclient.producer import KafkaProducer
 
-        return KafkaProducer({**self._settings, "transactional.id": task.group_id})
+        return KafkaProducer({**on_this_machine(self._settings), "transactional.id": task.group_id})
 
     def _write(self, producer: BytesProducer, task: SinkTask, rows: _Rows) -> TaskOutcome:
         # A topic that is not there is created, or named by an error, before there is a transaction to abort.
@@ -168,8 +169,9 @@ class ExactlyOnceDelivery:
         raise IllegalStateError(
             f"{task}: there is no marker of an epoch before, so that nobody knows if this one is written already. "
             "Markers are committed offsets: brokers delete them offsets.retention.minutes (7 days) after the last "
-            "write, and a query that has written at least once so far has none. If this epoch is not written, or may "
-            "be written twice, start once with the option kclient.missing.markers=accept"
+            f"write, or with their topic (if {self._once.marker_topic} was deleted and created again), and a query "
+            "that has written at least once so far has none. If this epoch is not written, or may be written twice, "
+            "start once with the option kclient.missing.markers=accept"
         )
 
     def _is_marked(self, markers: Markers, task: SinkTask) -> bool:

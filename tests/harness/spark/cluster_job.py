@@ -44,7 +44,7 @@ class ClusterJob:
 
     def start(self) -> None:
         """Start the driver, which starts all others."""
-        home = self._home()
+        home = writable_home(self._directory)
         environment = {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
@@ -61,17 +61,6 @@ class ClusterJob:
                 cwd=self._directory,
                 start_new_session=True,
             )
-
-    def _home(self) -> Path:
-        """Return a home of Spark's that is the installed one, but for what executors leave in it."""
-        import pyspark
-
-        home = self._directory / "home"
-        if not home.exists():
-            home.mkdir()
-            for part in Path(pyspark.__file__).parent.iterdir():
-                (home / part.name).symlink_to(part)
-        return home
 
     @property
     def ended(self) -> bool:
@@ -125,6 +114,18 @@ class ClusterJob:
             return [] if self._process is None else psutil.Process(self._process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
+
+
+def writable_home(directory: Path) -> Path:
+    """Return a home of Spark's that is the installed one, but for what executors leave in it."""
+    import pyspark
+
+    home = directory / "home"
+    if not home.exists():
+        home.mkdir()
+        for part in Path(pyspark.__file__).parent.iterdir():
+            (home / part.name).symlink_to(part)
+    return home
 
 
 def kill_one(processes: Sequence[psutil.Process], index: int) -> bool:

@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, datasource
-from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    BinaryType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import ConfigError
@@ -128,6 +136,17 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_rows_of_a_stream_keep_local_times_for_the_sessions_zone() -> None:
+    columns = StructType([StructField("value", BinaryType()), StructField("timestamp", TimestampNTZType())])
+    noon = datetime(2024, 1, 2, 12)  # noqa: DTZ001
+    options = parse_sink({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}, Use.STREAM_WRITE)
+    writer = RowStreamWriter(options, sink_columns(columns, "t"), columns)
+    rows = [Row(value=b"1", timestamp=noon), Row(value=b"2", timestamp=None)]
+    (batch,) = writer._batches(iter(rows))
+    assert batch.to_pylist() == [{"value": b"1", "timestamp": noon}, {"value": b"2", "timestamp": None}]
 
 
 @pytest.mark.usefixtures("tokyo")

@@ -70,8 +70,11 @@ def test_a_value_is_needed_and_the_error_lists_what_there_is(columns: dict[str, 
         ("value", IntegerType(), "'value' is int and has to be string or binary"),
         ("topic", BYTES, "'topic' is binary and has to be string"),
         ("partition", LongType(), "'partition' is bigint and has to be int"),
-        ("timestamp", TimestampNTZType(), "'timestamp' is timestamp_ntz and has to be timestamp"),
-        ("timestamp", LongType(), "'timestamp' is bigint and has to be timestamp"),
+        (
+            "timestamp",
+            LongType(),
+            "'timestamp' is bigint and has to be timestamp or timestamp_ntz. With kclient.sink.timestamp=ignore",
+        ),
         ("headers", TEXT, "'headers' is string and has to be array<struct<key:string,value:binary>>"),
         ("headers", ArrayType(TEXT), "'headers' is array<string> and has to be array<struct"),
     ],
@@ -81,6 +84,18 @@ def test_a_column_of_another_type_is_refused_by_name(name: str, kind: DataType, 
         sink_columns(schema(**{"topic": TEXT, "value": BYTES, name: kind}), None)
     assert said in str(refused.value)
     assert refused.value.name == name
+
+
+def test_times_without_a_zone_are_local_times() -> None:
+    written = schema(value=BYTES, timestamp=TimestampNTZType())
+    assert sink_columns(written, "t") == SinkColumns(("value", "timestamp"), "t", local_times=True)
+    assert not sink_columns(schema(value=BYTES, timestamp=TimestampType()), "t").local_times
+
+
+@pytest.mark.parametrize("kind", [TimestampType(), TimestampNTZType(), LongType()])
+def test_a_timestamp_that_is_ignored_may_be_anything(kind: DataType) -> None:
+    found = sink_columns(schema(value=BYTES, timestamp=kind), "t", ignore_timestamp=True)
+    assert found == SinkColumns(("value",), "t")
 
 
 def test_headers_of_which_nothing_is_null_are_headers() -> None:

@@ -15,6 +15,7 @@ from kclient.spark.client_settings import (
     probe_settings,
     reader_settings,
     sample_settings,
+    transaction_timeout_ms,
 )
 from kclient.spark.option_names import Use
 
@@ -48,10 +49,8 @@ def test_before_the_use_is_known_settings_are_not_judged() -> None:
 
 
 @pytest.mark.parametrize("use", Use)
-def test_a_setting_that_neither_side_knows_is_refused_by_its_name(use: Use) -> None:
-    with pytest.raises(ConfigError, match=r"^Options kafka\.\*: .*no\.such") as caught:
-        checked(use, kafka__no__such="1")
-    assert caught.value.name == "no.such"
+def test_a_setting_that_neither_side_knows_never_reaches_a_client(use: Use) -> None:
+    assert checked(use, kafka__no__such="1") == SERVERS
 
 
 def test_what_only_the_other_side_knows_is_left_out_whatever_its_value() -> None:
@@ -64,17 +63,10 @@ def test_what_only_the_other_side_knows_is_left_out_whatever_its_value() -> None
 @pytest.mark.parametrize("use", [Use.BATCH_READ, Use.STREAM_READ])
 def test_what_the_source_decides_itself_is_refused_with_the_option_to_use(use: Use) -> None:
     with pytest.raises(
-        ConfigError, match=r"^kafka\.max\.poll\.records cannot be set: .*maxRecordsPerPartition"
+        ConfigError, match=r"^kafka\.auto\.offset\.reset cannot be set: .*startingOffsets"
     ) as e:
-        checked(use, kafka__max__poll__records="5")
-    assert e.value.name == "kafka.max.poll.records"
-
-
-def test_a_group_is_warned_of_in_a_read_alone(caplog: pytest.LogCaptureFixture) -> None:
-    assert checked(Use.BATCH_WRITE, kafka__group__id="g") == SERVERS
-    assert caplog.text == ""
-    checked(Use.STREAM_READ, kafka__group__id="g")
-    assert "commitGroupId" in caplog.text
+        checked(use, kafka__auto__offset__reset="latest")
+    assert e.value.name == "kafka.auto.offset.reset"
 
 
 def test_readers_have_larger_fetches_and_short_waits_unless_the_user_wants_others() -> None:
@@ -120,3 +112,57 @@ def test_an_admin_client_takes_what_it_knows_of_a_consumers_or_a_producers_setti
     assert found == {**SERVERS, "client.id": "me", "request.timeout.ms": "5000"}
     assert AdminConfig.parse(found).request_timeout_ms == 5000
     assert ProducerConfig.parse(found).client_id == "me"
+    assert admin_settings({**SERVERS, **PROVIDER, "linger.ms": "5"}) == {**SERVERS, **PROVIDER}
+
+
+PROVIDER = {
+    "config.providers": "vault",
+    "config.providers.vault.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
+
+
+@pytest.mark.parametrize("use", Use)
+def test_what_is_kept_elsewhere_is_looked_up_where_a_client_is_made_and_not_before(use: Use) -> None:
+    looked_up = {
+        **PROVIDER,
+        "client.id": "${vault:not-there.properties:id}",
+        "request.timeout.ms": "${vault:not-there.properties:timeout}",
+    }
+    found = checked(use, **{f"kafka__{name}".replace(".", "__"): value for name, value in looked_up.items()})
+    assert found == {**SERVERS, **looked_up}
+    with pytest.raises(ConfigError, match=r"retry\.backoff\.ms"):
+        checked(use, kafka__config__providers="vault", kafka__retry__backoff__ms="soon")
+    if not use.reads:
+        assert transaction_timeout_ms({**found, "transaction.timeout.ms": "7000"}) == 7000
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", None])
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "sasl_plaintext"])
+def test_sasl_without_credentials_is_refused_with_what_other_ways_do_not_hold_here(
+    protocol: str, mechanism: str | None
+) -> None:
+    more = {"kafka__security__protocol": protocol}
+    if mechanism is not None:
+        more["kafka__sasl__mechanism"] = mechanism
+    with pytest.raises(
+        ConfigError, match=r"spark\.kafka\.clusters\.\*.*java\.security\.auth\.login"
+    ) as caught:
+        checked(Use.STREAM_WRITE, **more)
+    assert caught.value.name == "kafka.sasl.jaas.config"
+    assert (mechanism or "GSSAPI") in str(caught.value)
+    more["kafka__sasl__jaas__config"] = "x.Module required;"
+    assert checked(Use.STREAM_WRITE, **more)["sasl.jaas.config"] == "x.Module required;"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kafka__sasl__mechanism": "GSSAPI", "kafka__sasl__kerberos__service__name": "kafka"},
+        {
+            "kafka__sasl__mechanism": "OAUTHBEARER",
+            "kafka__sasl__oauthbearer__token__endpoint__url": "https://i/t",
+        },
+    ],
+)
+def test_tickets_and_tokens_need_no_login_module(more: dict[str, str]) -> None:
+    checked(Use.BATCH_READ, kafka__security__protocol="SASL_SSL", **more)

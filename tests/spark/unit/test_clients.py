@@ -128,6 +128,28 @@ def test_clients_are_shared_by_their_settings_until_they_are_dropped(settings: d
         assert share(settings) is not first
 
 
+def test_the_files_of_a_client_are_looked_for_once_when_it_is_made_and_by_each_session(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[dict[str, str]] = []
+
+    def found(given: dict[str, str]) -> dict[str, str]:
+        made.append(given)
+        return {**given, "client.id": "found"}
+
+    monkeypatch.setattr(clients, "on_this_machine", found)
+    for folder in ("of one session", "of another"):
+        monkeypatch.setattr(clients, "files_folder", lambda folder=folder: folder)
+        for _ in range(2):
+            shared_admin(settings)
+            assert shared_producer(settings).metrics()
+            with leased_consumer(settings):
+                pass
+        assert made == [settings] * 3
+        made.clear()
+    assert "found" in repr(shared_producer(settings))
+
+
 def test_all_but_leased_clients_are_closed_at_the_end_and_then_made_anew(settings: dict[str, str]) -> None:
     [kept] = given_back(KEY)
     producer = shared_producer(settings)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 
+import attrs
 import pytest
 
 from kclient.common.topic_partition import TopicPartition
@@ -104,11 +104,10 @@ def test_limits_are_read() -> None:
         ({"kafka__value__deserializer": "x"}, "kafka.value.deserializer cannot be set"),
         ({"kafka__enable__auto__commit": "true"}, "kafka.enable.auto.commit cannot be set"),
         ({"kafka__interceptor__classes": "x"}, "kafka.interceptor.classes cannot be set"),
-        ({"kafka__fetch__min__bites": "1"}, "Did you mean 'fetch.min.bytes'"),
         ({"kafka__fetch__min__bytes": "x"}, "fetch.min.bytes"),
         ({"kafka__security__protocol": "TLS"}, "security.protocol"),
-        ({"startingofset": "x"}, "Did you mean 'startingOffsets'"),
-        ({"path": "/tmp"}, "path means nothing"),
+        ({"kclient__triger": "x"}, "Did you mean 'kclient.trigger'"),
+        ({"kafka__max__poll__records": "0"}, "max.poll.records"),
         ({"startingOffsets": "start"}, "none of earliest, latest, group:ID"),
         ({"startingOffsets": "group: "}, "names no group"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp: 'yesterday'"),
@@ -145,7 +144,7 @@ def test_a_batch_refuses_bounds_that_make_no_sense(given: dict[str, str], said: 
         batch(**given)
 
 
-@pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
+@pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp"])
 def test_a_stream_has_no_end(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} is not valid in a streaming query"):
         stream(**{name: "latest"})
@@ -200,24 +199,41 @@ def test_a_pattern_that_is_none_is_refused() -> None:
         parse_source(options(subscribePattern="t("), Use.BATCH_READ)
 
 
-def test_limits_of_a_stream_are_ignored_with_a_warning_in_a_batch(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "kclient.spark"):
-        assert batch(maxOffsetsPerTrigger="5").limits.max_offsets is None
-    assert "maxOffsetsPerTrigger has no effect in a batch read" in caplog.text
+def test_limits_of_a_stream_are_ignored_in_a_batch_which_is_told() -> None:
+    found = batch(maxOffsetsPerTrigger="5")
+    assert found.limits.max_offsets is None
+    assert found.remarks == ("Option maxOffsetsPerTrigger has no effect in a batch read and is ignored.",)
 
 
-def test_a_group_id_is_allowed_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "kclient.spark"):
-        assert batch(kafka__group__id="g").settings["group.id"] == "g"
-    assert "commitGroupId" in caplog.text
+def test_a_group_id_is_allowed_and_what_it_does_not_do_is_told() -> None:
+    found = batch(kafka__group__id="g")
+    assert found.settings["group.id"] == "g"
+    (told,) = found.remarks
+    assert "commitGroupId" in told
+
+
+@pytest.mark.parametrize("use", [Use.BATCH_READ, Use.STREAM_READ])
+def test_wrong_names_are_told_in_the_order_of_options_and_settings_and_change_nothing(use: Use) -> None:
+    given = options(
+        subscribe="t", kafka__fetch__min__bites="1", startingOfset="earliest", path="p", kafka__acks="x"
+    )
+    found = parse_source(given, use)
+    assert found == attrs.evolve(parse_source(options(subscribe="t"), use), remarks=found.remarks)
+    assert [text.split(" ")[:2] for text in found.remarks] == [
+        ["Option", "startingofset"],
+        ["Option", "path,"],
+        ["kafka.acks", "is"],
+        ["kafka.fetch.min.bites", "is"],
+    ]
 
 
 def test_before_the_use_is_known_names_and_servers_are_checked() -> None:
     check_any(options(topic="t"))
+    check_any(options(topik="t"))
     with pytest.raises(ConfigError, match="bootstrap"):
         check_any({})
     with pytest.raises(ConfigError, match="not an option"):
-        check_any(options(topik="t"))
+        check_any(options(kclient__topik="t"))
 
 
 def test_options_can_be_pickled() -> None:

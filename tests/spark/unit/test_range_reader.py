@@ -13,6 +13,7 @@ from harness.broker.wire import Wire
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.errors import KafkaTimeoutError
 from kclient.producer import KafkaProducer
 from kclient.protocol.messages.delete_records import (
@@ -196,3 +197,48 @@ def test_memory_is_that_of_a_few_fetches_however_long_the_range(servers: str) ->
         tracemalloc.stop()
     assert count == 40_000
     assert peak < 12 * fetch_bytes, "a range of 40 fetches"
+
+
+class TestCreatedAgain:
+    """A range of a topic that was deleted since it was planned, and another topic with its name."""
+
+    @pytest.fixture
+    def wanted(self, servers: str, topic: str) -> OffsetRange:
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            topic_id = admin.describe_topics([topic])[topic].topic_id
+        return OffsetRange(TopicPartition(topic, 0), 2, 8, topic_id)
+
+    def create_again(self, servers: str, topic: str, count: int) -> Uuid:
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            admin.delete_topics([topic])
+            admin.create_topics([NewTopic(topic)])
+            now = admin.describe_topics([topic])[topic].topic_id
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for number in range(count):
+                producer.send(topic, b"new %d" % number)
+        return now
+
+    def test_the_range_of_the_topic_that_it_was_planned_of_is_read(
+        self, servers: str, wanted: OffsetRange
+    ) -> None:
+        for piece in wanted.cut(2):
+            assert [row["offset"] for row in rows(options(servers), piece)] == [
+                *range(piece.start, piece.end)
+            ]
+
+    @pytest.mark.parametrize("count", [1, 30])
+    @pytest.mark.parametrize("warm", [False, True])
+    def test_nothing_is_read_of_the_other_one(
+        self, servers: str, wanted: OffsetRange, count: int, warm: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        if warm:  # a consumer is there that knows the old one
+            assert len(rows(options(servers), wanted)) == 6
+        else:
+            clients.close_all()
+        now = self.create_again(servers, wanted.tp.topic, count)
+        with pytest.raises(DataLossError, match=f"its id was {wanted.topic_id} and is {now}"):
+            rows(options(servers), wanted)
+        assert rows(options(servers, failOnDataLoss="false"), wanted) == []
+        assert f"Offsets 2 to 7 of {wanted.tp} were to be read of the old one" in caplog.text
+        anew = OffsetRange(wanted.tp, 0, count, now)
+        assert len(rows(options(servers), anew)) == count

@@ -121,6 +121,25 @@ def test_a_topic_that_is_just_being_created_is_looked_for_again(servers: str) ->
     assert resolver.partitions() == {TopicPartition("late", 0)}
 
 
+def test_a_topic_for_markers_has_to_be_there(servers: str) -> None:
+    group = {"commitGroupId": "g"}
+    OffsetResolver(source(servers, **group)).check_marker_topic()
+    OffsetResolver(source(servers, **group, **{"kclient.marker.topic": "other"})).check_marker_topic()
+    with pytest.raises(
+        UnknownTopicOrPartitionError, match=r"kclient\.marker\.topic: there is no topic away on"
+    ):
+        OffsetResolver(source(servers, **group, **{"kclient.marker.topic": "away"})).check_marker_topic()
+
+
+def test_the_ids_of_what_was_found_last(servers: str) -> None:
+    resolver = OffsetResolver(source(servers, subscribePattern="^t.?$"))
+    assert resolver.topic_ids == {}
+    resolver.partitions()
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        described = admin.describe_topics(["t", "tx"])
+    assert resolver.topic_ids == {name: topic.topic_id for name, topic in described.items()}
+
+
 def test_earliest_and_latest(servers: str) -> None:
     assert start(servers, startingOffsets="earliest") == {T0: 0, T1: 0}
     assert start(servers, startingOffsets="latest") == {T0: 10, T1: 0}

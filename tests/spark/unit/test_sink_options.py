@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from kclient.errors import ConfigError
@@ -42,7 +40,8 @@ def test_a_sink_takes_a_topic_and_producer_settings() -> None:
             "kafka.transactional.id cannot be set: the sink makes those of its tasks",
         ),
         ({"kafka__linger__ms": "x"}, "linger.ms"),
-        ({"kafka__fetch__min__bites": "1"}, "is not a setting"),
+        ({"kclient__delivry": "exactly_once"}, "Did you mean 'kclient.delivery'"),
+        ({"kclient__sink__timestamp": "x"}, "kclient.sink.timestamp: 'x' is none of use, ignore"),
     ],
 )
 def test_a_wrong_option_of_a_sink_is_refused_by_name(given: dict[str, str], said: str) -> None:
@@ -101,7 +100,25 @@ def test_what_does_not_go_with_exactly_once_is_refused_by_name(given: dict[str, 
     assert name in str(caught.value)
 
 
-def test_options_of_exactly_once_are_warned_of_without_it(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "kclient.spark"):
-        parse_sink(options(topic="t", kclient__write__id="w"), Use.BATCH_WRITE)
-    assert "kclient.write.id has no effect without kclient.delivery=exactly_once" in caplog.text
+def test_options_of_exactly_once_are_told_of_without_it() -> None:
+    (told,) = parse_sink(options(topic="t", kclient__write__id="w"), Use.BATCH_WRITE).remarks
+    assert (
+        told == "Option kclient.write.id has no effect without kclient.delivery=exactly_once and is ignored."
+    )
+
+
+def test_settings_that_are_no_producers_are_told_of_and_left_out() -> None:
+    found = parse_sink(
+        options(topic="t", kafka__fetch__min__bites="1", kafka__fetch__min__bytes="x"), Use.BATCH_WRITE
+    )
+    assert found.settings == {"bootstrap.servers": "b:1"}
+    assert found.remarks == (
+        "kafka.fetch.min.bytes is a setting of the consumer alone, without effect in a batch write, and ignored.",
+        "kafka.fetch.min.bites is not a setting of any client and is ignored. Did you mean 'kafka.fetch.min.bytes'?",
+    )
+
+
+def test_the_column_timestamp_is_used_unless_it_is_to_be_ignored() -> None:
+    assert not parse_sink(options(topic="t"), Use.STREAM_WRITE).ignore_timestamp
+    for use in (Use.BATCH_WRITE, Use.STREAM_WRITE):
+        assert parse_sink(options(topic="t", kclient__sink__timestamp="IGNORE"), use).ignore_timestamp

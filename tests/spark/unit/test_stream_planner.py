@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from harness.mock_time import MockTime
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
+from kclient.common.uuid import Uuid
 from kclient.spark.data_loss import DataLossError
 from kclient.spark.offsets import INITIAL, Bound, Kind, from_json, to_json
 from kclient.spark.option_names import Use
 from kclient.spark.options import SourceOptions, parse_source
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.stream_planner import StreamPlanner
+from kclient.spark.topic_ids import TopicIds, noted
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
+OLD, NEW = Uuid(b"o" * 16), Uuid(b"n" * 16)
 
 
 class Cluster:
@@ -30,6 +34,20 @@ class Cluster:
         self.waits = 0
         self.commits: list[dict[TopicPartition, int]] = []
         self.comes: dict[TopicPartition, int] = {}
+        self.topic_ids = {"t": OLD}
+        self.noted: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    def check_marker_topic(self) -> None:
+        """It is there."""
+
+    def all_committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        assert group_id == "g"
+        return self.noted
+
+    def create_again(self, last: dict[TopicPartition, int]) -> None:
+        self.topic_ids = {"t": NEW}
+        self.first = dict.fromkeys(last, 0)
+        self.last = last
 
     def partitions(self, known: Any = None) -> frozenset[TopicPartition]:
         return frozenset(self.last)
@@ -58,8 +76,9 @@ class Cluster:
     def offset_bytes(self, starts: Any, ends: Any) -> dict[TopicPartition, float]:
         return dict.fromkeys(starts, 100.0)
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, Uuid]) -> None:
         self.commits.append(dict(offsets))
+        self.noted = noted(offsets, topic_ids, None)
 
 
 def options(**more: str) -> SourceOptions:
@@ -73,7 +92,8 @@ def cluster() -> Cluster:
 
 
 def planner(cluster: Any, time: MockTime | None = None, **more: str) -> StreamPlanner:
-    return StreamPlanner(options(**more), cluster, cluster, cluster, time or MockTime())
+    given = options(**more)
+    return StreamPlanner(given, cluster, TopicIds(given, cluster), cluster, cluster, time or MockTime())
 
 
 def next_end(planner: StreamPlanner, start: Any, *, everything: bool = False) -> Any:
@@ -86,10 +106,10 @@ def test_a_stream_from_the_earliest_reads_what_is_there_and_then_what_comes(clus
     start = dict(stream.initial_offset())
     assert start == {"t": {"0": 0, "1": 0}}
     end = next_end(stream, start)
-    assert stream.plan(start, end) == [OffsetRange(A, 0, 100), OffsetRange(B, 0, 50)]
+    assert stream.plan(start, end) == [OffsetRange(A, 0, 100, OLD), OffsetRange(B, 0, 50, OLD)]
     cluster.last[A] = 120
     later = next_end(stream, end)
-    assert stream.plan(end, later) == [OffsetRange(A, 100, 120)]
+    assert stream.plan(end, later) == [OffsetRange(A, 100, 120, OLD)]
     assert stream.report_latest() == {"t": {"0": 120, "1": 50}}
 
 
@@ -130,9 +150,9 @@ def test_a_stream_from_the_latest_that_crashes_in_its_first_batch_loses_nothing(
     assert restarted.plan(dict(restarted.initial_offset()), logged) == []
     end = next_end(restarted, logged)
     assert restarted.plan(logged, end) == [
-        OffsetRange(A, 100, 130),
-        OffsetRange(B, 50, 60),
-        OffsetRange(C, 0, 5),
+        OffsetRange(A, 100, 130, OLD),
+        OffsetRange(B, 50, 60, OLD),
+        OffsetRange(C, 0, 5, OLD),
     ]
 
 
@@ -143,7 +163,7 @@ def test_a_partition_that_comes_before_the_first_batch_is_run_again_is_not_lost(
     start = dict(restarted.initial_offset())
     assert len(restarted.plan(start, logged)) == 2
     end = next_end(restarted, logged)
-    assert restarted.plan(logged, end) == [OffsetRange(C, 0, 7)]
+    assert restarted.plan(logged, end) == [OffsetRange(C, 0, 7, OLD)]
 
 
 def test_a_new_partition_is_read_from_its_beginning(cluster: Cluster) -> None:
@@ -152,7 +172,7 @@ def test_a_new_partition_is_read_from_its_beginning(cluster: Cluster) -> None:
     cluster.last[C], cluster.first[C] = 9, 0
     end = next_end(stream, start)
     assert end == {"t": {"0": 100, "1": 50, "2": 9}}
-    assert stream.plan(start, end) == [OffsetRange(C, 0, 9)]
+    assert stream.plan(start, end) == [OffsetRange(C, 0, 9, OLD)]
 
 
 def test_a_new_partition_that_has_lost_its_beginning_is_data_loss(cluster: Cluster) -> None:
@@ -160,7 +180,7 @@ def test_a_new_partition_that_has_lost_its_beginning_is_data_loss(cluster: Clust
     start, end = {"t": {"0": 0, "1": 0}}, {"t": {"0": 0, "1": 0, "2": 9}}
     with pytest.raises(DataLossError, match="t-2 is new and begins at offset 4"):
         planner(cluster).plan(start, end)
-    assert planner(cluster, failOnDataLoss="false").plan(start, end) == [OffsetRange(C, 4, 9)]
+    assert planner(cluster, failOnDataLoss="false").plan(start, end) == [OffsetRange(C, 4, 9, OLD)]
 
 
 def test_a_partition_that_is_gone_is_data_loss(cluster: Cluster) -> None:
@@ -169,7 +189,7 @@ def test_a_partition_that_is_gone_is_data_loss(cluster: Cluster) -> None:
     del cluster.last[B]
     end = next_end(stream, start)
     assert end == {"t": {"0": 100}}
-    assert stream.plan(start, end) == [OffsetRange(A, 0, 100)]
+    assert stream.plan(start, end) == [OffsetRange(A, 0, 100, OLD)]
     with pytest.raises(DataLossError, match="t-1: gone"):
         planner(cluster).plan(start, end)
 
@@ -277,3 +297,151 @@ def test_tasks_are_cut_as_the_options_say(cluster: Cluster) -> None:
     assert len(tasks) == 6
     assert max(task.size for task in tasks) <= 40
     assert from_json(to_json({A: 1})) == {A: 1}
+
+
+class TestCreatedAgain:
+    """A topic that was deleted, and another one that has its name."""
+
+    START: ClassVar[dict[str, Any]] = {"t": {"0": 100, "1": 50}}
+
+    def reads_on(self, stream: StreamPlanner, start: Any) -> list[tuple[TopicPartition, int, int]]:
+        """Offsets that are read until nothing is left, all of them of the topic that has the name now."""
+        found: dict[TopicPartition, tuple[TopicPartition, int, int]] = {}
+        for _ in range(5):
+            end = next_end(stream, start)
+            if end == start:
+                return sorted(found.values())
+            ranges = stream.plan(start, end)
+            assert {each.topic_id for each in ranges} <= {NEW}
+            for each in ranges:
+                tp, first, last = found.get(each.tp, (each.tp, each.start, each.start))
+                assert last == each.start
+                found[tp] = tp, first, each.end
+            stream.commit(start)
+            start = end
+        raise AssertionError(f"no end of {found}")
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            {A: 30, B: 10},
+            {A: 300, B: 200},
+            {A: 100, B: 50},
+            {A: 0, B: 0},
+            {A: 30},
+            {A: 130},
+            {A: 30, B: 70, C: 20},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("trigger", ["usual", "available now", "limits", "a minimum"])
+    def test_it_is_read_once_from_its_beginning_where_the_loss_is_put_up_with(
+        self, cluster: Cluster, last: dict[TopicPartition, int], trigger: str
+    ) -> None:
+        limits = {
+            "limits": {"maxOffsetsPerTrigger": "400"},
+            "a minimum": {"minOffsetsPerTrigger": "1000", "maxTriggerDelay": "0s"},
+        }
+        stream = planner(cluster, failOnDataLoss="false", **limits.get(trigger, {}))
+        start = dict(stream.initial_offset())
+        assert next_end(stream, start) == self.START
+        stream.plan(start, self.START)
+        if trigger != "usual":
+            cluster.create_again(last)
+            stream = self.restarted(cluster, limits.get(trigger, {}), trigger == "available now")
+        else:
+            cluster.create_again(last)
+        read = self.reads_on(stream, self.START)
+        assert read == [(tp, 0, end) for tp, end in last.items() if end]
+
+    def restarted(self, cluster: Cluster, limits: dict[str, str], available_now: bool) -> StreamPlanner:
+        cluster.noted = noted({A: 100, B: 50}, {"t": OLD}, None)
+        stream = planner(cluster, failOnDataLoss="false", commitGroupId="g", **limits)
+        if available_now:
+            stream.prepare_for_available_now()
+        return stream
+
+    def test_it_ends_the_query_with_both_ids_otherwise(self, cluster: Cluster) -> None:
+        stream = planner(cluster)
+        end = next_end(stream, dict(stream.initial_offset()))
+        cluster.create_again({A: 300, B: 200})
+        with pytest.raises(DataLossError, match=f"its id was {OLD} and is {NEW}"):
+            stream.latest_offset(end, all_available=False)
+
+    def test_between_two_runs_it_is_known_from_the_groups_notes(self, cluster: Cluster) -> None:
+        stream = planner(cluster, commitGroupId="g")
+        end = next_end(stream, dict(stream.initial_offset()))
+        assert next_end(stream, end) == end
+        cluster.create_again({A: 300, B: 200})
+        with pytest.raises(DataLossError, match=f"its id was {OLD} and is {NEW}"):
+            planner(cluster, commitGroupId="g").latest_offset(end, all_available=False)
+        lenient = planner(cluster, commitGroupId="g", failOnDataLoss="false")
+        assert self.reads_on(lenient, end) == [(A, 0, 300), (B, 0, 200)]
+        # From then on it is the one that is known.
+        assert next_end(planner(cluster, commitGroupId="g"), {"t": {"0": 300, "1": 200}})
+
+    def test_a_crash_before_its_beginning_is_in_the_log_or_after_loses_nothing(
+        self, cluster: Cluster
+    ) -> None:
+        lenient = {"commitGroupId": "g", "failOnDataLoss": "false"}
+        cluster.noted = noted({A: 100, B: 50}, {"t": OLD}, None)
+        cluster.create_again({A: 300, B: 200})
+        logged = next_end(planner(cluster, **lenient), self.START)
+        assert logged == {"t": {"0": 0, "1": 0}}
+        # Not in the log yet: the same again.
+        assert next_end(planner(cluster, **lenient), self.START) == logged
+        # In the log, and the batch was not finished.
+        stream = planner(cluster, **lenient)
+        assert stream.plan(self.START, logged) == []
+        assert self.reads_on(stream, logged) == [(A, 0, 300), (B, 0, 200)]
+
+    def test_a_batch_of_the_old_one_that_is_run_again_reads_nothing_of_it(self, cluster: Cluster) -> None:
+        lenient = {"commitGroupId": "g", "failOnDataLoss": "false"}
+        cluster.noted = noted({A: 100, B: 50}, {"t": OLD}, None)
+        cluster.create_again({A: 300, B: 200})
+        logged = {"t": {"0": 150, "1": 60}}
+        with pytest.raises(DataLossError, match=f"its id was {OLD} and is {NEW}"):
+            planner(cluster, commitGroupId="g").plan(self.START, logged)
+        stream = planner(cluster, **lenient)
+        assert stream.plan(self.START, logged) == []
+        assert self.reads_on(stream, logged) == [(A, 0, 300), (B, 0, 200)]
+
+    def test_what_comes_after_the_run_began_is_left_for_the_next_one(self, cluster: Cluster) -> None:
+        stream = planner(cluster, commitGroupId="g", failOnDataLoss="false")
+        cluster.noted = noted({A: 90, B: 50}, {"t": OLD}, None)
+        stream.prepare_for_available_now()
+        end = next_end(stream, {"t": {"0": 90, "1": 50}})
+        assert len(stream.plan({"t": {"0": 90, "1": 50}}, end)) == 1
+        cluster.create_again({A: 300, B: 200})
+        assert self.reads_on(stream, end) == []
+        again = planner(cluster, commitGroupId="g", failOnDataLoss="false")
+        assert self.reads_on(again, {"t": {"0": 0, "1": 0}}) == [(A, 0, 300), (B, 0, 200)]
+
+    def test_offsets_of_the_old_one_are_not_committed_for_the_new_one(self, cluster: Cluster) -> None:
+        stream = planner(cluster, commitGroupId="g", failOnDataLoss="false")
+        end = next_end(stream, dict(stream.initial_offset()))
+        next_end(stream, end)
+        cluster.create_again({A: 300, B: 200})
+        cluster.commits.clear()
+        beginning = next_end(stream, end)
+        stream.commit(end)
+        next_end(stream, beginning)
+        assert [each for each in cluster.commits if each] == [{A: 0, B: 0}]
+
+    def test_brokers_without_ids_tell_nothing(self, cluster: Cluster) -> None:
+        cluster.topic_ids = {}
+        stream = planner(cluster)
+        end = next_end(stream, dict(stream.initial_offset()))
+        cluster.last = {A: 300, B: 50}
+        assert stream.plan(end, next_end(stream, end)) == [OffsetRange(A, 100, 300)]
+
+    def test_a_group_that_knows_nothing_of_a_topic_is_warned_of(
+        self, cluster: Cluster, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        next_end(planner(cluster, commitGroupId="g"), self.START)
+        assert "Group g has no offset of t, of which this query has read" in caplog.text
+        caplog.clear()
+        # Brokers delete it with the topic, so that it is the same one, by whoever it was committed.
+        cluster.noted = {B: OffsetAndMetadata(50, "somebody's note")}
+        next_end(planner(cluster, commitGroupId="g"), self.START)
+        assert caplog.text == ""

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from harness.mock_time import MockTime
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
+from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.producer import KafkaProducer
 from kclient.spark import clients
 from kclient.spark.committer import GroupCommitter
+from kclient.spark.topic_ids import noted_ids
 from kclient.spark.watcher import RecordWatcher
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -83,8 +86,8 @@ def test_sizes_are_those_of_the_records_that_come_next(watcher: RecordWatcher) -
 
 def test_processed_offsets_are_the_groups(servers: str) -> None:
     committer = GroupCommitter({"bootstrap.servers": servers}, "etl")
-    committer.commit({T0: 10, T1: 0})
-    committer.commit({T0: 20, T1: 0})
+    committer.commit({T0: 10, T1: 0}, {})
+    committer.commit({T0: 20, T1: 0}, {})
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         found = admin.list_consumer_group_offsets("etl")
     assert {tp: each.offset for tp, each in found.items() if each} == {T0: 20, T1: 0}
@@ -92,8 +95,37 @@ def test_processed_offsets_are_the_groups(servers: str) -> None:
     clients.close_all()
 
 
+def test_ids_of_topics_are_noted_beside_them_and_outlast_their_topic(servers: str) -> None:
+    clock = MockTime()
+    committer = GroupCommitter({"bootstrap.servers": servers}, "noting", "markers", clock)
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic("short-lived"), NewTopic("markers")])
+        read = TopicPartition("short-lived", 0)
+        ids = {"short-lived": admin.describe_topics(["short-lived"])["short-lived"].topic_id}
+        committer.commit({read: 10}, ids)
+
+        def committed() -> dict[TopicPartition, OffsetAndMetadata]:
+            found = admin.list_consumer_group_offsets("noting")
+            return {tp: each for tp, each in found.items() if each is not None}
+
+        assert noted_ids({read: committed()[read]}) == ids
+        admin.delete_topics(["short-lived"])
+        wait_until(lambda: read not in committed(), 10, "the end of what is committed for the topic")
+        assert noted_ids(committed()) == ids
+        # Once a day all is committed again, before brokers forget what has not changed.
+        marker = TopicPartition("markers", 0)
+        admin.delete_consumer_group_offsets("noting", [marker])
+        committer.commit({}, ids)
+        assert committed() == {}
+        clock.advance(24 * 60 * 60_000)
+        committer.commit({}, ids)
+        assert noted_ids(committed()) == ids
+    committer._lease.close()
+    clients.close_all()
+
+
 def test_a_commit_that_fails_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     committer = GroupCommitter({"bootstrap.servers": "no.such.host.invalid:1"}, "etl")
     with caplog.at_level(logging.WARNING, "kclient.spark"):
-        committer.commit({T0: 10})
+        committer.commit({T0: 10}, {})
     assert "Group etl: the processed offsets could not be committed" in caplog.text

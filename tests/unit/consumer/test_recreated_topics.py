@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kclient.common.offsets import OffsetAndMetadata
+from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.errors import KafkaError, NoOffsetForPartitionError, UnknownTopicOrPartitionError
@@ -129,6 +130,36 @@ def test_a_topic_that_is_only_missing_for_a_while_is_read_on(rig: Any) -> None:
     rig.fill(T0, 6)
     rig.topics["t"] = partitions
     assert read(rig, 3) == [3, 4, 5]
+
+
+def test_a_partition_that_is_assigned_with_an_id_is_of_that_topic_alone(
+    make_rig: Callable[..., Any],
+) -> None:
+    rig = make_rig(auto_offset_reset="none")
+    rig.fill(T0, 5)
+    old = Uuid(b"t" * 16)
+    rig.consumer.assign([TopicIdPartition(old, "t", 0)])
+    rig.consumer.seek(T0, 1)
+    assert read(rig, 4) == [1, 2, 3, 4]
+    create_again(rig, 9)
+    rig.rounds(50)
+    with pytest.raises(NoOffsetForPartitionError, match="t-0"):
+        rig.consumer.poll(100)
+    # Metadata knows the new one by now, and the old one is still not taken for it.
+    rig.consumer.unsubscribe()
+    rig.consumer.assign([TopicIdPartition(old, "t", 0)])
+    rig.consumer.seek(T0, 2)
+    with pytest.raises(NoOffsetForPartitionError, match="t-0"):
+        read(rig, 1)
+    # Nor is what was fetched of one, at the same offset, handed out for the other.
+    rig.consumer.assign([TopicIdPartition(NEW, "t", 0)])
+    rig.consumer.seek(T0, 2)
+    assert read(rig, 7) == [92, 93, 94, 95, 96, 97, 98]
+
+
+def test_one_name_with_two_ids_cannot_be_assigned(rig: Any) -> None:
+    with pytest.raises(ValueError, match="t is given with two ids"):
+        rig.consumer.assign([TopicIdPartition(Uuid(b"t" * 16), "t", 0), TopicIdPartition(NEW, "t", 1)])
 
 
 class TestCommits:

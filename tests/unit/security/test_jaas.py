@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kclient.config.values import Password
 from kclient.errors import ConfigError
-from kclient.security.jaas import parse_jaas
+from kclient.security.jaas import LoginModule, jaas_text, parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -36,6 +36,12 @@ def test_marks_in_quotation_marks_and_escapes_are_characters() -> None:
 
 def test_a_module_may_have_no_options() -> None:
     assert dict(parse_jaas(Password("M optional;")).options) == {}
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_a_module_that_is_written_is_read_as_the_same(options: dict[str, str]) -> None:
+    module = LoginModule("PlainLoginModule", options)
+    assert parse_jaas(Password(jaas_text(module))) == module
 
 
 @pytest.mark.parametrize(
