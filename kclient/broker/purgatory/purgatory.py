@@ -77,11 +77,8 @@ class DelayedOperationPurgatory(Generic[Op]):
         if operation.safe_try_complete_or_else(lambda: self._watch(operation, watch)):
             return True
         if not operation.is_completed():
+            # The timer takes nothing that is cancelled, and so nothing that another thread has completed meanwhile.
             self._timer.add(operation)
-            # Completed by another thread before the timer had it: that thread's cancel found nothing to
-            # cancel.
-            if operation.is_completed():
-                operation.cancel()
         return operation.is_completed()
 
     def check_and_complete(self, key: Hashable) -> int:

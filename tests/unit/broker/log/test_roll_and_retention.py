@@ -59,6 +59,16 @@ def test_an_empty_segment_is_not_rolled_for_its_age(harness: LogHarness) -> None
     assert log.segment_base_offsets == [0]
 
 
+def test_a_segment_is_rolled_when_its_offset_index_is_full_though_times_need_no_entries(
+    harness: LogHarness,
+) -> None:
+    log = harness.open(LogConfig(index_interval_bytes=0, segment_index_bytes=36))
+    for _ in range(7):
+        # Of equal times the time index has one.
+        log.append_as_leader(harness.batch([b"v"], timestamp_ms=1000), 0)
+    assert log.segment_base_offsets == [0, 5]
+
+
 def test_a_full_index_rolls_its_segment(harness: LogHarness) -> None:
     log = harness.open(LogConfig(index_interval_bytes=0, segment_index_bytes=36))
     for _ in range(8):

@@ -11,6 +11,8 @@ import pytest
 from harness.mock_time import MockTime
 from harness.waiting import wait_until
 from kclient.broker.purgatory import DelayedOperation, DelayedOperationPurgatory
+from kclient.broker.timer.system_timer import SystemTimer
+from kclient.broker.timer.timing_wheel import TimerTask
 
 
 class Operation(DelayedOperation):
@@ -52,6 +54,22 @@ def test_an_operation_that_can_complete_is_not_watched(purgatory: Purgatory) -> 
     operation.ready = True
     assert purgatory.try_complete_else_watch(operation, ["a"])
     assert (operation.completions, purgatory.watched, purgatory.delayed) == (1, 0, 0)
+
+
+def test_an_operation_that_another_thread_completes_before_it_has_its_timer_keeps_none(
+    time: MockTime,
+) -> None:
+    class SlowTimer(SystemTimer):
+        def add(self, task: TimerTask) -> None:
+            assert isinstance(task, Operation)
+            task.force_complete()
+            super().add(task)
+
+    purgatory = Purgatory("test", time, timer=SlowTimer("test", time), reaper_enabled=False)
+    operation = Operation()
+    assert purgatory.try_complete_else_watch(operation, ["a"])
+    assert (operation.completions, purgatory.delayed) == (1, 0)
+    purgatory.shutdown()
 
 
 def test_a_key_completes_the_operations_that_watch_it_and_are_ready(purgatory: Purgatory) -> None:
