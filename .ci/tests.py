@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
 CONNECTOR = "4.0.0"
-BESIDE = [f"tests/spark/test_{name}.py" for name in ("side_by_side", "secured", "sink", "stream", "exactly_once")]
+BESIDE = [
+    f"tests/spark/test_{name}.py" for name in ("side_by_side", "secured", "sink", "stream", "exactly_once")
+]
 # Folders of tests/unit about what imports nothing of kclient._accel but its hooks for forks and interrupts.
 ALIKE = (
     "admin",
