@@ -6,7 +6,10 @@ Those that it has by default know passwords, secrets and tokens, but no private 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SETTING = "spark.sql.redaction.options.regex"
 _OF_SPARK = "(?i)url"
@@ -28,7 +31,7 @@ class ClientSettings(dict[str, str]):
         return repr({name: "[hidden]" if name in hidden else value for name, value in self.items()})
 
 
-def hide_in_plans(spark: Any) -> None:
+def hide_in_plans(spark: SparkSession) -> None:
     """Have a session's plans hide all secrets of `kafka.*`, unless it has a pattern of its own."""
     if spark.conf.get(_SETTING) == _OF_SPARK:
         spark.conf.set(_SETTING, REDACTED_OPTIONS)

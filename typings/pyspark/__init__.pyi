@@ -1,5 +1,9 @@
 from typing import Self
 
+class SparkFiles:
+    @classmethod
+    def getRootDirectory(cls) -> str: ...
+
 class TaskContext:
     @classmethod
     def get(cls) -> Self | None: ...

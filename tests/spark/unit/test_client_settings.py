@@ -160,7 +160,10 @@ def test_sasl_without_credentials_is_refused_with_what_other_ways_do_not_hold_he
         {"kafka__sasl__mechanism": "GSSAPI", "kafka__sasl__kerberos__service__name": "kafka"},
         {
             "kafka__sasl__mechanism": "OAUTHBEARER",
-            "kafka__sasl__oauthbearer__token__endpoint__url": "https://i/t",
+            "kafka__sasl__oauthbearer__token__endpoint__url": "https://issuer.example/token",
+            "kafka__sasl__login__callback__handler__class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+            ),
         },
     ],
 )
