@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from kclient.spark.foreach_batch import batch_writer
     from kclient.spark.lag import KafkaLagListener
     from kclient.spark.registration import register
+    from kclient.spark.task_metrics import KafkaTaskMetrics
 
-__all__ = ["KafkaLagListener", "batch_writer", "register"]
+__all__ = ["KafkaLagListener", "KafkaTaskMetrics", "batch_writer", "register"]
 
-_HOME = {"KafkaLagListener": "lag", "batch_writer": "foreach_batch", "register": "registration"}
+_HOME = {
+    "KafkaLagListener": "lag",
+    "KafkaTaskMetrics": "task_metrics",
+    "batch_writer": "foreach_batch",
+    "register": "registration",
+}
 
 
 def __getattr__(name: str) -> Any:

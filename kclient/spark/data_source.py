@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from kclient.spark.task_metrics import Counter
+
 
 class KafkaDataSource(DataSource):
     """Kafka as a source and a sink of Spark, batch and streaming: `format("kclient")`.
@@ -30,6 +32,9 @@ class KafkaDataSource(DataSource):
     shows with its text. Readers and writers are imported where they are asked for: Spark has this class in every one of
     its Python processes, and each does one thing.
     """
+
+    counter: ClassVar[Counter | None] = None
+    """The accumulator that tasks tell their numbers to, in a class that `register` makes of this one."""
 
     @classmethod
     def name(cls) -> str:
@@ -48,20 +53,21 @@ class KafkaDataSource(DataSource):
         if not options.filter_pushdown:
             from kclient.spark.batch_reader import KafkaBatchReader
 
-            return KafkaBatchReader(options, output)
+            return KafkaBatchReader(options, output, self.counter)
         try:
             from kclient.spark.filtering_reader import FilteringBatchReader
         except ImportError:
             raise ConfigError(
                 "filterPushdown=true needs PySpark 4.1 or newer.", name="filterPushdown"
             ) from None
-        return FilteringBatchReader(options, output)
+        return FilteringBatchReader(options, output, self.counter)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For `spark.readStream`."""
         from kclient.spark.stream_reader import KafkaStreamReader
 
-        return KafkaStreamReader(parse_source(self.options, Use.STREAM_READ), output_columns(schema))
+        options = parse_source(self.options, Use.STREAM_READ)
+        return KafkaStreamReader(options, output_columns(schema), self.counter)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For `df.write`, in mode append."""
@@ -73,7 +79,7 @@ class KafkaDataSource(DataSource):
         from kclient.spark.sink_columns import sink_columns
 
         options = parse_sink(self.options, Use.BATCH_WRITE)
-        return KafkaBatchWriter(options, sink_columns(schema, options.topic))
+        return KafkaBatchWriter(options, sink_columns(schema, options.topic), self.counter)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self,
@@ -85,4 +91,4 @@ class KafkaDataSource(DataSource):
         from kclient.spark.sink_columns import sink_columns
 
         options = parse_sink(self.options, Use.STREAM_WRITE)
-        return stream_writer(options, sink_columns(schema, options.topic), schema)
+        return stream_writer(options, sink_columns(schema, options.topic), schema, self.counter)

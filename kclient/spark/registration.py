@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from kclient.errors import IllegalStateError
 from kclient.spark.data_source import KafkaDataSource
 
+if TYPE_CHECKING:
+    from kclient.spark.task_metrics import Counter, KafkaTaskMetrics
 
-def register(spark: SparkSession) -> None:
-    """Make `format("kclient")` known to this session.
 
-    Not needed where the driver has kclient installed with pip, not as editable: Spark then finds it by itself. May be
-    called again.
+def register(spark: SparkSession, metrics: KafkaTaskMetrics | None = None) -> None:
+    """Make `format("kclient")` known to this session; tasks of its queries tell `metrics` their numbers.
+
+    Without metrics this is not needed where the driver has kclient installed with pip, not as editable: Spark then
+    finds it by itself. May be called again. Raises IllegalStateError for metrics where PySpark 4.0 has done so.
     """
     try:
-        spark.dataSource.register(KafkaDataSource)
+        spark.dataSource.register(KafkaDataSource if metrics is None else _counting(metrics.counter))
     except AnalysisException as error:
         # PySpark 4.0 has found it by itself and takes no second one of that name.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
+        if metrics is not None:
+            raise IllegalStateError(
+                "PySpark 4.0 has found the format kclient by itself, and takes none that counts in its place: "
+                "KafkaTaskMetrics needs PySpark 4.1 or newer, or an editable install on the driver"
+            ) from None
+
+
+def _counting(accumulator: Counter) -> type[KafkaDataSource]:
+    # Made here, so that it is pickled as a whole, with the accumulator, and not by its name.
+    class CountingDataSource(KafkaDataSource):
+        """The format with an accumulator of this session's."""
+
+        counter = accumulator
+
+    return CountingDataSource
