@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from kclient.spark.lag import KafkaLagListener
     from kclient.spark.migration import migrate_report
     from kclient.spark.registration import register
+    from kclient.spark.task_metrics import KafkaTaskMetrics
 
-__all__ = ["KafkaLagListener", "batch_writer", "migrate_report", "register"]
+__all__ = ["KafkaLagListener", "KafkaTaskMetrics", "batch_writer", "migrate_report", "register"]
 
 _HOME = {
     "KafkaLagListener": "lag",
+    "KafkaTaskMetrics": "task_metrics",
     "batch_writer": "foreach_batch",
     "migrate_report": "migration",
     "register": "registration",

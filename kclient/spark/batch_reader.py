@@ -12,6 +12,7 @@ from kclient.spark.output import OutputColumn
 
 if TYPE_CHECKING:
     from kclient.spark.condition import Condition
+    from kclient.spark.task_metrics import Counter
 
 
 class KafkaBatchReader(DataSourceReader):
@@ -20,9 +21,12 @@ class KafkaBatchReader(DataSourceReader):
     Each of the two imports what it needs alone, as they take place in different processes.
     """
 
-    def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
+    def __init__(
+        self, options: SourceOptions, output: Sequence[OutputColumn], counter: Counter | None = None
+    ) -> None:
         self._options = options
         self._output = tuple(output)
+        self._counter = counter
         self.condition: Condition | None = None
         """The condition that the query puts on records, None while it is not known."""
 
@@ -40,6 +44,6 @@ class KafkaBatchReader(DataSourceReader):
         wanted = None if partition is None else partition.value
         if wanted is None:
             return iter(())
-        from kclient.spark.range_reader import read_range
+        from kclient.spark.read_task import read_task
 
-        return read_range(self._options, self._output, wanted)
+        return read_task(self._options, self._output, wanted, self._counter)

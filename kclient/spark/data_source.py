@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from kclient.spark.task_metrics import Counter
+
 
 class KafkaDataSource(DataSource):
     """Kafka as a source and a sink of Spark, batch and streaming: `format("kclient")`.
@@ -31,6 +33,9 @@ class KafkaDataSource(DataSource):
     shows with its text. Readers and writers are imported where they are asked for: Spark has this class in every one of
     its Python processes, and each does one thing.
     """
+
+    counter: ClassVar[Counter | None] = None
+    """The accumulator that tasks tell their numbers to, in a class that `register` makes of this one."""
 
     _came = False
     """True in a process that got it from another one, where whoever made it has told of options without effect."""
@@ -56,20 +61,21 @@ class KafkaDataSource(DataSource):
         if not options.filter_pushdown:
             from kclient.spark.batch_reader import KafkaBatchReader
 
-            return KafkaBatchReader(options, output)
+            return KafkaBatchReader(options, output, self.counter)
         try:
             from kclient.spark.filtering_reader import FilteringBatchReader
         except ImportError:
             raise ConfigError(
                 "filterPushdown=true needs PySpark 4.1 or newer.", name="filterPushdown"
             ) from None
-        return FilteringBatchReader(options, output)
+        return FilteringBatchReader(options, output, self.counter)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For `spark.readStream`."""
         from kclient.spark.stream_reader import KafkaStreamReader
 
-        return KafkaStreamReader(parse_source(self.options, Use.STREAM_READ), output_columns(schema))
+        options = parse_source(self.options, Use.STREAM_READ)
+        return KafkaStreamReader(options, output_columns(schema), self.counter)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For `df.write`, in mode append."""
@@ -83,7 +89,7 @@ class KafkaDataSource(DataSource):
         options = parse_sink(self.options, Use.BATCH_WRITE)
         columns = sink_columns(schema, options.topic, ignore_timestamp=options.ignore_timestamp)
         warn_once(options.remarks, self.options)
-        return KafkaBatchWriter(options, columns)
+        return KafkaBatchWriter(options, columns, self.counter)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self,
@@ -98,4 +104,4 @@ class KafkaDataSource(DataSource):
         columns = sink_columns(schema, options.topic, ignore_timestamp=options.ignore_timestamp)
         if not self._came:  # or the process that commits would tell it again
             warn_once(options.remarks, self.options)
-        return stream_writer(options, columns, schema)
+        return stream_writer(options, columns, schema, self.counter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -43,16 +43,47 @@ def totals(parts: Iterable[tuple[TopicPartition, Written]]) -> dict[TopicPartiti
     return found
 
 
+@attrs.define(eq=False)
+class Tally:
+    """The records of one task, counted while they are sent: what is known of them if it fails."""
+
+    handed: int = 0
+    """Records that the producer was given."""
+    _written: dict[TopicPartition, Written] = attrs.field(factory=dict)
+    _pending: deque[BulkFuture] = attrs.field(factory=deque)
+
+    def add(self, future: BulkFuture) -> None:
+        """The producer was given a batch. Raises the error of one before it that has failed."""
+        self.handed += future.count
+        self._pending.append(future)
+        while self._pending and self._pending[0].done():
+            self._settle()
+
+    def settle(self) -> None:
+        """Wait for all batches. Raises the error of the first records that failed."""
+        while self._pending:
+            self._settle()
+
+    def acknowledged(self) -> dict[TopicPartition, Written]:
+        """Return what is written to each partition, as far as it is known by now. Never waits and never raises."""
+        known = (found for future in self._pending for found in future.ranges() if found.error is None)
+        return totals([*self._written.items(), *map(_written, known)])
+
+    def _settle(self) -> None:
+        self._written = totals([*self._written.items(), *map(_written, self._pending[0].result())])
+        self._pending.popleft()
+
+
 def deliver(
-    settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any]
+    settings: Mapping[str, str], columns: SinkColumns, batches: Iterable[Any], tally: Tally | None = None
 ) -> dict[TopicPartition, Written]:
     """Write all batches, wait until every record is acknowledged, and say where they are.
 
     At least once: idempotent within this call, but a task that Spark runs again writes all its records again. Raises
-    the error of the first records that failed, which names topic and partition.
+    the error of the first records that failed, which names topic and partition; `tally` then has what is written.
     """
     try:
-        return sent(lambda: clients.shared_producer(settings), columns, batches)
+        return sent(lambda: clients.shared_producer(settings), columns, batches, tally)
     except BaseException:
         # What it still holds belongs to a write that has failed: the next one must not wait for it.
         clients.drop_producer(settings)
@@ -60,35 +91,30 @@ def deliver(
 
 
 def sent(
-    producer_of: Callable[[], BytesProducer], columns: SinkColumns, batches: Iterable[Any]
+    producer_of: Callable[[], BytesProducer],
+    columns: SinkColumns,
+    batches: Iterable[Any],
+    tally: Tally | None = None,
 ) -> dict[TopicPartition, Written]:
     """Send all batches, wait until every record is acknowledged, and say where they are.
 
     The producer is asked for when there is a record: Spark also runs tasks that have none. Raises the error of the
     first records that failed.
     """
-    return totals(map(_written, _outcomes(producer_of, columns, batches)))
-
-
-def _written(found: RecordRange) -> tuple[TopicPartition, Written]:
-    last = found.base_offset + found.count - 1 if found.base_offset >= 0 else -1
-    return found.topic_partition, Written(found.count, found.base_offset, last)
-
-
-def _outcomes(
-    producer_of: Callable[[], BytesProducer], columns: SinkColumns, batches: Iterable[Any]
-) -> Iterator[RecordRange]:
+    tally = tally or Tally()
     producer: BytesProducer | None = None
-    pending: deque[BulkFuture] = deque()
     for batch in batches:
         if not batch.num_rows:
             continue
         if producer is None:
             producer = producer_of()
-        pending.append(producer.send_arrow(columns.select(batch), topic=columns.topic))
-        while pending and pending[0].done():
-            yield from pending.popleft().result()
+        tally.add(producer.send_arrow(columns.select(batch), topic=columns.topic))
     if producer is not None:
         producer.flush()
-        for future in pending:
-            yield from future.result()
+        tally.settle()
+    return tally.acknowledged()
+
+
+def _written(found: RecordRange) -> tuple[TopicPartition, Written]:
+    last = found.base_offset + found.count - 1 if found.base_offset >= 0 else -1
+    return found.topic_partition, Written(found.count, found.base_offset, last)

@@ -22,6 +22,7 @@ from kclient.spark import clients
 from kclient.spark.arrow import BatchMaker
 from kclient.spark.client_settings import admin_settings, reader_settings
 from kclient.spark.clients import BytesConsumer
+from kclient.spark.column_sizes import columns_bytes
 from kclient.spark.data_loss import created_again, report_data_loss
 from kclient.spark.options import SourceOptions
 from kclient.spark.output import OutputColumn
@@ -34,7 +35,23 @@ _STALL_MS = 1000
 """The time without progress after which the broker is asked whether the rest of the range is still there."""
 
 
-def read_range(options: SourceOptions, output: Sequence[OutputColumn], wanted: OffsetRange) -> Iterator[Any]:
+@attrs.define(eq=False)
+class ReadTally:
+    """What a task has read so far."""
+
+    records: int = 0
+    bytes: int = 0
+    """Size of keys, values and headers, as they were fetched: a last fetch may go beyond the range."""
+    fetch_ns: int = 0
+    """Time that was waited for records."""
+
+
+def read_range(
+    options: SourceOptions,
+    output: Sequence[OutputColumn],
+    wanted: OffsetRange,
+    tally: ReadTally | None = None,
+) -> Iterator[Any]:
     """The records of the range as Arrow record batches with the columns `output`.
 
     Ends when the consumer's position has reached the end of the range, as the last offsets may belong to no record:
@@ -43,13 +60,14 @@ def read_range(options: SourceOptions, output: Sequence[OutputColumn], wanted: O
     """
     maker = BatchMaker(output, wanted.tp.topic)
     with clients.leased_consumer(reader_settings(options.settings)) as consumer:
-        yield from _RangeReader(options, wanted).batches(consumer, maker)
+        yield from _RangeReader(options, wanted, tally or ReadTally()).batches(consumer, maker)
 
 
 @attrs.define(eq=False)
 class _RangeReader:
     _options: SourceOptions
     _wanted: OffsetRange
+    _tally: ReadTally
     _position: int = attrs.field(init=False)
     _end: int = attrs.field(init=False)
 
@@ -66,8 +84,10 @@ class _RangeReader:
         patience = SYSTEM_TIME.timer(self._options.poll_timeout_ms)
         stall = SYSTEM_TIME.timer(_STALL_MS)
         while self._position < self._end:
+            asked_ns = SYSTEM_TIME.monotonic_ns()
             try:
                 columns = consumer.poll_columns(timeout_ms=_POLL_MS).get(tp)
+                self._tally.fetch_ns += SYSTEM_TIME.monotonic_ns() - asked_ns
                 position = consumer.position(tp)
             except (OffsetOutOfRangeError, NoOffsetForPartitionError):
                 # It is not in the log, or the topic is another one by now, in which there is no position.
@@ -80,6 +100,8 @@ class _RangeReader:
                 offsets = columns.offsets
                 beyond = offsets[columns.count - 1] >= self._end
                 count = bisect_left(offsets, self._end) if beyond else columns.count
+                self._tally.records += count
+                self._tally.bytes += columns_bytes(columns)
                 if count:
                     yield maker.make(columns, count)
             if position > self._position:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from datetime import UTC
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import (
@@ -16,18 +16,28 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StringType, StructType, TimestampNTZType
 
-from kclient.spark.delivery import deliver
+from kclient.spark.delivery import Tally, deliver
 from kclient.spark.exactly_once.delivery import ExactlyOnceDelivery
 from kclient.spark.exactly_once.present_task import present_task
 from kclient.spark.exactly_once.replay import check_replay
 from kclient.spark.output import SinkColumns
+from kclient.spark.report_log import report_log
 from kclient.spark.sink_options import SinkOptions
-from kclient.spark.write_report import WriteReport, outcomes, report_json
+from kclient.spark.task_attempt import TaskAttempt, present_attempt
+from kclient.spark.write_report import (
+    WriteReport,
+    count_written,
+    failure_json,
+    first_of_run,
+    outcomes,
+    report_json,
+)
+from kclient.utils.time import SYSTEM_TIME
 
-_report_log = logging.getLogger("kclient.spark.report")
-# Spark collects what workers log, where it is asked to; an application that sets a level of its own is left alone.
-if _report_log.level == logging.NOTSET:
-    _report_log.setLevel(logging.INFO)
+if TYPE_CHECKING:
+    from kclient.spark.task_metrics import Counter
+
+_report_log = report_log()
 _log = logging.getLogger(__name__)
 
 _ROWS = 10_000
@@ -38,18 +48,32 @@ Messages = list["WriterCommitMessage | None"]
 class ArrowTasks:
     """The tasks of the writers that get Arrow, on the executors. Holds no client, so that it can be pickled."""
 
-    def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
+    def __init__(self, options: SinkOptions, columns: SinkColumns, counter: Counter | None = None) -> None:
         self._options = options
         self._columns = columns
+        self._counter = counter
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write the records of one task."""
-        once = self._options.exactly_once
+        """Write the records of one task. Logs what an attempt that fails has left: Spark keeps no count of that."""
+        attempt, tally, began_ms = present_attempt(), Tally(), SYSTEM_TIME.monotonic_ms()
+        try:
+            report = self._write(iterator, attempt, tally)
+            if self._counter is not None:
+                count_written(self._counter, report, SYSTEM_TIME.monotonic_ms() - began_ms)
+            return report
+        except BaseException as error:
+            once = self._options.exactly_once is not None
+            _report_log.warning("%s", failure_json(attempt, tally, error, exactly_once=once))
+            raise
+
+    def _write(self, iterator: Iterator[Any], attempt: TaskAttempt | None, tally: Tally) -> WriteReport:
+        settings, once = self._options.settings, self._options.exactly_once
         if once is None:
-            return WriteReport(deliver(self._options.settings, self._columns, iterator))
-        delivery = ExactlyOnceDelivery(self._options.settings, once, self._columns)
-        outcome = delivery.deliver(present_task(once), iterator)
-        return WriteReport(outcome.written, outcome)
+            return WriteReport(deliver(settings, self._columns, iterator, tally), attempt=attempt)
+        outcome = ExactlyOnceDelivery(settings, once, self._columns).deliver(
+            present_task(once), iterator, tally
+        )
+        return WriteReport(outcome.written, outcome, attempt)
 
     def _check_replay(self, messages: Messages) -> None:
         once = self._options.exactly_once
@@ -79,7 +103,7 @@ class StreamReports(ArrowTasks, DataSourceStreamWriter):
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log the reports of the tasks, all of which have written. Raises if other tasks had rows in it before."""
         self._check_replay(messages)
-        _report_log.info("%s", report_json(messages, batchId=batchId))
+        _report_log.info("%s", report_json(messages, batchId=batchId, **first_of_run(messages)))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """A task failed. Spark runs the micro-batch again after a restart, with the same records. Never raises."""
@@ -89,8 +113,10 @@ class StreamReports(ArrowTasks, DataSourceStreamWriter):
 class RowStreamWriter(StreamReports):
     """For PySpark 4.0, which hands a stream's rows over one by one."""
 
-    def __init__(self, options: SinkOptions, columns: SinkColumns, schema: StructType) -> None:
-        super().__init__(options, columns)
+    def __init__(
+        self, options: SinkOptions, columns: SinkColumns, schema: StructType, counter: Counter | None = None
+    ) -> None:
+        super().__init__(options, columns, counter)
         self._schema = schema
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -119,10 +145,12 @@ class RowStreamWriter(StreamReports):
             yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def stream_writer(options: SinkOptions, columns: SinkColumns, schema: StructType) -> DataSourceStreamWriter:
+def stream_writer(
+    options: SinkOptions, columns: SinkColumns, schema: StructType, counter: Counter | None
+) -> DataSourceStreamWriter:
     """The writer for this PySpark: it takes Arrow from 4.1 on."""
     if hasattr(datasource, "DataSourceStreamArrowWriter"):
         from kclient.spark.arrow_sink import ArrowStreamWriter
 
-        return ArrowStreamWriter(options, columns)
-    return RowStreamWriter(options, columns, schema)
+        return ArrowStreamWriter(options, columns, counter)
+    return RowStreamWriter(options, columns, schema, counter)

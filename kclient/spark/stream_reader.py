@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from kclient.spark.stream_planner import StreamPlanner
+    from kclient.spark.task_metrics import Counter
 
 _NO_LIMIT = 2**63 - 1
 
@@ -29,12 +30,15 @@ class KafkaStreamReader(DataSourceStreamReader):
     and reading each import what they need alone. Raises ConfigError where that option is missing.
     """
 
-    def __init__(self, options: SourceOptions, output: Sequence[OutputColumn]) -> None:
+    def __init__(
+        self, options: SourceOptions, output: Sequence[OutputColumn], counter: Counter | None = None
+    ) -> None:
         limits = options.limits
         if not SPARK_HAS_LIMITS:
             limits = limits_without_triggers(limits, options.trigger)
         self._options = attrs.evolve(options, limits=limits)
         self._output = tuple(output)
+        self._counter = counter
         self._made: StreamPlanner | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -97,9 +101,9 @@ class KafkaStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow record batches."""
-        from kclient.spark.range_reader import read_range
+        from kclient.spark.read_task import read_task
 
-        return read_range(self._options, self._output, partition.value)
+        return read_task(self._options, self._output, partition.value, self._counter)
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batch that ends here is done."""

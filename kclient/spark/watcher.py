@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import KafkaError
 from kclient.spark import clients
 from kclient.spark.client_settings import PROBE_WAIT_MS, probe_settings, sample_settings
 from kclient.spark.clients import BytesConsumer
+from kclient.spark.column_sizes import columns_bytes
 from kclient.utils.time import SYSTEM_TIME, Time
-
-if TYPE_CHECKING:
-    from kclient.consumer import RecordColumns
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +60,7 @@ class RecordWatcher:
             while len(found) < len(wanted) and not timer.is_expired():
                 for tp, columns in consumer.poll_columns(timeout_ms=_POLL_MS).items():
                     offsets = columns.offsets[columns.count - 1] + 1 - starts[tp]
-                    found.setdefault(tp, _bytes_of(columns) / max(offsets, 1))
+                    found.setdefault(tp, columns_bytes(columns) / max(offsets, 1))
                 consumer.pause(tp for tp in found if tp not in consumer.paused())
         usual = sum(found.values()) / len(found) if found else _USUAL_BYTES
         return {tp: max(found.get(tp, usual), 1.0) for tp in wanted}
@@ -86,10 +83,3 @@ class RecordWatcher:
     def _drop(self) -> None:
         self._lease.close()
         self._consumer = None
-
-
-def _bytes_of(columns: RecordColumns) -> int:
-    parts = [columns.keys, columns.values]
-    if columns.headers is not None:
-        parts += [columns.headers.names, columns.headers.values]
-    return sum(len(part.data) for part in parts)

@@ -18,6 +18,7 @@ from harness.real_kafka.broker import RealKafka
 from harness.real_kafka.node import missing
 from harness.requirements import skip_if
 from harness.spark import connector, sessions
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.producer import KafkaProducer
 
@@ -290,3 +291,38 @@ def test_a_checkpoint_goes_on_under_the_other_name(spark: Any, servers: str, tmp
     assert logged == [{"moving": {"0": 10 * n, "1": 10 * n}} for n in (1, 2, 3)]
     found = sessions.rows(spark.read.parquet(str(tmp_path / "out")).select("value"))
     assert found == {(b"%d" % number,): 1 for number in range(sent)}
+
+
+def test_the_first_records_of_a_topic_that_was_created_again_are_skipped_by_theirs_and_not_by_ours(
+    spark: Any, servers: str, tmp_path: Path
+) -> None:
+    seen = {}
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+        admin.create_topics([NewTopic("markers")])
+        for kind in BOTH:
+            topic = f"again-{kind}"
+            options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": "false"}
+            if kind == "kclient":
+                options |= {"commitGroupId": topic, "kclient.marker.topic": "markers"}
+
+            def run(count: int, kind: str = kind, options: dict[str, str] = options) -> None:
+                with KafkaProducer(bootstrap_servers=servers) as producer:
+                    for number in range(count):
+                        producer.send(options["subscribe"], b"%d of %d" % (number, count))
+                stream = spark.readStream.format(kind).option("kafka.bootstrap.servers", servers)
+                writer = stream.options(**options).load().select("value").writeStream.format("parquet")
+                writer = writer.option("path", str(tmp_path / kind)).trigger(availableNow=True)
+                query = writer.option("checkpointLocation", str(tmp_path / f"{kind}-checkpoint")).start()
+                assert query.awaitTermination(100)
+
+            admin.create_topics([NewTopic(topic)])
+            run(10)
+            admin.delete_topics([topic])
+            wait_until(lambda topic=topic: topic not in admin.list_topics(), 30, "the topic's end")
+            admin.create_topics([NewTopic(topic)])
+            run(25)
+            run(0)  # before PySpark 4.2 the first run ends where the new topic begins
+            seen[kind] = sessions.rows(spark.read.parquet(str(tmp_path / kind)))
+    old = [(b"%d of 10" % number,) for number in range(10)]
+    assert seen["kafka"] == Counter([*old, *((b"%d of 25" % number,) for number in range(10, 25))])
+    assert seen["kclient"] == Counter([*old, *((b"%d of 25" % number,) for number in range(25))])

@@ -103,7 +103,72 @@ def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
     assert mine == {
         "records": 5,
         "topics": {"reported": {"0": {"count": 5, "firstOffset": 0, "lastOffset": 4}}},
+        "duplicatesPossible": False,
+        "duplicatesAtMost": 0,
     }
+
+
+def test_attempts_that_failed_are_reported_with_what_they_have_left(kafka: Any, spark: Any) -> None:
+    if not hasattr(spark.tvf, "python_worker_logs"):
+        pytest.skip("PySpark collects the logs of workers from 4.1 on")
+    from pyspark import TaskContext
+    from pyspark.sql.functions import udf
+
+    # Rows reach the sink in Arrow batches of this size.
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+
+    def fragile(number: int) -> str:
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() < 2 and number == 55:
+            raise ZeroDivisionError
+        return f"v{number}"
+
+    try:
+        frame = spark.range(0, 60, 1, 2).select(udf(fragile, useArrow=False)("id").alias("value"))
+        # Without a linger every Arrow batch is on its way before the next one comes.
+        kafka.write(frame, topic="attempts", **{"kafka.linger.ms": "0"})
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    logs = spark.tvf.python_worker_logs().where("logger = 'kclient.spark.report'").select("msg").collect()
+    lines = [json.loads(row.msg) for row in logs]
+    [report] = [each for each in lines if "attempts" in each]
+    assert report["records"] == 60
+    assert report["attempts"] == {"1": 3}
+    assert report["duplicatesAtMost"] == 2 * 30
+    failed = [each for each in lines if "failedAttempt" in each]
+    assert [each["failedAttempt"]["attempt"] for each in failed] == [0, 1]
+    there = kafka.read("attempts").count()
+    least, most = (sum(each[name] for each in failed) for name in ("acknowledged", "sent"))
+    assert 60 + least <= there <= 60 + most <= 60 + report["duplicatesAtMost"]
+
+
+def test_numbers_of_tasks_come_to_the_driver(kafka: Any, spark: Any, servers: str, tmp_path: Path) -> None:
+    from pyspark import __version__
+
+    from kclient.spark import KafkaTaskMetrics, register
+
+    if __version__.startswith("4.0"):
+        pytest.skip("PySpark 4.0 does not let a class take the place of the one that it has found")
+    metrics = KafkaTaskMetrics(spark)
+    register(spark, metrics)
+    try:
+        stream = kafka.stream("in").select("key", "value").writeStream.format("kclient")
+        stream = stream.option("kafka.bootstrap.servers", servers).option("topic", "counted")
+        query = stream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        assert query.awaitTermination(100)
+        read = metrics.read(query.id)
+        assert {tp.topic for tp in read} == {"in"}
+        assert sum(each.records for each in read.values()) == 100
+        assert sum(each.tasks for each in read.values()) == 2
+        assert sum(each.bytes for each in read.values()) >= 100 * 2
+        written = metrics.written(query.id)
+        assert sum(each.records for each in written.values()) == 100
+        assert metrics.read() == {}
+        assert kafka.read("in").where("value IS NOT NULL").count() == 100
+        assert sum(each.records for each in metrics.read().values()) == 100
+    finally:
+        register(spark)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kclient.errors import (
     KafkaTimeoutError,
 )
 from kclient.spark.clients import BytesProducer
-from kclient.spark.delivery import Written, sent
+from kclient.spark.delivery import Tally, Written, sent
 from kclient.spark.exactly_once.markers import Markers, made_marker, marked_rows
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.output import SinkColumns
@@ -97,7 +97,7 @@ class ExactlyOnceDelivery:
     _columns: SinkColumns
     _time: Time = SYSTEM_TIME
 
-    def deliver(self, task: SinkTask, batches: Iterable[Any]) -> TaskOutcome:
+    def deliver(self, task: SinkTask, batches: Iterable[Any], tally: Tally | None = None) -> TaskOutcome:
         """Write all rows and the marker in one transaction, unless the marker is there already.
 
         Sink partition 0 leaves its marker in every epoch, the others where they have rows. Raises KafkaTimeoutError
@@ -115,7 +115,7 @@ class ExactlyOnceDelivery:
                 producer.init_transactions()
                 marker = self._marker(markers, task)
                 if marker is None:
-                    return self._write(producer, task, rows)
+                    return self._write(producer, task, rows, tally)
         except KafkaError as error:
             # A newer attempt of the task may have written.
             if isinstance(error, ApplicationRecoverableError) and self._is_marked(markers, task):
@@ -130,12 +130,14 @@ class ExactlyOnceDelivery:
 
         return KafkaProducer({**on_this_machine(self._settings), "transactional.id": task.group_id})
 
-    def _write(self, producer: BytesProducer, task: SinkTask, rows: _Rows) -> TaskOutcome:
+    def _write(
+        self, producer: BytesProducer, task: SinkTask, rows: _Rows, tally: Tally | None
+    ) -> TaskOutcome:
         # A topic that is not there is created, or named by an error, before there is a transaction to abort.
         producer.partitions_for(self._once.marker_topic)
         rows.begin()
         with producer.transaction():
-            written = sent(lambda: producer, self._columns, rows)
+            written = sent(lambda: producer, self._columns, rows, tally)
             rows.check_time()
             producer.send_offsets_to_transaction(
                 {self._once.marker_partition: made_marker(task, rows.count)},

@@ -7,11 +7,7 @@ from pyspark import TaskContext
 from kclient.errors import IllegalStateError
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.sink_options import ExactlyOnceOptions
-
-# Spark sets these for the jobs of a streaming query.
-_QUERY_ID = "sql.streaming.queryId"
-_BATCH_ID = "streaming.sql.batchId"
-_RUN_ID = "spark.jobGroup.id"
+from kclient.spark.task_attempt import BATCH_ID, QUERY_ID, RUN_ID
 
 
 def present_task(options: ExactlyOnceOptions) -> SinkTask:
@@ -21,10 +17,10 @@ def present_task(options: ExactlyOnceOptions) -> SinkTask:
         raise IllegalStateError("kclient.delivery=exactly_once: this is no task of Spark's")
     if options.write_id is not None:
         return SinkTask(options.write_id, options.epoch, context.partitionId())
-    query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    query_id, batch_id = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     if query_id is None or batch_id is None:
         raise IllegalStateError(
             "kclient.delivery=exactly_once: Spark does not tell the task which query and micro-batch it is of "
-            f"({_QUERY_ID}, {_BATCH_ID})"
+            f"({QUERY_ID}, {BATCH_ID})"
         )
-    return SinkTask(query_id, int(batch_id), context.partitionId(), context.getLocalProperty(_RUN_ID))
+    return SinkTask(query_id, int(batch_id), context.partitionId(), context.getLocalProperty(RUN_ID))

@@ -41,7 +41,9 @@ def servers() -> Iterator[str]:
 
 
 def ranges(reader: KafkaBatchReader) -> list[Any]:
-    return [each.value for each in reader.partitions()]
+    found = [each.value for each in reader.partitions()]
+    assert all(each.topic_id is not None for each in found)
+    return [OffsetRange(each.tp, each.start, each.end) for each in found]
 
 
 def values(reader: KafkaBatchReader, task: Any) -> list[Any]:

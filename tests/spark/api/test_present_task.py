@@ -10,6 +10,7 @@ from kclient.errors import IllegalStateError
 from kclient.spark.exactly_once.present_task import present_task
 from kclient.spark.exactly_once.sink_task import SinkTask
 from kclient.spark.sink_options import ExactlyOnceOptions
+from kclient.spark.task_attempt import TaskAttempt, present_attempt
 
 STREAM = ExactlyOnceOptions(
     marker_topic="t",
@@ -31,6 +32,12 @@ class Context:
 
     def partitionId(self) -> int:
         return 3
+
+    def attemptNumber(self) -> int:
+        return 2
+
+    def stageId(self) -> int:
+        return 5
 
 
 def within(monkeypatch: pytest.MonkeyPatch, context: Context | None) -> None:
@@ -56,3 +63,13 @@ def test_where_spark_does_not_say_it_nothing_is_written(
     within(monkeypatch, context)
     with pytest.raises(IllegalStateError, match=r"kclient\.delivery=exactly_once"):
         present_task(STREAM)
+
+
+def test_an_attempt_at_a_task_has_its_number_and_that_of_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    within(monkeypatch, Context(OF_QUERY))
+    assert present_attempt() == TaskAttempt(3, 2, 5, "q", 7, "run")
+    # Somebody's job group is no run of a query.
+    within(monkeypatch, Context({"spark.jobGroup.id": "mine"}))
+    assert present_attempt() == TaskAttempt(3, 2, 5)
+    within(monkeypatch, None)
+    assert present_attempt() is None

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
@@ -16,7 +17,7 @@ from kclient.consumer import ConsumerRecord, KafkaConsumer
 from kclient.errors import KafkaError, RecordTooLargeError
 from kclient.spark import clients
 from kclient.spark.arrow import TYPES
-from kclient.spark.delivery import Written, deliver
+from kclient.spark.delivery import Tally, Written, deliver
 from kclient.spark.output import SinkColumns
 
 
@@ -93,6 +94,20 @@ def test_the_producer_is_kept_for_the_next_task_and_dropped_after_an_error(serve
     with pytest.raises(RecordTooLargeError):
         write(servers, topic, pa.record_batch({"value": [b"x" * 2_000_000]}))
     assert clients._clients.producers == {}
+
+
+def test_what_an_attempt_that_fails_has_written_is_known(servers: str, topic: str) -> None:
+    def fragile() -> Iterator[Any]:
+        yield pa.record_batch({"value": [b"1", b"2"]})
+        wait_until(lambda: sum(each.count for each in tally.acknowledged().values()) == 2, 10, "two records")
+        yield pa.record_batch({"value": [b"3"]})
+        raise ZeroDivisionError
+
+    tally = Tally()
+    with pytest.raises(ZeroDivisionError):
+        deliver({"bootstrap.servers": servers}, SinkColumns(("value",), topic), fragile(), tally)
+    assert tally.handed == 3
+    assert sum(each.count for each in tally.acknowledged().values()) in {2, 3}
 
 
 def test_a_null_topic_is_an_error(servers: str) -> None:

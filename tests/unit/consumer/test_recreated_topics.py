@@ -151,10 +151,22 @@ def test_a_partition_that_is_assigned_with_an_id_is_of_that_topic_alone(
     rig.consumer.seek(T0, 2)
     with pytest.raises(NoOffsetForPartitionError, match="t-0"):
         read(rig, 1)
-    # Nor is what was fetched of one, at the same offset, handed out for the other.
     rig.consumer.assign([TopicIdPartition(NEW, "t", 0)])
     rig.consumer.seek(T0, 2)
     assert read(rig, 7) == [92, 93, 94, 95, 96, 97, 98]
+
+
+def test_what_was_fetched_of_one_is_not_handed_out_for_another_at_the_same_offset(
+    make_rig: Callable[..., Any],
+) -> None:
+    rig = make_rig(auto_offset_reset="earliest")
+    rig.fill(T0, 9)
+    rig.consumer.assign([TopicIdPartition(Uuid(b"t" * 16), "t", 0)])
+    rig.rounds(50)
+    rig.handlers[ApiKeys.FETCH] = lambda _request, _version: None
+    rig.consumer.assign([TopicIdPartition(NEW, "t", 0)])
+    rig.rounds(50)
+    assert values(rig.consumer.poll(0)) == []
 
 
 def test_one_name_with_two_ids_cannot_be_assigned(rig: Any) -> None:

@@ -1,8 +1,11 @@
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQueryManager
 from pyspark.sql.types import StructType
+
+_T = TypeVar("_T")
 
 class Row(tuple[Any, ...]): ...
 
@@ -67,6 +70,7 @@ class DataFrame:
 
 class SparkContext:
     def setLogLevel(self, logLevel: str) -> None: ...
+    def accumulator(self, value: _T, accum_param: AccumulatorParam[_T]) -> Accumulator[_T]: ...
 
 class RuntimeConfig:
     def get(self, key: str) -> str: ...
