@@ -12,7 +12,7 @@ from kclient.client.request_sender import NEVER, Reply, RequestSender
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
+from kclient.consumer.internals.coordinator.generation import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.metadata import ConsumerMetadata
