@@ -155,6 +155,8 @@ def run_script(script: str, folder: Path, environment: Mapping[str, str]) -> str
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(10)
-        assert ended == 0, log.read_text()[-4000:]
         printed.seek(0)
-        return printed.read().decode()
+        said = printed.read().decode()
+        # spark-submit puts the program's own errors into its output.
+        assert ended == 0, f"{log.read_text()[-3000:]}\n{said[-3000:]}"
+        return said
