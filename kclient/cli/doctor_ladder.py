@@ -34,7 +34,8 @@ from kclient.errors import (
     SslAuthenticationError,
 )
 from kclient.network.channel import KafkaChannel
-from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, TlsContextSource
+from kclient.network.channel_builder import ChannelBuilder, TlsContextSource
+from kclient.network.client_channel_builder import ClientChannelBuilder
 from kclient.network.proxy import ProxyAddress
 from kclient.network.sasl_authenticator import SaslClientAuthenticator
 from kclient.network.selector import Selector

@@ -25,14 +25,13 @@ from kclient.client.sessions import Sessions
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.client.telemetry.telemetry_sender import TelemetrySender
 from kclient.config.client_configs import ClientConfig
-from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
+from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.selector import Selector
-from kclient.security.sasl import SaslCredentials
-from kclient.security.tls import TlsContexts
 from kclient.utils.time import SYSTEM_TIME, Time
 
 if TYPE_CHECKING:
     from kclient.network.proxy import ProxyAddress
+    from kclient.security.sasl import SaslCredentials
 
 
 def build_network_client(
@@ -167,13 +166,20 @@ def channel_builder_of(
     protocol = config.security_protocol
     if protocol == "PLAINTEXT" and proxy is None:
         return PlaintextChannelBuilder()
+    from kclient.network.client_channel_builder import ClientChannelBuilder
+
+    tls = None
+    if protocol.endswith("SSL"):
+        from kclient.security.tls import TlsContexts
+
+        tls = TlsContexts(config, config.log_context())
     tunnel = None
     if proxy is not None:
         from kclient.network.proxy import ProxyTunnel
 
         tunnel = partial(ProxyTunnel, proxy)
     return ClientChannelBuilder(
-        tls=TlsContexts(config, config.log_context()) if protocol.endswith("SSL") else None,
+        tls=tls,
         sasl=sasl,
         tunnel=tunnel,
         client_id=config.client_id,

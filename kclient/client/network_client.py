@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kclient._accel import forks
 from kclient.client.api_versions import NodeApiVersions
@@ -28,10 +28,12 @@ from kclient.errors import (
 )
 from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKeys
-from kclient.security.sasl import SaslCredentials
 from kclient.utils.fork import ForkGuard
 from kclient.utils.log_context import LogContext
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.security.sasl import SaslCredentials
 
 _LAST_PUSH_MS: Final = 200
 """Time that the end of a client may take for the last of its metrics."""

@@ -21,6 +21,9 @@ from kclient.config.validators import (
 )
 from kclient.errors import ConfigError
 
+DEFAULT_STRATEGY = ["range", "cooperative-sticky"]
+"""The value of partition.assignment.strategy where none is given."""
+
 _ONLY_CLASSIC = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
 """Settings of the classic protocol; with the consumer protocol brokers and groups have them."""
 _ONLY_CONSUMER = ("group.remote.assignor",)
@@ -71,7 +74,7 @@ class ConsumerConfig(ClientConfig):
         "The coordinator's assignor to use, for group.protocol=consumer: uniform or range.",
     )
     partition_assignment_strategy: list[object] = list_(
-        ["range", "cooperative-sticky"],
+        DEFAULT_STRATEGY,
         MEDIUM,
         "The assignors, preferred first: range, roundrobin, sticky, cooperative-sticky, or objects of your own.",
         NoDuplicates(),

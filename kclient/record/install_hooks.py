@@ -16,7 +16,6 @@ from kclient.errors import (
     KafkaTimeoutError,
     RecordDeserializationError,
 )
-from kclient.record.legacy import LegacyBatch
 from kclient.record.record import Headers
 
 
@@ -27,6 +26,9 @@ def _decompress(codec: int, data: memoryview, max_bytes: int) -> tuple[bytes, Ba
 def _read_legacy(
     view: memoryview, check_crc: bool, max_bytes: int
 ) -> Iterator[tuple[int, int, int, bytes | None, bytes | None]]:
+    # Here, as few logs are that old.
+    from kclient.record.legacy import LegacyBatch
+
     batch = LegacyBatch(view)
     if check_crc:
         batch.ensure_valid()

@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 
-from kclient.admin import OffsetSpec
 from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
@@ -165,6 +164,9 @@ class _RangeReader:
         return True
 
     def _bounds(self) -> tuple[int, int]:
+        # Here, as few tasks ever ask.
+        from kclient.admin import OffsetSpec
+
         admin = clients.shared_admin(admin_settings(self._options.settings))
         tp, level = self._tp, self._options.isolation_level
         earliest = admin.list_offsets({tp: OffsetSpec.EARLIEST}, isolation_level=level)[tp].offset

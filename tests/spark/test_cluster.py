@@ -1,168 +1,203 @@
-"""The recipe of docs/spark.md, as it is printed there, on a cluster whose workers have no kclient."""
+"""The recipes of docs/spark.md, as they are printed there, on a cluster whose workers have no kclient."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import sysconfig
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from harness.network.ports import free_port
 from harness.spark import sessions
+from harness.spark.standalone import (
+    add_command,
+    make_environment,
+    own_environment,
+    run_script,
+    spark_home,
+    standalone_cluster,
+)
 from harness.topics import new_topic, produce, read_all
 from harness.waiting import wait_until
 from kclient.broker import EmbeddedKafka
 
-pytestmark = [pytest.mark.spark, pytest.mark.heavy, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.heavy,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("spark-cluster"),
+]
 
 _DOCS = Path(__file__).parent.parent.parent / "docs" / "spark.md"
+_MASTER = "spark://master:7077"
 _RECORDS = 50
-_SCRIPT_S = 400
 _JOB = """\
 import sys
 from pyspark.sql import SparkSession
 
 servers, source, sink = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
+{more}
 frame = spark.read.format("kclient").option("kafka.bootstrap.servers", servers).option("subscribe", source).load()
 (
     frame.write.format("kclient").mode("append")
     .option("kafka.bootstrap.servers", servers).option("topic", sink).save()
 )
-prefixes = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.prefix).collect()
-print("executors run", *prefixes)
+def environment(_):
+    import kclient, os
+    yield f"{{os.getcwd()}} {{sys.prefix}} {{kclient._accel.IMPL}}"
+two = spark.sparkContext.parallelize([0, 1], 2).barrier()  # on two executors at the same time
+for found in two.mapPartitions(environment).collect():
+    print("executor:", found)
 """
 
 
-def recipe() -> str:
-    """The commands that pack an environment and submit a job with it."""
-    blocks = re.findall(r"```bash\n(.*?)```", _DOCS.read_text(), re.DOTALL)
-    return next(block for block in blocks if "venv-pack --prefix" in block)
+def blocks(heading: str, language: str = "bash") -> list[str]:
+    """The programs of one section of the guide."""
+    section = _DOCS.read_text().partition(f"\n### {heading}\n")[2].partition("\n##")[0]
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def make_environment(at: Path) -> None:
-    """A virtual environment with kclient and Arrow as they are installed here, and without PySpark."""
-    venv.create(at, symlinks=True)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site = at / "lib" / version / "site-packages"
-    installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    wanted, copied = ["kclient-kafka", "pyarrow"], set()
-    while wanted:
-        name = wanted.pop()
-        if name in copied:
-            continue
-        copied.add(name)
-        # From where it is installed, which the sources in the working directory are not.
-        distribution = next(importlib.metadata.Distribution.discover(name=name, path=installed), None)
-        if distribution is None:
-            continue  # it is for another Python, or another system
-        for file in distribution.files or ():
-            source = Path(str(distribution.locate_file(file)))
-            if ".." in file.parts or not source.exists():
-                continue  # a command, or a compiled file
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, site / file)
-        needed = [each for each in distribution.requires or () if "extra ==" not in each]
-        wanted += [re.split(r"[^\w.-]", each, maxsplit=1)[0] for each in needed]
+@attrs.frozen
+class Cluster:
+    """A standalone cluster and a broker, and a folder for both."""
+
+    folder: Path
+    master: str
+    servers: str
+
+    def environment(self, folder: Path, *, index: bool) -> dict[str, str]:
+        """Variables for someone who has Spark and pip in his path; without an index pip finds kclient alone."""
+        tools = folder / "bin"
+        tools.mkdir()
+        (tools / "spark-submit").symlink_to(spark_home() / "bin" / "spark-submit")
+        (tools / "pip").symlink_to(Path(sys.prefix) / "bin" / "pip")
+        variables = own_environment(folder)
+        # No index has kclient. It was built for this environment.
+        wheels = {"PIP_FIND_LINKS": str(Path(sys.prefix) / "wheel")}
+        if not index:
+            wheels["PIP_NO_INDEX"] = "1"
+        return {**variables, **wheels, "PATH": f"{tools}:{variables['PATH']}"}
+
+    def submit(self, script: str, folder: Path, more: str = "", *, index: bool = False) -> list[list[str]]:
+        """Run the script, which submits a job that copies a topic.
+
+        The folder, the environment and kclient's body of each of the two executors.
+        """
+        (folder / "job.py").write_text(_JOB.format(more=more))
+        source, sink = new_topic(self.servers), new_topic(self.servers)
+        produce(self.servers, source, _RECORDS)
+        script = script.replace(_MASTER, self.master).rstrip() + f" {self.servers} {source} {sink}\n"
+        printed = run_script(script, folder, self.environment(folder, index=index))
+        assert {each.value for each in read_all(self.servers, sink)} == {b"v%d" % n for n in range(_RECORDS)}
+        found = [line.split() for line in re.findall(r"executor: (.+)", printed)]
+        assert len({where for where, _, _ in found}) == 2
+        assert all(where.startswith(f"{self.folder}/work-") for where, _, _ in found)
+        return found
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """A standalone cluster with one worker, which has nothing of this environment."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     sessions.need()
-    import pyspark
+    folder = tmp_path_factory.mktemp("cluster")
+    with standalone_cluster(folder) as master, EmbeddedKafka() as kafka:
+        yield Cluster(folder, master, kafka.bootstrap_servers)
 
-    spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    port = str(free_port())
-    url = f"spark://127.0.0.1:{port}"
-    here = ["--host", "127.0.0.1", "--webui-port", "0"]
-    of_master = ["org.apache.spark.deploy.master.Master", *here, "--port", port]
-    of_worker = ["org.apache.spark.deploy.worker.Worker", *here, "--cores", "1", "--memory", "1g"]
-    of_worker += ["--work-dir", str(tmp_path / "work"), url]
-    log = tmp_path / "cluster.log"
-    with log.open("wb") as output:
-        started = [
-            subprocess.Popen([spark_class, *each], env=clean_environment(), stdout=output, stderr=output)
-            for each in (of_master, of_worker)
-        ]
+
+def test_an_archive_of_an_environment(cluster: Cluster, tmp_path: Path) -> None:
+    make_environment(tmp_path / "job-env", ["kclient-kafka", "pyarrow", "venv-pack"])
+    add_command(tmp_path / "job-env", "venv-pack", "venv_pack.__main__")
+    made, submitted = blocks("An archive of an environment")
+    assert "-m venv job-env\njob-env/bin/pip install 'kclient-kafka[arrow]' venv-pack\n" in made
+    for where, prefix, body in cluster.submit(submitted, tmp_path):
+        assert (prefix, body) == (f"{where}/job-env", "c")
+
+
+@pytest.mark.soak
+def test_an_archive_of_an_environment_from_an_empty_folder(cluster: Cluster, tmp_path: Path) -> None:
+    script = "".join(blocks("An archive of an environment"))
+    for where, prefix, body in cluster.submit(script, tmp_path, index=True):
+        assert (prefix, body) == (f"{where}/job-env", "c")
+
+
+@pytest.mark.soak
+def test_installed_in_the_image(cluster: Cluster, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    make_environment(image, ["kclient-kafka", "pyarrow"])
+    _, submitted = blocks("Installed in the image")
+    assert "/opt/kclient/" in submitted
+    for _, prefix, body in cluster.submit(submitted.replace("/opt/kclient", str(image)), tmp_path):
+        assert (prefix, body) == (str(image), "c")
+
+
+def test_a_zip_beside_what_kclient_needs(cluster: Cluster, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    make_environment(python, ["attrs", "crc32c", "pyarrow"], needed=False)
+    heading = "A zip, with `--py-files`"
+    (submitted,) = blocks(heading)
+    (register,) = blocks(heading, "python")
+    assert "/opt/python/" in submitted
+    for _, prefix, body in cluster.submit(submitted.replace("/opt/python", str(python)), tmp_path, register):
+        assert (prefix, body) == (str(python), "python")
+
+
+_CONNECTED = """
+import importlib.util
+assert importlib.util.find_spec("kclient") is None
+kafka = {"kafka.bootstrap.servers": servers}
+frame = spark.read.format("kclient").options(**kafka, subscribe=source).load()
+frame.write.format("kclient").mode("append").options(**kafka, topic=sink).save()
+stream = spark.readStream.format("kclient").options(**kafka, subscribe=source, startingOffsets="earliest").load()
+writing = stream.writeStream.format("kclient").options(**kafka, topic=sink, checkpointLocation=checkpoint)
+query = writing.trigger(availableNow=True).start()
+assert query.awaitTermination(120)
+assert query.exception() is None
+spark.stop()
+"""
+
+
+@pytest.mark.soak
+def test_a_client_of_spark_connect_needs_no_kclient(cluster: Cluster, tmp_path: Path) -> None:
+    image, log = tmp_path / "image", tmp_path / "server"
+    make_environment(image, ["kclient-kafka", "pyarrow"])
+    made, started = blocks("Spark Connect")
+    (connected,) = blocks("Spark Connect", "python")
+    port = free_port()
+    server = {
+        **own_environment(tmp_path, {"spark.connect.grpc.binding.port": str(port)}),
+        "SPARK_LOG_DIR": str(log),
+        "SPARK_PID_DIR": str(tmp_path),
+    }
+    assert "/opt/kclient/" in started
+    run_script(started.replace("/opt/kclient", str(image)).replace(_MASTER, cluster.master), tmp_path, server)
     try:
-        wait_until(lambda: b"Successfully registered with master" in log.read_bytes(), 90, "the worker")
-        yield url
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait(60)
-
-
-def clean_environment() -> dict[str, str]:
-    """Without what leads to this interpreter."""
-    left_out = {"VIRTUAL_ENV", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": without_this_environment(kept["PATH"])}
-
-
-def without_this_environment(path: str) -> str:
-    return os.pathsep.join(each for each in path.split(os.pathsep) if not each.startswith(sys.prefix))
-
-
-def run(script: str, directory: Path, environment: dict[str, str]) -> str:
-    """Run a script of bash's to its end, and end all that it started; its output."""
-    log = directory / "script.log"
-    with log.open("wb") as output, (directory / "script.out").open("w+b") as printed:
-        process = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=directory,
-            env=environment,
-            stdout=printed,
-            stderr=output,
-            start_new_session=True,
+        run_script(made, tmp_path, own_environment(tmp_path))
+        source, sink = new_topic(cluster.servers), new_topic(cluster.servers)
+        produce(cluster.servers, source, _RECORDS)
+        wait_until(
+            lambda: any(b"Connect server started at" in each.read_bytes() for each in log.iterdir()),
+            120,
+            "the server",
         )
-        try:
-            ended = process.wait(_SCRIPT_S)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait(10)
-        assert ended == 0, log.read_text()[-4000:]
-        printed.seek(0)
-        return printed.read().decode()
-
-
-def test_the_recipe_for_a_cluster_runs_as_printed(tmp_path: Path, master: str) -> None:
-    import pyspark
-
-    base = Path(sys.base_prefix) / "bin" / "python3"
-    # Not in the checkout, from which it can be imported without being installed.
-    alone = subprocess.run([base, "-c", "import kclient"], cwd=tmp_path, capture_output=True, check=False)
-    assert alone.returncode != 0
-    make_environment(tmp_path / "job-env")
-    (tmp_path / "job.py").write_text(_JOB)
-    (tmp_path / "bin").mkdir()
-    for command in (
-        Path(sys.prefix) / "bin" / "venv-pack",
-        Path(pyspark.__file__).parent / "bin" / "spark-submit",
-    ):
-        (tmp_path / "bin" / command.name).symlink_to(command)
-    environment = clean_environment()
-    environment["PATH"] = f"{tmp_path / 'bin'}:{environment['PATH']}"
-    environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    with EmbeddedKafka() as kafka:
-        servers = kafka.bootstrap_servers
-        source, sink = new_topic(servers), new_topic(servers)
-        produce(servers, source, _RECORDS)
-        script = recipe().replace("spark://master:7077", master)
-        script = script.rstrip() + f" {servers} {source} {sink}\n"
-        executors = re.findall(r"executors run (.+)", run(script, tmp_path, environment))
-        assert executors
-        assert executors[0].startswith(str(tmp_path / "work"))
-        written = {record.value for record in read_all(servers, sink)}
-    assert written == {b"v%d" % number for number in range(_RECORDS)}
+        assert "sc://server:15002" in connected
+        program = tmp_path / "program.py"
+        given = f"servers, source, sink = {cluster.servers!r}, {source!r}, {sink!r}\n"
+        given += f"checkpoint = {str(tmp_path / 'checkpoint')!r}\n"
+        program.write_text(given + connected.replace("server:15002", f"127.0.0.1:{port}") + _CONNECTED)
+        done = subprocess.run(
+            [tmp_path / "client-env" / "bin" / "python", program],
+            cwd=tmp_path,
+            env={name: value for name, value in server.items() if not name.startswith("SPARK")},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert len(read_all(cluster.servers, sink)) == 2 * _RECORDS
+    finally:
+        run_script("$SPARK_HOME/sbin/stop-connect-server.sh", tmp_path, server)

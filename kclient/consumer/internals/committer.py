@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -10,9 +11,7 @@ from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
 from kclient.consumer.internals.application_queue import ApplicationQueue
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions, TopicIdOf
-from kclient.consumer.internals.coordinator.commits import CommitManager
-from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
-from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.coordinator.generation import Generation, commit_while_rebalancing
 from kclient.consumer.internals.network_thread import NetworkThread
 from kclient.consumer.internals.requests import CommitRequest, Offsets, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
@@ -24,6 +23,10 @@ from kclient.errors import (
 )
 from kclient.utils.log_context import Logger, RepeatedWarning
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.consumer.internals.coordinator.commits import CommitManager
+    from kclient.consumer.internals.coordinator.membership import Membership
 
 OnCommit = Callable[[Offsets, "KafkaError | None"], object]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -22,9 +22,7 @@ from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.changes import Changes
 from kclient.consumer.internals.committer import Committer
 from kclient.consumer.internals.completed_fetch import RECORDS, Form, Portion
-from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
-from kclient.consumer.internals.coordinator.member_requests import Generation
-from kclient.consumer.internals.coordinator.membership import Membership
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.fetch_buffer import FetchBuffer
 from kclient.consumer.internals.fetch_collector import FetchCollector
 from kclient.consumer.internals.fetch_position import LATEST, AutoOffsetReset, FetchPosition
@@ -44,6 +42,10 @@ from kclient.errors import IllegalStateError, InvalidGroupIdError, UnsupportedVe
 from kclient.utils.log_context import Logger
 from kclient.utils.text import counted
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
+    from kclient.consumer.internals.coordinator.membership import Membership
 
 T = TypeVar("T")
 
@@ -458,7 +460,7 @@ class ConsumerCore:
         """The offsets that the group has committed; None where none is."""
         commits, wanted = self._commit_manager, frozenset(partitions)
         assert commits is not None
-        request = Request[CommittedOffsets](deadline_ms)
+        request: Request[CommittedOffsets] = Request(deadline_ms)
         self.network.submit(lambda _: commits.fetch(wanted, request), request)
         return request
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from kclient.consumer.config import ConsumerConfig
-from kclient.consumer.internals.coordinator.membership import Membership
+
+if TYPE_CHECKING:
+    from kclient.consumer.internals.coordinator.membership import Membership
 
 
 @attrs.define(eq=False)

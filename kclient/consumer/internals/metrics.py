@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,10 +13,12 @@ from kclient.client.client_metrics import ClientMetrics
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
-from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.partition_metrics import ConsumedSensors, PartitionMetrics, TopicSeen
 from kclient.metrics import Avg, Max, Rate, Sensor, Total
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.consumer.internals.group_metrics import GroupMetrics
 
 # How often what was seen is handed to the sensors; a reader of the metrics gets the rest.
 _FOLD_MS = 1000
@@ -159,6 +162,8 @@ class ConsumerMetrics(ClientMetrics):
 
     def watch_group(self) -> GroupMetrics:
         """Return the metrics of the group that the consumer may be a member of."""
+        from kclient.consumer.internals.group_metrics import GroupMetrics
+
         self.group = GroupMetrics(self._metrics.in_group("consumer-coordinator-metrics"), self._time)
         return self.group
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -14,7 +14,6 @@ from kclient.common.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
-from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 from kclient.consumer.internals.fetch_position import (
     LATEST,
     RESET_TO_LATEST,
@@ -35,6 +34,9 @@ from kclient.errors import (
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import Logger
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
 
 FoundOffsets: TypeAlias = dict[TopicPartition, OffsetAndTimestamp | None]
 
@@ -113,7 +115,7 @@ class OffsetFetcher:
             return
         if self._committed_in_flight.issuperset(needing):
             return
-        request = Request[CommittedOffsets](now_ms + self._config.default_api_timeout_ms)
+        request: Request[CommittedOffsets] = Request(now_ms + self._config.default_api_timeout_ms)
         self._committed_in_flight = partitions = frozenset(needing)
         request.add_done_callback(lambda _: self._on_committed(needing, partitions, request))
         self._commits.fetch(partitions, request)

@@ -6,7 +6,7 @@ import threading
 from enum import Enum
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 
 
 class RebalanceKind(Enum):

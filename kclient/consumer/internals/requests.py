@@ -10,7 +10,7 @@ import attrs
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.errors import KafkaError, KafkaTimeoutError
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture

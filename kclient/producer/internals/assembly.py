@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from kclient.client.assembly import build_network_client
@@ -22,14 +24,15 @@ from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sender import Sender
 from kclient.producer.internals.sticky import NodeAvailability
-from kclient.producer.internals.transactions.assembly import build_transactions
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.producer.partitioner import Partitioner, make_partitioner
 from kclient.serialization import AdaptedSerializer, as_serializer
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.fork import ForkGuard
 from kclient.utils.time import SYSTEM_TIME, Time
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.transactions.manager import TransactionManager
 
 
 @attrs.frozen(eq=False)
@@ -112,6 +115,9 @@ def build_producer(
     requests = transactions = None
     if config.transactional_id is not None:
         assert idempotence is not None
+        # Here, as most producers have none.
+        from kclient.producer.internals.transactions.assembly import build_transactions
+
         requests = RequestSender(client, config.request_timeout_ms)
         transactions = build_transactions(
             config,

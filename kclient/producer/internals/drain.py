@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,8 +15,10 @@ from kclient.producer.internals.metadata import ProducerMetadata
 from kclient.producer.internals.partition_queue import PartitionQueue
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.record.constants import TRANSACTIONAL_BIT
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.transactions.manager import TransactionManager
 
 NEVER_MS = 2**62
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from kclient.client.kafka_client import KafkaClient
@@ -29,10 +31,12 @@ from kclient.producer.internals.metrics import ProducerMetrics
 from kclient.producer.internals.produce_request import ProduceRequestPlan
 from kclient.producer.internals.producer_batch import BatchState, ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import Logger, RepeatedWarning
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.transactions.manager import TransactionManager
 
 _LEADER_HINT_CODES = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNREADABLE = (SchemaError, CorrelationIdMismatchError)

@@ -6,6 +6,7 @@ import functools
 import threading
 from collections import Counter
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -27,12 +28,14 @@ from kclient.producer.internals.produce_response import ProduceResponseHandler
 from kclient.producer.internals.producer_batch import ProducerBatch
 from kclient.producer.internals.queued_batches import QueuedBatches
 from kclient.producer.internals.sticky import NodeAvailability
-from kclient.producer.internals.transactions.manager import TransactionManager
 from kclient.producer.internals.wakeup import SenderWakeup
 from kclient.protocol.api_keys import ApiKeys
 from kclient.utils.log_context import Logger
 from kclient.utils.text import counted
 from kclient.utils.time import Time
+
+if TYPE_CHECKING:
+    from kclient.producer.internals.transactions.manager import TransactionManager
 
 # A poll need not last longer: whatever happens ends it.
 _MAX_POLL_MS = 300_000

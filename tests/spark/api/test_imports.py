@@ -76,6 +76,28 @@ UNASKED = {
     f"kclient.protocol.messages.{name}" for name in ("create_topics", "describe_groups", "offset_fetch")
 }
 OURS = {"kclient.broker", "kclient.cli", "kclient.spark.pipelines"}
+# Packages and modules that a step has no use for, with all below them.
+UNUSED = {
+    "the class": ("kclient.admin", "kclient.client", "kclient.consumer", "kclient.producer"),
+    "a plan": ("kclient.consumer.internals", "kclient.producer"),
+    "a task that reads": (
+        "kclient.admin",
+        "kclient.consumer.assignor",
+        "kclient.consumer.internals.coordinator.assembly",
+        "kclient.consumer.internals.coordinator.commits",
+        "kclient.producer",
+    ),
+    "a task that writes": ("kclient.admin", "kclient.consumer", "kclient.producer.internals.transactions"),
+}
+# For brokers with TLS or SASL, and for records on disk and of old formats.
+UNUSED_EVERYWHERE = (
+    "cryptography",
+    "kclient.network.sasl_authenticator",
+    "kclient.record.file_records",
+    "kclient.record.legacy",
+    "kclient.security",
+    "ssl",
+)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -86,5 +108,7 @@ def test_a_process_imports_the_client_that_it_uses_and_no_other(step: str) -> No
     imported = set(done.stdout.split())
     assert imported & CLIENTS == USED[step]
     assert not imported & OURS
+    unused = (*UNUSED[step], *UNUSED_EVERYWHERE)
+    assert not [name for name in imported if any(f"{name}.".startswith(f"{each}.") for each in unused)]
     assert step != "a plan" or not imported & UNASKED
     assert not {name.partition(".")[0] for name in imported} & HEAVY

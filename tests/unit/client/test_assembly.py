@@ -20,7 +20,8 @@ from kclient.client.metadata import Metadata
 from kclient.client.metadata_schedule import MetadataSchedule
 from kclient.client.network_client import NetworkClient
 from kclient.errors import BootstrapError, ConfigError, IllegalStateError
-from kclient.network.channel_builder import ClientChannelBuilder, PlaintextChannelBuilder
+from kclient.network.channel_builder import PlaintextChannelBuilder
+from kclient.network.client_channel_builder import ClientChannelBuilder
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport
 from kclient.utils.backoff import ExponentialBackoff

@@ -6,7 +6,7 @@ import pytest
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.internals.application_queue import ApplicationQueue
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.errors import FencedInstanceIdError, KafkaError
 

@@ -16,7 +16,8 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor import ASSIGNORS, RangeAssignor, RoundRobinAssignor
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.interceptor import ConsumerInterceptor
-from kclient.consumer.internals.assembly import build_consumer, make_assignors
+from kclient.consumer.internals.assembly import build_consumer
+from kclient.consumer.internals.coordinator.assembly import make_assignors
 from kclient.errors import BootstrapError, ConfigError, GroupAuthorizationError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import find_coordinator

@@ -7,7 +7,8 @@ import pytest
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor import RangeAssignor, RoundRobinAssignor
 from kclient.consumer.internals.coordinator import group_protocol
-from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
+from kclient.consumer.internals.coordinator.generation import Generation
+from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.errors import KafkaError
 
 BUILT_IN = (RangeAssignor(), RoundRobinAssignor())

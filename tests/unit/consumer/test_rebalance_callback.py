@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.requests import CommitRequest, PendingRequest, Request
 from kclient.errors import BootstrapError, ConnectionFailure, DisconnectError, KafkaError, KafkaTimeoutError
 from kclient.utils.backoff import ExponentialBackoff

@@ -15,7 +15,8 @@ from kclient.config.ssl_configs import SslConfig
 from kclient.config.values import Password
 from kclient.errors import InvalidReceiveError
 from kclient.network.channel import KafkaChannel
-from kclient.network.channel_builder import ChannelBuilder, ClientChannelBuilder, PlaintextChannelBuilder
+from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
+from kclient.network.client_channel_builder import ClientChannelBuilder
 from kclient.network.proxy import ProxyAddress, ProxyTunnel
 from kclient.network.tls_transport import TlsTransport
 from kclient.network.transport import PlaintextTransport

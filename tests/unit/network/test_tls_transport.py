@@ -18,7 +18,7 @@ from harness.network.certificates import Authority
 from kclient.config.ssl_configs import SslConfig
 from kclient.errors import AuthenticationError, DisconnectError, KafkaError, SslAuthenticationError
 from kclient.network.channel import KafkaChannel
-from kclient.network.channel_builder import ClientChannelBuilder
+from kclient.network.client_channel_builder import ClientChannelBuilder
 from kclient.network.selector import Selector
 from kclient.network.send import NetworkSend, send_of
 from kclient.network.tls_transport import SCRATCH_BYTES, TlsTransport

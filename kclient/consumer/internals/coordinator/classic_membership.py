@@ -14,9 +14,10 @@ from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
 from kclient.consumer.internals.coordinator import group_protocol
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.coordinator.group_leader import GroupLeader
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
-from kclient.consumer.internals.coordinator.member_requests import Generation, MembershipSettings
+from kclient.consumer.internals.coordinator.member_requests import MembershipSettings
 from kclient.consumer.internals.coordinator.member_state import WITH_HEARTBEAT, MemberState
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.coordinator.own_share import OwnShare

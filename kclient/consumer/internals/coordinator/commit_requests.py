@@ -7,7 +7,7 @@ from typing import Final
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.requests import Offsets
 from kclient.protocol.messages import offset_commit, offset_fetch
 

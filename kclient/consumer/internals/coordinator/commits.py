@@ -18,7 +18,7 @@ from kclient.consumer.internals.coordinator.commit_requests import (
     commit_request,
     lookup_request,
 )
-from kclient.consumer.internals.coordinator.member_requests import Generation, commit_while_rebalancing
+from kclient.consumer.internals.coordinator.generation import Generation, commit_while_rebalancing
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.group_metrics import GroupMetrics
 from kclient.consumer.internals.metadata import ConsumerMetadata

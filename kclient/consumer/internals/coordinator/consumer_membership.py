@@ -26,9 +26,9 @@ from kclient.consumer.internals.coordinator.consumer_member_state import (
     WITH_PLACE,
     ConsumerMemberState,
 )
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
 from kclient.consumer.internals.coordinator.heartbeat_refusals import refusal
-from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.coordinator.membership import Membership
 from kclient.consumer.internals.coordinator.target_assignment import LocalAssignment, TargetAssignment
 from kclient.consumer.internals.coordinator.topic_names import TopicNames

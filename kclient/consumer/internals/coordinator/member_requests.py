@@ -9,7 +9,7 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor.base import ConsumerPartitionAssignor, Subscription
 from kclient.consumer.internals.coordinator import group_protocol
-from kclient.errors import RebalanceInProgressError
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -17,27 +17,6 @@ from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 
 _MAX_REASON = 255
 _FIRST_LEAVE_VERSION_WITH_MEMBERS = 3
-
-
-def commit_while_rebalancing() -> RebalanceInProgressError:
-    """Return the error for a commit that comes while the group rebalances."""
-    return RebalanceInProgressError(
-        "Offsets cannot be committed while the group rebalances; call poll() and commit again"
-    )
-
-
-@attrs.frozen
-class Generation:
-    """The member's place in the group as of one rebalance. Immutable."""
-
-    id: int = -1
-    member_id: str = ""
-    assignor: str | None = None
-
-    @property
-    def is_valid(self) -> bool:
-        """True if the group knows the member under it."""
-        return self.id >= 0
 
 
 @attrs.frozen

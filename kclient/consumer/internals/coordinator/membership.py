@@ -8,8 +8,8 @@ from typing import ClassVar
 from kclient.common.cluster import Cluster
 from kclient.common.offsets import ConsumerGroupMetadata
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.coordinator.heartbeat import Heartbeat
-from kclient.consumer.internals.coordinator.member_requests import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback
 from kclient.errors import KafkaError
 from kclient.utils.futures import CompletableFuture

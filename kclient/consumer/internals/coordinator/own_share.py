@@ -11,7 +11,7 @@ from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.assignor.base import Assignment, ConsumerPartitionAssignor, RebalanceProtocol
 from kclient.consumer.internals.assigned_partitions import AssignedPartitions
 from kclient.consumer.internals.coordinator.assignment_changes import AssignmentChanges
-from kclient.consumer.internals.coordinator.member_requests import Generation
+from kclient.consumer.internals.coordinator.generation import Generation
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.errors import KafkaError
 from kclient.utils.log_context import LogContext, Logger

@@ -1,0 +1,103 @@
+"""Imports of kclient in the processes of Spark that run tasks, looked at from inside of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.spark import sessions
+from harness.topics import new_topic, produce, read_all
+from kclient.broker import EmbeddedKafka
+
+pytestmark = [pytest.mark.spark, pytest.mark.heavy, pytest.mark.timeout(300)]
+
+_RECORDS = 20
+# One task at a time in a session of its own, so that each process has done nothing else before.
+_ALONE = {"spark.master": "local[1,3]"}
+_UNUSED = (
+    "kclient.admin",
+    "kclient.broker",
+    "kclient.cli",
+    "kclient.security",
+    "kclient.spark.resolver",
+    "cryptography",
+)
+_UNUSED_READING = (*_UNUSED, "kclient.producer", "kclient.consumer.assignor")
+_UNUSED_WRITING = (*_UNUSED, "kclient.consumer", "kclient.spark.range_reader")
+
+
+def noting(folder: Path) -> Any:
+    """The data source, as "noting": its tasks write into `folder` what their process has imported when they end."""
+    from pyspark.sql.datasource import InputPartition, WriterCommitMessage
+
+    from kclient.spark.batch_reader import KafkaBatchReader
+    from kclient.spark.data_source import KafkaDataSource
+    from kclient.spark.sink import KafkaBatchWriter
+
+    # Classes of a function travel with their code; Spark's processes cannot import this file.
+    def note(task: str) -> None:
+        found = {"pid": os.getpid(), "modules": sorted(sys.modules)}
+        (folder / f"{task}.json").write_text(json.dumps(found))
+
+    class Reader(KafkaBatchReader):
+        def read(self, partition: InputPartition | None) -> Iterator[Any]:
+            yield from KafkaBatchReader.read(self, partition)
+            note("reading")
+
+    class Writer(KafkaBatchWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            written = KafkaBatchWriter.write(self, iterator)
+            note("writing")
+            return written
+
+    class Noting(KafkaDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "noting"
+
+        def reader(self, schema: Any) -> Any:
+            made = KafkaDataSource.reader(self, schema)
+            made.__class__ = Reader
+            return made
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            made = KafkaDataSource.writer(self, schema, overwrite)
+            made.__class__ = Writer
+            return made
+
+    return Noting
+
+
+def imported(folder: Path, task: str) -> tuple[int, set[str]]:
+    """The process of a task, and all that it has imported."""
+    found = json.loads((folder / f"{task}.json").read_text())
+    return found["pid"], set(found["modules"])
+
+
+def test_a_task_has_imported_its_own_client_alone(tmp_path: Path) -> None:
+    with EmbeddedKafka() as kafka, sessions.session(_ALONE) as spark:
+        servers = kafka.bootstrap_servers
+        source, sink = new_topic(servers, partitions=1), new_topic(servers)
+        produce(servers, source, _RECORDS)
+        spark.dataSource.register(noting(tmp_path))
+        options = {"kafka.bootstrap.servers": servers}
+        frame = spark.read.format("noting").options(**options, subscribe=source).load()
+        frame.select("value").write.format("noting").mode("append").options(**options, topic=sink).save()
+        assert len(read_all(servers, sink)) == _RECORDS
+    reader, read = imported(tmp_path, "reading")
+    writer, wrote = imported(tmp_path, "writing")
+    assert reader != writer
+    assert "kclient.consumer.kafka_consumer" in read
+    assert "kclient.producer.kafka_producer" in wrote
+    assert below(read, _UNUSED_READING) == []
+    assert below(wrote, _UNUSED_WRITING) == []
+
+
+def below(modules: set[str], packages: tuple[str, ...]) -> list[str]:
+    return sorted(name for name in modules if any(f"{name}.".startswith(f"{each}.") for each in packages))
