@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kclient.cli import dead_letters
 from kclient.cli.common import complain, error_console
 from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options, with_flags
 from kclient.errors import ConfigError
@@ -31,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="pipeline", metavar="NAME", required=True)
     for name in PIPELINES:
         add_pipeline(names, name)
+    dead_letters.add_arguments(names)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.pipeline == dead_letters.NAME:
+        return dead_letters.run(options)
     # Before Spark is started, which takes seconds.
     chosen = None if options.pipeline == "demo" else pipeline_options(options)
     from kclient.spark.pipelines.session import check_spark, session

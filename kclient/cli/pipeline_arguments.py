@@ -51,7 +51,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _moment(text: str) -> int:
+def moment(text: str) -> int:
     """An argparse type for a time, in ms since the epoch; UTC where it names no zone."""
     if text.isdecimal():
         return int(text)
@@ -97,7 +97,7 @@ def _columns(name: str, help_text: str) -> Argument:
 
 
 def _time(name: str, help_text: str) -> Argument:
-    return Argument(name, help_text, {"metavar": "WHEN", "type": _moment})
+    return Argument(name, help_text, {"metavar": "WHEN", "type": moment})
 
 
 def _flag(name: str, help_text: str) -> Argument:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 from pyspark.sql.types import StructType
 
 from kclient.errors import ConfigError
-from kclient.spark.pipelines.header_names import ERROR_HEADER, OFFSET_HEADER, PARTITION_HEADER, TOPIC_HEADER
+from kclient.processing.header_names import SOURCE_ERROR, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from kclient.spark.pipelines.options import JsonTopic, duration_ms
 
 _CORRUPT = "_corrupt_record"
@@ -55,7 +55,7 @@ def dead_letters(parsed: DataFrame) -> DataFrame:
     letters again, and a reader that keeps one of each has every bad row once.
     """
     return parsed.where("error IS NOT NULL").select(
-        "key", "value", "timestamp", _headers(F.col("headers"), **_source(), **{ERROR_HEADER: F.col("error")})
+        "key", "value", "timestamp", _headers(F.col("headers"), **_source(), **{SOURCE_ERROR: F.col("error")})
     )
 
 
@@ -66,9 +66,9 @@ def with_source() -> Column:
 
 def _source() -> dict[str, Column]:
     return {
-        TOPIC_HEADER: F.col("topic"),
-        PARTITION_HEADER: F.col("partition"),
-        OFFSET_HEADER: F.col("offset"),
+        SOURCE_TOPIC: F.col("topic"),
+        SOURCE_PARTITION: F.col("partition"),
+        SOURCE_OFFSET: F.col("offset"),
     }
 
 

@@ -18,8 +18,8 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecord, KafkaConsumer
 from kclient.errors import KafkaTimeoutError
+from kclient.processing.header_names import SOURCE_ERROR, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from kclient.producer import KafkaProducer
-from kclient.spark.pipelines.header_names import ERROR_HEADER, OFFSET_HEADER, PARTITION_HEADER, TOPIC_HEADER
 from kclient.spark.pipelines.options import EventsOptions
 from kclient.spark.pipelines.orders import Order, Sent, Window, windows
 
@@ -144,12 +144,12 @@ def _rows(folder: Path, *columns: str) -> Iterator[dict[str, Any]]:
 def _letter(record: ConsumerRecord[bytes, bytes]) -> Letter:
     headers = {name: (value or b"").decode() for name, value in record.headers}
     return Letter(
-        headers[TOPIC_HEADER],
-        int(headers[PARTITION_HEADER]),
-        int(headers[OFFSET_HEADER]),
+        headers[SOURCE_TOPIC],
+        int(headers[SOURCE_PARTITION]),
+        int(headers[SOURCE_OFFSET]),
         record.key,
         record.value,
-        headers[ERROR_HEADER],
+        headers[SOURCE_ERROR],
     )
 
 
