@@ -9,19 +9,31 @@ Kill it at any moment and start it again: kclient/spark/pipelines/events.py says
 from __future__ import annotations
 
 import sys
+import time
 
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
+from kclient import TopicPartition
 from kclient.spark import KafkaLagListener
 from kclient.spark.pipelines import EventsOptions
 from kclient.spark.pipelines.events import start_events
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
 servers, topic, output, checkpoint = sys.argv[1:]
 
 spark = session("orders", {"spark.sql.shuffle.partitions": "2"})
-spark.streams.addListener(
-    KafkaLagListener(on_lag=lambda query, behind: print(f"{query}: {sum(behind.values())} behind"))
-)
+lag: list[tuple[int, str, int]] = []
+
+
+def on_lag(query: str, behind: dict[TopicPartition, int]) -> None:
+    """Tell how far behind the query is, and remember it."""
+    print(f"{query}: {sum(behind.values())} behind")
+    lag.append((time.time_ns() // 1_000_000, query, sum(behind.values())))
+
+
+spark.streams.addListener(KafkaLagListener(on_lag))
 queries = start_events(
     spark,
     EventsOptions(
@@ -48,5 +60,16 @@ queries = start_events(
 )
 wait(spark, queries)
 
-spark.read.parquet(f"{output}/windows").orderBy("window_start", "product").show(10)
+windows = spark.read.parquet(f"{output}/windows").orderBy("window_start", "product")
+windows.show(10)
+letters = spark.read.format("kclient").options(
+    **{"kafka.bootstrap.servers": servers, "subscribe": f"{topic}.dead", "includeHeaders": "true"}
+)
+reason = "CAST(filter(headers, h -> h.key = 'kclient.error')[0].value AS STRING) AS reason"
+picture = Picture("Orders")
+counts = windows.select(F.unix_millis("window_start"), "product", "events").collect()
+picture.over_time("orders in windows of five minutes", "orders", 300_000, counts)
+picture.lines("lag of the queries", "records behind", lag)
+picture.bars("dead letters", "records", letters.load().selectExpr(reason).groupBy("reason").count().collect())
+print(picture.save(f"{output}/orders.png"))
 spark.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,15 +14,18 @@ from harness.spark import sessions
 from harness.spark.pipelines import PipelineProcess
 from kclient.spark.pipelines.trial import Expected, Outcome
 
+PNG = b"\x89PNG\r\n\x1a\n"
+
 
 @pytest.mark.heavy
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: Path) -> None:
     sessions.need()
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install '.[plot]')")
     with PipelineProcess(
         tmp_path / "log",
-        *("demo", "--records", "1500"),
+        *("demo", "--records", "1500", "--output", str(tmp_path / "output")),
         settings={"spark.master": "local[2]", "spark.driver.extraJavaOptions": sessions.JAVA_OPTIONS},
     ) as demo:
         demo.finish(400)
@@ -35,6 +39,8 @@ def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: P
         "verified: 1,500 orders",
     ):
         assert part in said
+    (said_path,) = re.findall(r"picture: (.*\.png)", said)
+    assert Path(said_path).read_bytes().startswith(PNG)
     # The JVM's own warning is the only line that is not the demonstration's.
     assert said.count("WARN") == said.count("WARNING: Using incubator modules")
 
