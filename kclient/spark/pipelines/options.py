@@ -54,6 +54,11 @@ def _one_of(*words: str) -> Callable[[Any, attrs.Attribute[Any], str], None]:
     return check
 
 
+def _names(settings: Mapping[str, str]) -> str:
+    """Names alone: values may be passwords."""
+    return f"<{', '.join(settings)}>"
+
+
 @attrs.frozen(kw_only=True)
 class JsonTopic:
     """A topic (or several, with commas) of JSON, how it becomes columns, and what makes a row a bad one.
@@ -79,9 +84,9 @@ class JsonTopic:
     """True if the events themselves are part of the output, as columns."""
 
     bootstrap_servers: str = attrs.field(validator=_given)
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-    consumer_settings: Mapping[str, str] = attrs.field(factory=dict)
-    producer_settings: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+    consumer_settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+    producer_settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
     topic: str = attrs.field(validator=_given)
     schema: str = attrs.field(validator=_given)
     time_column: str | None = None

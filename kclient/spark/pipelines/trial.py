@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -60,7 +60,7 @@ class Expected:
 
 def send(sent: Sequence[Sent], options: EventsOptions) -> Expected:
     """Send the records; what has to come of them."""
-    with KafkaProducer(bootstrap_servers=options.bootstrap_servers) as producer:
+    with KafkaProducer({**options.settings, "bootstrap.servers": options.bootstrap_servers}) as producer:
         futures = [
             producer.send(options.topic, each.value, key=each.key, timestamp_ms=each.timestamp_ms)
             for each in sent
@@ -84,8 +84,8 @@ def outcome(options: EventsOptions) -> Outcome:
     return Outcome(
         Counter(_orders(output / "events")),
         Counter(_windows(output / "windows")),
-        Counter(map(_letter, read_topic(options.bootstrap_servers, options.dead_letter_topic))),
-        Counter(map(_window, read_topic(options.bootstrap_servers, options.window_topic))),
+        Counter(map(_letter, _read(options, options.dead_letter_topic))),
+        Counter(map(_window, _read(options, options.window_topic))),
     )
 
 
@@ -108,10 +108,17 @@ def differences(found: Outcome, expected: Expected) -> list[str]:
     return problems
 
 
-def read_topic(servers: str, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
-    """All records of a topic as it is now. Raises KafkaTimeoutError if they do not come."""
+def _read(options: EventsOptions, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
+    return read_topic(options.bootstrap_servers, topic, options.settings)
+
+
+def read_topic(
+    servers: str, topic: str, settings: Mapping[str, str] | None = None
+) -> list[ConsumerRecord[bytes, bytes]]:
+    """All records of a topic as it is now, with `settings`. Raises KafkaTimeoutError if they do not come."""
     found: list[ConsumerRecord[bytes, bytes]] = []
-    with KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False) as consumer:
+    own = {"bootstrap.servers": servers, "enable.auto.commit": False}
+    with KafkaConsumer[bytes, bytes]({**(settings or {}), **own}) as consumer:
         partitions = [TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
