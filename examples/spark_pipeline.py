@@ -9,31 +9,30 @@ Kill it at any moment and start it again: kclient/spark/pipelines/events.py says
 from __future__ import annotations
 
 import sys
-import time
 
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
 
-from kclient import TopicPartition
-from kclient.spark import KafkaLagListener
 from kclient.spark.pipelines import EventsOptions
 from kclient.spark.pipelines.events import start_events
 from kclient.spark.pipelines.plots import Picture
+from kclient.spark.pipelines.report import Progress, ProgressListener
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
 servers, topic, output, checkpoint = sys.argv[1:]
 
 spark = session("orders", {"spark.sql.shuffle.partitions": "2"})
-lag: list[tuple[int, str, int]] = []
+progress: list[Progress] = []
 
 
-def on_lag(query: str, behind: dict[TopicPartition, int]) -> None:
+def on_progress(micro_batch: Progress) -> None:
     """Tell how far behind the query is, and remember it."""
-    print(f"{query}: {sum(behind.values())} behind")
-    lag.append((time.time_ns() // 1_000_000, query, sum(behind.values())))
+    print(f"{micro_batch.query}: {micro_batch.behind} behind")
+    progress.append(micro_batch)
 
 
-spark.streams.addListener(KafkaLagListener(on_lag))
+listener = ProgressListener(on_progress)
+spark.streams.addListener(listener)
 queries = start_events(
     spark,
     EventsOptions(
@@ -59,6 +58,8 @@ queries = start_events(
     ),
 )
 wait(spark, queries)
+# Spark tells a little later.
+listener.wait_for(queries)
 
 windows = spark.read.parquet(f"{output}/windows").orderBy("window_start", "product")
 windows.show(10)
@@ -69,7 +70,7 @@ reason = "CAST(filter(headers, h -> h.key = 'kclient.error')[0].value AS STRING)
 picture = Picture("Orders")
 counts = windows.select(F.unix_millis("window_start"), "product", "events").collect()
 picture.over_time("orders in windows of five minutes", "orders", 300_000, counts)
-picture.lines("lag of the queries", "records behind", lag)
+picture.lines("lag", "records behind", [(each.time_ms, each.query, each.behind) for each in progress])
 picture.bars("dead letters", "records", letters.load().selectExpr(reason).groupBy("reason").count().collect())
 print(picture.save(f"{output}/orders.png"))
 spark.stop()

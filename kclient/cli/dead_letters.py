@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kclient.cli.common import (
@@ -160,13 +160,14 @@ def _settings(options: argparse.Namespace) -> tuple[dict[str, object], dict[str,
 
 
 def _without(
-    common: Mapping[str, object], known: Mapping[str, object], others: Mapping[str, object]
+    common: Mapping[str, object], known: Container[str], others: Container[str]
 ) -> dict[str, object]:
     return {name: value for name, value in common.items() if name in known or name not in others}
 
 
 def _print(report: Report, options: argparse.Namespace) -> None:
     word = "sent" if options.execute else "would be sent"
+    rows: list[tuple[str, str | None, str | None, int]]
     rows = [(word, to, kind, number) for (to, kind), number in report.sent.most_common()]
     rows += [
         (f"left: {why}", None, kind or None, number) for (why, kind), number in report.left.most_common()

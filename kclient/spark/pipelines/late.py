@@ -49,7 +49,7 @@ def late_rows(metrics: Mapping[str, Any], batch_id: int, watermark_ms: int) -> i
         return 0
     spark = SparkSession.builder.getOrCreate()
     limit_ms = _planned(spark, metrics[OBSERVED].checkpoint, batch_id - 1).watermark_ms
-    return sum(round(rows) for end_ms, rows in counts if end_ms <= limit_ms)
+    return int(sum(rows for end_ms, rows in counts if end_ms <= limit_ms))
 
 
 class LateRows:
@@ -95,7 +95,7 @@ def _window_end(options: Windows, time: Column) -> Column:
 
 @attrs.frozen
 class _Planned:
-    """What Spark has written down of a micro-batch before it began."""
+    """The plan of a micro-batch, as Spark has written it down before it began."""
 
     watermark_ms: int
     offsets: Mapping[str, Mapping[str, int]]

@@ -62,9 +62,10 @@ class Picture:
         def draw(axes: Axes) -> None:
             for name in sorted({name for _, name, _ in found}):
                 mine = [(_moment(time_ms), float(number)) for time_ms, of, number in found if of == name]
-                axes.plot(*zip(*mine, strict=True), marker="o", label=name)
+                axes.plot(*zip(*mine, strict=True), marker="o", label=name, clip_on=False)
             _label(axes, title, "time (UTC)", unit)
-            axes.set_ylim(bottom=0)
+            # Where nothing is behind there would be fractions of a record.
+            axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1.0))
             _time_axis(axes)
             _legend(axes)
 
@@ -107,7 +108,7 @@ class Picture:
         for draw, (one,) in zip(self._panels, axes, strict=True):
             draw(one)
             if not one.has_data():
-                one.set(xticks=[], yticks=[])
+                one.set_axis_off()
                 one.text(0.5, 0.5, "nothing there", ha="center", va="center", transform=one.transAxes)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="png", dpi=120)
@@ -131,8 +132,11 @@ def _label(axes: Axes, title: str, x_label: str, y_label: str) -> None:
 
 
 def _time_axis(axes: Axes) -> None:
+    """Times below, whole numbers at the side."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     locator = AutoDateLocator(tz=UTC)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
