@@ -1,23 +1,36 @@
-"""Run of a command that may be silent for long; where there is no terminal, a line every few seconds says it goes on.
+"""Run of a command that may be silent for long: a line every few seconds says that it goes on.
 
-On a terminal the command has it for itself, with progress bars of its own: `python .ci/with_progress.py COMMAND ...`.
+    python .ci/with_progress.py COMMAND ...
+
+On a terminal the command has one as well, so that it can draw progress bars of its own.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import subprocess
 import sys
+import termios
 import threading
 import time
 
 _SILENCE_S = 5.0
 _MOST_OF_A_LINE = 70
+_NO_TEXT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def output_of_command() -> tuple[int, int]:
+    """Both ends of what the command writes to: the one to read from, and its own."""
+    if not sys.stdout.isatty():
+        return os.pipe()
+    ours, its = os.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8)))
+    return ours, its
 
 
 def main(command: list[str]) -> int:
-    if sys.stdout.isatty():
-        os.execvp(command[0], command)
     begun = said = time.monotonic()
     last = os.path.basename(command[0])
     over = threading.Event()
@@ -30,14 +43,21 @@ def main(command: list[str]) -> int:
                 said = now
                 print(f"    {now - begun:.0f} s, still at: {last}", flush=True)
 
+    ours, its = output_of_command()
     threading.Thread(target=break_silence, daemon=True).start()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            said = time.monotonic()
-            if line.strip():
-                last = line.strip()[:_MOST_OF_A_LINE]
+    with subprocess.Popen(command, stdout=its) as process:
+        os.close(its)
+        try:
+            while data := os.read(ours, 65536):
+                os.write(sys.stdout.fileno(), data)
+                said = time.monotonic()
+                lines = _NO_TEXT.sub("", data.decode(errors="replace")).replace("\r", "\n").split("\n")
+                last = next((line.strip() for line in reversed(lines) if line.strip()), last)[
+                    :_MOST_OF_A_LINE
+                ]
+        except OSError:
+            pass  # a terminal without its other end
+        os.close(ours)
     over.set()
     return process.returncode
 

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "with_progress.py"
+RUN = f"import runpy, sys; main = runpy.run_path({str(SCRIPT)!r})['main']; main.__globals__['_SILENCE_S'] = 0.05; "
+SILENT = (
+    "import sys, time; print('Building wheel', sys.stdout.isatty(), flush=True); time.sleep(0.5); "
+    "print('done'); sys.exit(3)"
+)
 
 
-@pytest.fixture
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("with_progress", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-def test_a_silent_command_is_told_of_until_it_ends(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(script, "_SILENCE_S", 0.05)
-    program = "import time; print('Building wheel', flush=True); time.sleep(0.5); print('done'); raise SystemExit(3)"
-    assert script.main([sys.executable, "-c", program]) == 3
-    lines = capsys.readouterr().out.splitlines()
-    assert "    0 s, still at: Building wheel" in lines
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_silent_command_is_told_of_until_it_ends(terminal: bool) -> None:
+    ours, its = os.openpty() if terminal else os.pipe()
+    command = [sys.executable, "-c", f"{RUN} sys.exit(main([sys.executable, '-c', {SILENT!r}]))"]
+    with subprocess.Popen(command, stdout=its) as process:
+        os.close(its)
+        said = b""
+        try:
+            while data := os.read(ours, 65536):
+                said += data
+        except OSError:
+            pass  # the other end of the terminal is gone
+        os.close(ours)
+    assert process.returncode == 3
+    lines = said.decode().splitlines()
+    assert f"Building wheel {terminal}" in lines
+    assert f" s, still at: Building wheel {terminal}" in said.decode()
     assert lines[-1] == "done"
