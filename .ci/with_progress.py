@@ -15,10 +15,12 @@ import sys
 import termios
 import threading
 import time
+import tty
 
 _SILENCE_S = 5.0
 _MOST_OF_A_LINE = 70
-_NO_TEXT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_MOST_KEPT = 4000
+_NO_TEXT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
 def output_of_command() -> tuple[int, int]:
@@ -26,13 +28,14 @@ def output_of_command() -> tuple[int, int]:
     if not sys.stdout.isatty():
         return os.pipe()
     ours, its = os.openpty()
+    tty.setraw(its)  # line ends are made by the terminal at the other end
     fcntl.ioctl(its, termios.TIOCSWINSZ, fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8)))
     return ours, its
 
 
 def main(command: list[str]) -> int:
     begun = said = time.monotonic()
-    last = os.path.basename(command[0])
+    last, text = os.path.basename(command[0]), ""
     over = threading.Event()
 
     def break_silence() -> None:
@@ -51,7 +54,9 @@ def main(command: list[str]) -> int:
             while data := os.read(ours, 65536):
                 os.write(sys.stdout.fileno(), data)
                 said = time.monotonic()
-                lines = _NO_TEXT.sub("", data.decode(errors="replace")).replace("\r", "\n").split("\n")
+                # Lines come in pieces, and carriage returns begin them anew.
+                text = (text + data.decode(errors="replace"))[-_MOST_KEPT:]
+                lines = _NO_TEXT.sub("", text).replace("\r", "\n").split("\n")
                 last = next((line.strip() for line in reversed(lines) if line.strip()), last)[
                     :_MOST_OF_A_LINE
                 ]
