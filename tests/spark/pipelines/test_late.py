@@ -48,7 +48,8 @@ def servers() -> Iterator[str]:
         yield kafka.bootstrap_servers
 
 
-@pytest.mark.parametrize("final", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("final", [False, True])
 def test_late_rows_are_counted_and_become_dead_letters(
     spark: Any, servers: str, tmp_path: Path, final: bool
 ) -> None:
@@ -106,6 +107,48 @@ def test_late_rows_are_counted_and_become_dead_letters(
             record.key: json.loads(record.value or b"") for record in read_all(servers, options.output_topic)
         }
         assert sum(row["events"] for row in newest.values()) == len(sent) - sum(LATE)
+
+
+def test_the_watermark_that_counts_is_that_of_the_micro_batch_before(
+    spark: Any, servers: str, tmp_path: Path
+) -> None:
+    from kclient.spark.pipelines.report import Progress, ProgressListener
+    from kclient.spark.pipelines.source import wait
+    from kclient.spark.pipelines.windows import start_windows
+
+    topic = new_topic(servers, 1)
+    options = WindowOptions(
+        bootstrap_servers=servers,
+        topic=topic,
+        schema="time timestamp",
+        time_column="time",
+        window="1 minute",
+        watermark="1 minute",
+        output_topic=new_topic(servers, 1),
+        late_topic=new_topic(servers, 1),
+        checkpoint=str(tmp_path / "checkpoint"),
+        max_offsets_per_trigger=3,
+    )
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        # The second three come when the watermark is at 12:19, and are held against none; the third ones come when it
+        # is at 12:29, and are held against 12:19.
+        for minute in (0, 0.5, 20, 1, 1.5, 30, 1.2, 25, 26):
+            producer.send(
+                topic, json.dumps({"time": (NOON + timedelta(minutes=minute)).isoformat()}).encode()
+            )
+    told: list[Progress] = []
+    listener = ProgressListener(told.append)
+    spark.streams.addListener(listener)
+    query = start_windows(spark, options)
+    wait(spark, [query])
+    assert listener.wait_for([query])
+    spark.streams.removeListener(listener)
+    assert [each.late_rows for each in told if each.rows] == [0, 0, 1]
+    assert [letter.offset for letter in read_all(servers, str(options.late_topic))] == [0]
+    newest = {
+        record.key: json.loads(record.value or b"") for record in read_all(servers, options.output_topic)
+    }
+    assert sum(row["events"] for row in newest.values()) == 8
 
 
 def test_without_a_topic_for_them_they_are_only_counted(spark: Any, servers: str, tmp_path: Path) -> None:
