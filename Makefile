@@ -13,6 +13,8 @@ WHEEL ?=
 SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[yx][xid]' -o -name '*.h')
 # Two test processes even on a small machine: most tests wait for sockets, not for the processor.
 JOBS ?= 2
+# Never long without a word, on a terminal and elsewhere.
+WITH_PROGRESS = $(PYTHON) .ci/with_progress.py
 # What the native body is built from: installed again when one of them changes.
 NATIVE := $(wildcard kclient/_accel/native/*.p[yx][xid] kclient/_accel/native/*.h)
 
@@ -109,10 +111,12 @@ $(SPARK_VENV)/bin/python:
 $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
 	@rm -rf $(SPARK_VENV)/wheel
 	@if [ -n "$(WHEEL)" ]; then mkdir $(SPARK_VENV)/wheel && cp $(WHEEL) $(SPARK_VENV)/wheel/; else \
-	  echo "==> building kclient"; $(SPARK_BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+	  echo "==> building kclient, with its native modules where there is a compiler"; \
+	  $(WITH_PROGRESS) $(SPARK_BIN)/python -m pip wheel --disable-pip-version-check --no-deps \
 	    --wheel-dir $(SPARK_VENV)/wheel .; fi
 	@echo "==> installing it with PySpark into $(SPARK_VENV): the first time half a gigabyte comes, for a minute or two"
-	@$(SPARK_BIN)/python -m pip install --disable-pip-version-check "$$(ls $(SPARK_VENV)/wheel/*.whl)[spark]" '$(PYSPARK)'
+	@$(WITH_PROGRESS) $(SPARK_BIN)/python -m pip install --disable-pip-version-check \
+	  "$$(ls $(SPARK_VENV)/wheel/*.whl)[spark,plot]" '$(PYSPARK)'
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(SPARK_VENV)/wheel/*.whl
 	@touch $@
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
 from kclient.spark.pipelines import BackfillOptions
 from kclient.spark.pipelines.backfill import run_backfill
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 
 servers, topic, output, start, end = sys.argv[1:]
@@ -31,4 +34,10 @@ done = run_backfill(
     ),
 )
 print(f"{done.records} records, {done.bad} of them bad")
+start_ms = F.unix_millis(F.window("time", "5 minutes").start)
+counts = spark.read.parquet(output).groupBy(start_ms, F.lit("written")).count().collect()
+picture = Picture("Orders that were filled in").over_time("orders in five minutes", "orders", 300_000, counts)
+picture.bars("records of the range", "records", [("written", done.records - done.bad), ("bad", done.bad)])
+# Readers of Parquet leave out names that begin with an underscore.
+print(picture.save(f"{output}/_orders.png"))
 spark.stop()

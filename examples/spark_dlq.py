@@ -10,6 +10,7 @@ import sys
 
 from kclient.spark.pipelines import DeadLetterOptions
 from kclient.spark.pipelines.dead_letters import start_dead_letters
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
@@ -35,5 +36,8 @@ letters = spark.read.format("kclient").options(
     **{"kafka.bootstrap.servers": servers, "subscribe": dead_letter_topic, "includeHeaders": "true"}
 )
 reason = "CAST(filter(headers, h -> h.key = 'kclient.error')[0].value AS STRING) AS reason"
-letters.load().selectExpr(reason).groupBy("reason").count().show(truncate=False)
+reasons = letters.load().selectExpr(reason).groupBy("reason").count()
+reasons.show(truncate=False)
+picture = Picture("Dead letters").bars("by reason", "records", reasons.collect())
+print(picture.save(f"{checkpoint}.png"))
 spark.stop()

@@ -12,6 +12,7 @@ import sys
 
 from kclient.spark.pipelines import EnrichOptions
 from kclient.spark.pipelines.enrich import start_enrich
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
@@ -39,5 +40,10 @@ wait(spark, [query])
 written = spark.read.format("kclient").options(
     **{"kafka.bootstrap.servers": servers, "subscribe": output_topic}
 )
-written.load().selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").show(10, truncate=False)
+enriched = written.load().selectExpr("CAST(key AS STRING) AS product", "CAST(value AS STRING)")
+enriched.show(10, truncate=False)
+picture = Picture("Enriched orders").bars(
+    "by product", "orders", enriched.groupBy("product").count().collect()
+)
+print(picture.save(f"{checkpoint}.png"))
 spark.stop()

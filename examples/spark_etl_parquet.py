@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
 from kclient.spark.pipelines import EtlOptions
 from kclient.spark.pipelines.etl import start_etl
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
@@ -32,5 +35,11 @@ query = start_etl(
 )
 wait(spark, [query])
 
-spark.read.parquet(output).groupBy("date").count().orderBy("date").show()
+orders = spark.read.parquet(output)
+orders.groupBy("date").count().orderBy("date").show()
+start_ms = F.unix_millis(F.window("time", "5 minutes").start)
+counts = orders.groupBy(start_ms, "product").count().collect()
+picture = Picture("Orders in Parquet").over_time("orders in five minutes", "orders", 300_000, counts)
+# Readers of Parquet leave out names that begin with an underscore.
+print(picture.save(f"{output}/_orders.png"))
 spark.stop()

@@ -10,18 +10,29 @@ from __future__ import annotations
 
 import sys
 
-from kclient.spark import KafkaLagListener
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
 from kclient.spark.pipelines import EventsOptions
 from kclient.spark.pipelines.events import start_events
+from kclient.spark.pipelines.plots import Picture
+from kclient.spark.pipelines.report import Progress, ProgressListener
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 
 servers, topic, output, checkpoint = sys.argv[1:]
 
 spark = session("orders", {"spark.sql.shuffle.partitions": "2"})
-spark.streams.addListener(
-    KafkaLagListener(on_lag=lambda query, behind: print(f"{query}: {sum(behind.values())} behind"))
-)
+progress: list[Progress] = []
+
+
+def on_progress(micro_batch: Progress) -> None:
+    """Tell how far behind the query is, and remember it."""
+    print(f"{micro_batch.query}: {micro_batch.behind} behind")
+    progress.append(micro_batch)
+
+
+listener = ProgressListener(on_progress)
+spark.streams.addListener(listener)
 queries = start_events(
     spark,
     EventsOptions(
@@ -47,6 +58,19 @@ queries = start_events(
     ),
 )
 wait(spark, queries)
+# Spark tells a little later.
+listener.wait_for(queries)
 
-spark.read.parquet(f"{output}/windows").orderBy("window_start", "product").show(10)
+windows = spark.read.parquet(f"{output}/windows").orderBy("window_start", "product")
+windows.show(10)
+letters = spark.read.format("kclient").options(
+    **{"kafka.bootstrap.servers": servers, "subscribe": f"{topic}.dead", "includeHeaders": "true"}
+)
+reason = "CAST(filter(headers, h -> h.key = 'kclient.error')[0].value AS STRING) AS reason"
+picture = Picture("Orders")
+counts = windows.select(F.unix_millis("window_start"), "product", "events").collect()
+picture.over_time("orders in windows of five minutes", "orders", 300_000, counts)
+picture.lines("lag", "records behind", [(each.time_ms, each.query, each.behind) for each in progress])
+picture.bars("dead letters", "records", letters.load().selectExpr(reason).groupBy("reason").count().collect())
+print(picture.save(f"{output}/orders.png"))
 spark.stop()

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import sys
 
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
 from kclient.spark.pipelines import WindowOptions
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
 from kclient.spark.pipelines.windows import start_windows
@@ -40,4 +43,13 @@ written = spark.read.format("kclient").options(
     **{"kafka.bootstrap.servers": servers, "subscribe": output_topic}
 )
 written.load().selectExpr("CAST(value AS STRING)").show(10, truncate=False)
+# The newest record of a window and product holds.
+columns = "window_start timestamp, product string, sum_amount decimal(22,2)"
+value = F.from_json(F.col("value").cast("string"), columns)
+newest = written.load().groupBy("key").agg(F.max_by(value, "offset").alias("window"))
+turnover = newest.select(
+    F.unix_millis("window.window_start"), "window.product", "window.sum_amount"
+).collect()
+picture = Picture("Turnover").over_time("in windows of five minutes", "amount", 300_000, turnover)
+print(picture.save(f"{checkpoint}.png"))
 spark.stop()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kclient.cli import dead_letters
 from kclient.cli.common import complain, error_console
 from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options, with_flags
 from kclient.errors import ConfigError
@@ -31,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="pipeline", metavar="NAME", required=True)
     for name in PIPELINES:
         add_pipeline(names, name)
+    dead_letters.add_arguments(names)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.pipeline == dead_letters.NAME:
+        return dead_letters.run(options)
     # Before Spark is started, which takes seconds.
     chosen = None if options.pipeline == "demo" else pipeline_options(options)
     from kclient.spark.pipelines.session import check_spark, session
@@ -45,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         if options.pipeline == "demo":
             from kclient.spark.pipelines.demo import Demo
 
-            return 0 if Demo(options.records, dict(options.conf)).run() else 1
+            return 0 if Demo(options.records, dict(options.conf), output=options.output).run() else 1
         spark = session(f"kclient pipeline {options.pipeline}", dict(options.conf), quiet=not options.verbose)
         try:
             return _run(spark, options.pipeline, chosen)
@@ -65,15 +69,22 @@ def _run(spark: SparkSession, name: str, options: Any) -> int:
         done = run_backfill(spark, options)
         print(f"{done.records - done.bad} rows written, {done.bad} bad ones left out")
         return 0
-    from kclient.spark.pipelines.report import Progress, ProgressListener
+    from kclient.spark.pipelines.report import Progress, ProgressListener, Totals
 
     console = error_console()
+    totals: dict[str, Totals] = {}
 
     def show(progress: Progress) -> None:
         console.print(str(progress), highlight=False, markup=False)
+        totals.setdefault(progress.query, Totals()).add(progress)
 
-    spark.streams.addListener(ProgressListener(show))
-    stopped = _wait(spark, PIPELINES[name].start(spark, options))
+    listener = ProgressListener(show)
+    spark.streams.addListener(listener)
+    queries = PIPELINES[name].start(spark, options)
+    stopped = _wait(spark, queries)
+    listener.wait_for(queries)
+    for query, total in sorted(totals.items()):
+        console.print(f"{query}: {total} in all", highlight=False, markup=False)
     # Being stopped is how a stream without an end ends.
     return 130 if stopped and options.every is None else 0
 

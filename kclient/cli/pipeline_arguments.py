@@ -15,6 +15,7 @@ import attrs
 from kclient.cli.common import add_client_arguments, add_command, add_pairs, client_settings, natural
 from kclient.errors import ConfigError
 from kclient.spark.pipelines.options import (
+    NEW_FIELDS,
     TABLE_FORMATS,
     BackfillOptions,
     DeadLetterOptions,
@@ -24,6 +25,7 @@ from kclient.spark.pipelines.options import (
     JsonTopic,
     WindowOptions,
 )
+from kclient.spark.pipelines.schema_files import load_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +53,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _moment(text: str) -> int:
+def moment(text: str) -> int:
     """An argparse type for a time, in ms since the epoch; UTC where it names no zone."""
     if text.isdecimal():
         return int(text)
@@ -78,6 +80,8 @@ class Argument:
     def add(self, parser: argparse.ArgumentParser, make: type[JsonTopic]) -> None:
         """Add it; what is not given stays out, so that the default of `make`, the options object, holds."""
         needed = attrs.fields_dict(make)[self.name].default is attrs.NOTHING
+        if self.name == "schema":
+            needed = False  # or --schema-file
         if self.name == "time_column":
             needed = bool(make.NEEDS_TIME)
         more = {"default": argparse.SUPPRESS, "required": needed, **self.more}
@@ -97,7 +101,7 @@ def _columns(name: str, help_text: str) -> Argument:
 
 
 def _time(name: str, help_text: str) -> Argument:
-    return Argument(name, help_text, {"metavar": "WHEN", "type": _moment})
+    return Argument(name, help_text, {"metavar": "WHEN", "type": moment})
 
 
 def _flag(name: str, help_text: str) -> Argument:
@@ -107,6 +111,12 @@ def _flag(name: str, help_text: str) -> Argument:
 _ARGUMENTS = (
     _text("topic", "the topic to read, or several", "TOPIC[,...]"),
     _text("schema", "the columns of the JSON, in Spark's DDL", "SCHEMA"),
+    Argument(
+        "new_fields",
+        "fields that the schema does not name: ignore (the default), keep them as JSON in the column _extra, or reject "
+        "the row as a bad one",
+        {"choices": NEW_FIELDS},
+    ),
     _columns("required", "rows without these are bad"),
     Argument(
         "conditions",
@@ -133,6 +143,11 @@ _ARGUMENTS = (
     _text("output_topic", "the topic to write to", "TOPIC"),
     _text("dead_letter_topic", "the topic for bad rows", "TOPIC"),
     _text("window_topic", "the topic for closed windows", "TOPIC"),
+    _text(
+        "late_topic",
+        "a topic for rows that are too late for their window (default: only count them)",
+        "TOPIC",
+    ),
     _flag("final", "write a window once, when it is closed (default: whenever it has changed)"),
     _text("table", "the table's file or folder", "PATH"),
     Argument("table_format", "what it is (default parquet)", {"choices": TABLE_FORMATS}),
@@ -240,6 +255,11 @@ def add_pipeline(names: Any, name: str) -> None:
     )
     if pipeline.make is None:
         parser.add_argument("--records", type=natural, default=10_000, help="how many orders (default 10000)")
+        parser.add_argument(
+            "--output",
+            metavar="DIR",
+            help="a new folder for the Parquet files and the picture (default: a temporary one for the picture)",
+        )
     else:
         add_client_arguments(parser, "client")
         parser.add_argument(
@@ -254,6 +274,11 @@ def add_pipeline(names: Any, name: str) -> None:
                 dest=f"{client}_settings",
                 help=f"one setting that only the {client} has; may be repeated",
             )
+        parser.add_argument(
+            "--schema-file",
+            metavar="FILE",
+            help="the schema in a file: DDL, Spark's JSON, or a JSON Schema, whose 'required' columns are required too",
+        )
         for argument in pipeline.arguments:
             argument.add(parser, pipeline.make)
     add_pairs(
@@ -274,6 +299,12 @@ def pipeline_options(options: argparse.Namespace) -> Any:
         for argument in pipeline.arguments
         if hasattr(options, argument.name)
     }
+    if ("schema" in given) == (options.schema_file is not None):
+        raise ConfigError("Give the schema with --schema or with --schema-file.", name="schema")
+    if options.schema_file is not None:
+        found = load_schema(options.schema_file)
+        given["schema"] = found.ddl
+        given["required"] = tuple(dict.fromkeys((*given.get("required", ()), *found.required)))
     if "conditions" in given:
         given["conditions"] = tuple(given["conditions"])
     try:

@@ -8,15 +8,16 @@ from typing import Any
 import attrs
 
 from kclient.consumer import ConsumerRecord
+from kclient.processing.header_names import (
+    ATTEMPTS,
+    ERROR_CLASS,
+    ERROR_MESSAGE,
+    OFFSET,
+    PARTITION,
+    TIME,
+    TOPIC,
+)
 from kclient.producer import ProducerRecord
-
-TOPIC = "kclient.dead-letter.topic"
-PARTITION = "kclient.dead-letter.partition"
-OFFSET = "kclient.dead-letter.offset"
-ERROR_CLASS = "kclient.dead-letter.error.class"
-ERROR_MESSAGE = "kclient.dead-letter.error.message"
-ATTEMPTS = "kclient.dead-letter.attempts"
-TIME = "kclient.dead-letter.time"
 
 _MOST_OF_A_MESSAGE = 4000
 """Characters of the error's text that are kept: a text with the whole record in it would not fit beside that."""

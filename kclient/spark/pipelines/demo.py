@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kclient.admin import KafkaAdminClient, NewTopic
@@ -18,7 +19,9 @@ from kclient.broker import EmbeddedKafka
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders, trial
 from kclient.spark.pipelines.events import start_events
+from kclient.spark.pipelines.live import Live
 from kclient.spark.pipelines.options import EventsOptions
+from kclient.spark.pipelines.plots import Picture
 from kclient.spark.pipelines.report import Progress, ProgressListener
 from kclient.spark.pipelines.session import session
 from kclient.spark.pipelines.source import wait
@@ -28,7 +31,8 @@ _Row = TypeVar("_Row")
 _PARTITIONS = 3
 _BATCHES = 4
 _SHOWN_WINDOWS = 5
-_LISTENER_S = 30.0
+_WINDOW_MS = 300_000
+_QUERIES = ("events", "windows")
 # A small machine is enough, and a run of half a minute ends before the better compiler has paid off. What --conf says
 # comes first.
 _SETTINGS = {
@@ -39,26 +43,38 @@ _SETTINGS = {
 
 
 class Demo:
-    """One run with `records` orders; `run` says whether everything was verified."""
+    """One run with `records` orders; `run` says whether everything was verified.
 
-    def __init__(self, records: int, settings: Mapping[str, str], console: Console | None = None) -> None:
+    A picture of it is in `output`, a folder that must be new and gets the Parquet files too; without one it is in a
+    temporary folder, which stays.
+    """
+
+    def __init__(
+        self,
+        records: int,
+        settings: Mapping[str, str],
+        console: Console | None = None,
+        output: str | None = None,
+    ) -> None:
         if records < 1:
             raise ConfigError("There has to be an order at least.", name="records")
         self._records = records
         self._settings = {**_SETTINGS, **settings}
         self._console = console or Console(soft_wrap=True)
+        self._output = output
         self._progress: list[Progress] = []
-        self._told = threading.Condition()
 
     def run(self) -> bool:
         """Everything from the broker's start to the verdict. Raises SparkMissingError, KafkaError."""
         with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory(prefix="kclient-pipeline-") as folder:
+            if self._output is not None and Path(self._output).exists():
+                raise ConfigError(f"output is {self._output!r}, which is there already.", name="output")
             self._say(f"embedded broker listening on {kafka.bootstrap_servers}")
             options = orders.order_options(
                 bootstrap_servers=kafka.bootstrap_servers,
                 topic="orders",
                 checkpoint=f"{folder}/checkpoint",
-                output=f"{folder}/output",
+                output=self._output or f"{folder}/output",
                 dead_letter_topic="orders.dead",
                 window_topic="orders.windows",
                 # Shared among the partitions, and rounded down for each.
@@ -66,10 +82,10 @@ class Demo:
                 commit_group_id="orders-pipeline",
             )
             expected = self._send(options)
-            self._say("starting Spark, which takes a few seconds")
             seconds = self._stream(options)
             found = trial.outcome(options)
             self._show(found, expected, seconds)
+            self._say(escape(self._picture(found)))
             return self._verdict(found, expected)
 
     def _send(self, options: EventsOptions) -> trial.Expected:
@@ -90,26 +106,28 @@ class Demo:
         return expected
 
     def _stream(self, options: EventsOptions) -> float:
-        spark = session("kclient pipeline demo", self._settings, quiet=True)
-        try:
-            listener = ProgressListener(self._on_progress)
-            spark.streams.addListener(listener)
-            started_s = time.monotonic()
-            wait(spark, start_events(spark, options))
-            seconds = time.monotonic() - started_s
-            # The listener hears of the last micro-batches a little later.
-            with self._told:
-                self._told.wait_for(self._all_told, _LISTENER_S)
-            spark.streams.removeListener(listener)
-        finally:
-            spark.stop()
-        return seconds
+        with Live(self._console, dict.fromkeys(_QUERIES, self._records)) as live:
+            live.doing("starting Spark, which takes a few seconds")
+            spark = session("kclient pipeline demo", self._settings, quiet=True)
+            try:
 
-    def _on_progress(self, progress: Progress) -> None:
-        self._say(str(progress))
-        with self._told:
-            self._progress.append(progress)
-            self._told.notify_all()
+                def on_progress(progress: Progress) -> None:
+                    live.told(progress)
+                    self._progress.append(progress)
+
+                listener = ProgressListener(on_progress)
+                spark.streams.addListener(listener)
+                live.doing("starting the queries, and their first micro-batches")
+                started_s = time.monotonic()
+                queries = start_events(spark, options)
+                wait(spark, queries)
+                seconds = time.monotonic() - started_s
+                listener.wait_for(queries)
+                spark.streams.removeListener(listener)
+            finally:
+                live.doing("stopping Spark")
+                spark.stop()
+        return seconds
 
     def _rows(self) -> Counter[str]:
         rows: Counter[str] = Counter()
@@ -117,8 +135,16 @@ class Demo:
             rows[each.query] += each.rows
         return rows
 
-    def _all_told(self) -> bool:
-        return all(self._rows()[query] >= self._records for query in ("events", "windows"))
+    def _picture(self, found: trial.Outcome) -> str:
+        made = Picture(f"{self._records:,} orders through the pipeline")
+        windows = [(each.start_ms, each.product, each.events) for each in found.windows]
+        made.over_time("orders in closed windows of five minutes", "orders", _WINDOW_MS, windows)
+        made.lines(
+            "lag", "records behind", [(each.time_ms, each.query, each.behind) for each in self._progress]
+        )
+        made.bars("dead letters", "records", Counter(letter.error for letter in found.letters).items())
+        folder = self._output or tempfile.mkdtemp(prefix="kclient-pipeline-demo-")
+        return made.save(f"{folder}/orders.png")
 
     def _show(self, found: trial.Outcome, expected: trial.Expected, seconds: float) -> None:
         self._table(
@@ -147,7 +173,7 @@ class Demo:
         self._table(
             "lag",
             ("query", "micro-batches", "rows", "most behind", "behind now", "too late for a window"),
-            [self._lag(query) for query in ("events", "windows")],
+            [self._lag(query) for query in _QUERIES],
         )
 
     def _lag(self, query: str) -> tuple[str, ...]:

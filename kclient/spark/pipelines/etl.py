@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from kclient.spark.pipelines.options import EtlOptions
+from kclient.spark.pipelines.output_schema import settle
 from kclient.spark.pipelines.parsing import dated, good, parse
 from kclient.spark.pipelines.source import records, start
 
@@ -21,5 +22,6 @@ from kclient.spark.pipelines.source import records, start
 def start_etl(spark: SparkSession, options: EtlOptions) -> StreamingQuery:
     """Start the query `etl`."""
     events = dated(good(parse(records(spark, options), options)), options)
+    settle(spark, options.output, events.schema, ("date",))
     writer = events.writeStream.format("parquet").partitionBy("date").option("path", options.output)
     return start(writer.outputMode("append"), options, "etl")

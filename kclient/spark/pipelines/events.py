@@ -25,7 +25,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from kclient.errors import ConfigError
+from kclient.spark.pipelines.late import LateRows
 from kclient.spark.pipelines.options import EventsOptions
+from kclient.spark.pipelines.output_schema import settle
 from kclient.spark.pipelines.parsing import dated, dead_letters, good, parse
 from kclient.spark.pipelines.sinks import BatchFolders, to_topic
 from kclient.spark.pipelines.source import records, start
@@ -53,14 +55,20 @@ def _start_events(spark: SparkSession, options: EventsOptions) -> StreamingQuery
         finally:
             parsed.unpersist()
 
-    writer = parse(records(spark, options), options).writeStream.foreachBatch(write)
+    source = parse(records(spark, options), options)
+    settle(spark, f"{options.output}/events", dated(good(source), options).schema, ("batch", "date"))
+    writer = source.writeStream.foreachBatch(write)
     return start(writer, options, "events", f"{options.checkpoint}/events")
 
 
 def _start_windows(spark: SparkSession, options: EventsOptions) -> StreamingQuery:
     folders = BatchFolders(f"{options.output}/windows")
 
+    checkpoint = f"{options.checkpoint}/windows"
+    late = LateRows(spark, options, checkpoint)
+
     def write(windows: DataFrame, batch_id: int) -> None:
+        late.write(batch_id)
         windows.persist()
         try:
             folders.write(windows, batch_id)
@@ -70,7 +78,7 @@ def _start_windows(spark: SparkSession, options: EventsOptions) -> StreamingQuer
 
     # The group belongs to the query that keeps the events.
     source = records(spark, attrs.evolve(options, commit_group_id=None))
-    writer = (
-        windowed(good(parse(source, options)), options).writeStream.outputMode("append").foreachBatch(write)
-    )
-    return start(writer, options, "windows", f"{options.checkpoint}/windows")
+    closed = windowed(good(parse(source, options)), options, checkpoint)
+    settle(spark, f"{options.output}/windows", closed.schema, ("batch",))
+    writer = closed.writeStream.outputMode("append").foreachBatch(write)
+    return start(writer, options, "windows", checkpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -11,6 +11,9 @@ import attrs
 from kclient.errors import ConfigError
 
 _UNIT_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+NEW_FIELDS = ("ignore", "keep", "reject")
+EXTRA_COLUMN = "_extra"
+"""The column of the fields that the schema does not name."""
 TABLE_FORMATS = ("parquet", "json", "csv")
 _DURATION = re.compile(r"([1-9][0-9]*) (second|minute|hour|day|week)s?")
 
@@ -41,11 +44,19 @@ def _positive(_options: Any, field: attrs.Attribute[Any], value: int | None) -> 
         raise ConfigError(f"{field.name} is {value} and has to be more than 0.", name=field.name)
 
 
-def _table_format(_options: Any, field: attrs.Attribute[Any], value: str) -> None:
-    if value not in TABLE_FORMATS:
-        raise ConfigError(
-            f"{field.name} is {value!r} and has to be one of {', '.join(TABLE_FORMATS)}.", name=field.name
-        )
+def _one_of(*words: str) -> Callable[[Any, attrs.Attribute[Any], str], None]:
+    def check(_options: Any, field: attrs.Attribute[Any], value: str) -> None:
+        if value not in words:
+            raise ConfigError(
+                f"{field.name} is {value!r} and has to be one of {', '.join(words)}.", name=field.name
+            )
+
+    return check
+
+
+def _names(settings: Mapping[str, str]) -> str:
+    """Names alone: values may be passwords."""
+    return f"<{', '.join(settings)}>"
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +66,11 @@ class JsonTopic:
     `settings` are those of all clients, by their names in Java without the prefix `kafka.`; what only consumers or only
     producers know goes into `consumer_settings` and `producer_settings`.
 
-    `schema` is Spark's, in DDL. Rows without a value for one of `required` are bad, and so are those for which one of
+    `schema` is Spark's, in DDL; `schema_files.load_schema` makes one of a file. `new_fields` says what becomes of
+    fields that it does not name: `ignore` drops them, `keep` has them as JSON in the column `_extra`, and with `reject`
+    the row is a bad one.
+
+    Rows without a value for one of `required` are bad, and so are those for which one of
     `conditions` is not true: SQL over `event`, such as `event.amount > 0`.
 
     `time_column` is the time of the event. It is always required, and compared with the time of the record: an event
@@ -65,16 +80,19 @@ class JsonTopic:
 
     NEEDS_TIME: ClassVar[str] = ""
     """The part of the output that cannot be without `time_column`."""
+    HAS_COLUMNS: ClassVar[bool] = True
+    """True if the events themselves are part of the output, as columns."""
 
     bootstrap_servers: str = attrs.field(validator=_given)
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-    consumer_settings: Mapping[str, str] = attrs.field(factory=dict)
-    producer_settings: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+    consumer_settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+    producer_settings: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
     topic: str = attrs.field(validator=_given)
     schema: str = attrs.field(validator=_given)
     time_column: str | None = None
     required: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    new_fields: str = attrs.field(default="ignore", validator=_one_of(*NEW_FIELDS))
     max_lateness: str | None = attrs.field(default=None, validator=_duration)
     max_ahead: str | None = attrs.field(default=None, validator=_duration)
 
@@ -84,6 +102,10 @@ class JsonTopic:
                 self.event_time(name)
         if self.NEEDS_TIME:
             self.event_time(self.NEEDS_TIME)
+        if self.new_fields == "keep" and not self.HAS_COLUMNS:
+            raise ConfigError(
+                "new_fields=keep needs an output that has events as columns.", name="new_fields"
+            )
 
     @property
     def source_settings(self) -> dict[str, str]:
@@ -141,9 +163,10 @@ class Windows(Stream):
     """Windows of the length `window`, each for every combination of `group_by`: how many, and sums of `sums`.
 
     Sums of decimals are exact; those of floating-point numbers depend on the order of rows. An event is left out when
-    its window has ended more than `watermark` before the newest event that was read. Spark only counts those. With a
-    watermark longer than `max_lateness` and `max_ahead` together, by as much as one partition may be read ahead of
-    another, there are none: what is late has become a bad row before.
+    its window has ended more than `watermark` before the newest event that was read. Those are counted, and go to
+    `late_topic` as dead letters if there is one, for which micro-batches are read twice. With a watermark longer than
+    `max_lateness` and `max_ahead` together, by as much as one partition may be read ahead of another, there are none:
+    what is late has become a bad row before.
     """
 
     NEEDS_TIME = "A window"
@@ -152,11 +175,19 @@ class Windows(Stream):
     watermark: str = attrs.field(default="10 minutes", validator=_duration)
     group_by: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
+    late_topic: str | None = None
+
+    @property
+    def window_ms(self) -> int:
+        """The length of a window."""
+        return duration_ms(self.window, "window")
 
 
 @attrs.frozen(kw_only=True)
 class WindowOptions(Windows):
     """`output_topic` gets a record whenever a window has changed; with `final`, one when it can change no more."""
+
+    HAS_COLUMNS = False
 
     output_topic: str = attrs.field(validator=_given)
     final: bool = False
@@ -184,7 +215,7 @@ class EnrichOptions(Stream):
 
     output_topic: str = attrs.field(validator=_given)
     table: str = attrs.field(validator=_given)
-    table_format: str = attrs.field(default="parquet", validator=_table_format)
+    table_format: str = attrs.field(default="parquet", validator=_one_of(*TABLE_FORMATS))
     join_on: tuple[str, ...] = attrs.field()
 
     @join_on.validator
@@ -196,6 +227,8 @@ class EnrichOptions(Stream):
 @attrs.frozen(kw_only=True)
 class DeadLetterOptions(Stream):
     """Good rows go to `output_topic` as they are, bad ones to `dead_letter_topic`."""
+
+    HAS_COLUMNS = False
 
     output_topic: str = attrs.field(validator=_given)
     dead_letter_topic: str = attrs.field(validator=_given)

@@ -8,8 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 from pyspark.sql.types import StructType
 
 from kclient.errors import ConfigError
-from kclient.spark.pipelines.header_names import ERROR_HEADER, OFFSET_HEADER, PARTITION_HEADER, TOPIC_HEADER
-from kclient.spark.pipelines.options import JsonTopic, duration_ms
+from kclient.processing.header_names import SOURCE_ERROR, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
+from kclient.spark.pipelines.new_fields import unknown_fields
+from kclient.spark.pipelines.options import EXTRA_COLUMN, JsonTopic, duration_ms
 
 _CORRUPT = "_corrupt_record"
 
@@ -32,8 +33,12 @@ def parse(records: DataFrame, options: JsonTopic) -> DataFrame:
             name="schema",
         ) from None
     _check(fields, options)
-    frame = frame.withColumn("error", _error(fields, options))
-    return frame.withColumn("event", F.col("event").dropFields(_CORRUPT))
+    unknown = unknown_fields(F.col("value").cast("string"), fields)
+    frame = frame.withColumn("error", _error(fields, unknown, options))
+    event = F.col("event").dropFields(_CORRUPT)
+    if options.new_fields == "keep":
+        event = event.withField(EXTRA_COLUMN, F.to_json(unknown))
+    return frame.withColumn("event", event)
 
 
 def good(parsed: DataFrame) -> DataFrame:
@@ -55,7 +60,7 @@ def dead_letters(parsed: DataFrame) -> DataFrame:
     letters again, and a reader that keeps one of each has every bad row once.
     """
     return parsed.where("error IS NOT NULL").select(
-        "key", "value", "timestamp", _headers(F.col("headers"), **_source(), **{ERROR_HEADER: F.col("error")})
+        "key", "value", "timestamp", _headers(F.col("headers"), **_source(), **{SOURCE_ERROR: F.col("error")})
     )
 
 
@@ -66,9 +71,9 @@ def with_source() -> Column:
 
 def _source() -> dict[str, Column]:
     return {
-        TOPIC_HEADER: F.col("topic"),
-        PARTITION_HEADER: F.col("partition"),
-        OFFSET_HEADER: F.col("offset"),
+        SOURCE_TOPIC: F.col("topic"),
+        SOURCE_PARTITION: F.col("partition"),
+        SOURCE_OFFSET: F.col("offset"),
     }
 
 
@@ -89,11 +94,36 @@ def _check(fields: StructType, options: JsonTopic) -> None:
             raise ConfigError(
                 f"The schema has no column {name!r}; there is {', '.join(names)}.", name="schema"
             )
+    if options.new_fields == "keep" and EXTRA_COLUMN in names:
+        raise ConfigError(
+            f"The schema has a column {EXTRA_COLUMN!r}, which is for new fields.", name="schema"
+        )
     if time is not None and fields[time].dataType.simpleString() != "timestamp":
         raise ConfigError(f"Column {time!r} has to be a timestamp in the schema.", name="time_column")
 
 
-def _error(fields: StructType, options: JsonTopic) -> Column:
+def _misfits(event: Column, fields: StructType, path: tuple[str, ...] = ()) -> list[Column]:
+    """The values, those in nested objects too, that are there in the JSON and cannot be what the schema says."""
+    value = F.col("value").cast("string")
+    found = []
+    for field in fields:
+        place = (*path, field.name)
+        there = F.get_json_object(value, "$" + "".join(f"['{name}']" for name in place)).isNotNull()
+        said = f"{'.'.join(place)} is no {field.dataType.simpleString()}"
+        found.append(F.when(event[_CORRUPT].isNotNull() & _field(event, place).isNull() & there, said))
+        if isinstance(field.dataType, StructType):
+            found += _misfits(event, field.dataType, place)
+    return found
+
+
+def _field(event: Column, place: tuple[str, ...]) -> Column:
+    """The field of an event that is at this place."""
+    for name in place:
+        event = event[name]
+    return event
+
+
+def _error(fields: StructType, unknown: Column, options: JsonTopic) -> Column:
     """The first thing that is wrong with a row, in words."""
     value = F.col("value").cast("string")
     event = F.col("event")
@@ -111,16 +141,11 @@ def _error(fields: StructType, options: JsonTopic) -> Column:
             "not one JSON object",
         ),
     ]
-    found += [
-        F.when(
-            event[_CORRUPT].isNotNull()
-            & event[name].isNull()
-            & F.get_json_object(value, f"$['{name}']").isNotNull(),
-            f"{name} is no {kind}",
-        )
-        for name, kind in ((field.name, field.dataType.simpleString()) for field in fields)
-    ]
+    found += _misfits(event, fields)
     found.append(F.when(event[_CORRUPT].isNotNull(), "does not fit the schema"))
+    if options.new_fields == "reject":
+        names = F.array_join(F.array_sort(F.map_keys(unknown)), ", ")
+        found.append(F.when(unknown.isNotNull(), F.concat(F.lit("unknown fields: "), names)))
     time = options.time_column
     needed = dict.fromkeys((*options.required, *([time] if time else [])))
     found += [F.when(event[name].isNull(), f"{name} is missing") for name in needed]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,8 +18,8 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecord, KafkaConsumer
 from kclient.errors import KafkaTimeoutError
+from kclient.processing.header_names import SOURCE_ERROR, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from kclient.producer import KafkaProducer
-from kclient.spark.pipelines.header_names import ERROR_HEADER, OFFSET_HEADER, PARTITION_HEADER, TOPIC_HEADER
 from kclient.spark.pipelines.options import EventsOptions
 from kclient.spark.pipelines.orders import Order, Sent, Window, windows
 
@@ -60,7 +60,7 @@ class Expected:
 
 def send(sent: Sequence[Sent], options: EventsOptions) -> Expected:
     """Send the records; what has to come of them."""
-    with KafkaProducer(bootstrap_servers=options.bootstrap_servers) as producer:
+    with KafkaProducer({**options.settings, "bootstrap.servers": options.bootstrap_servers}) as producer:
         futures = [
             producer.send(options.topic, each.value, key=each.key, timestamp_ms=each.timestamp_ms)
             for each in sent
@@ -84,8 +84,8 @@ def outcome(options: EventsOptions) -> Outcome:
     return Outcome(
         Counter(_orders(output / "events")),
         Counter(_windows(output / "windows")),
-        Counter(map(_letter, read_topic(options.bootstrap_servers, options.dead_letter_topic))),
-        Counter(map(_window, read_topic(options.bootstrap_servers, options.window_topic))),
+        Counter(map(_letter, _read(options, options.dead_letter_topic))),
+        Counter(map(_window, _read(options, options.window_topic))),
     )
 
 
@@ -108,10 +108,17 @@ def differences(found: Outcome, expected: Expected) -> list[str]:
     return problems
 
 
-def read_topic(servers: str, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
-    """All records of a topic as it is now. Raises KafkaTimeoutError if they do not come."""
+def _read(options: EventsOptions, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
+    return read_topic(options.bootstrap_servers, topic, options.settings)
+
+
+def read_topic(
+    servers: str, topic: str, settings: Mapping[str, str] | None = None
+) -> list[ConsumerRecord[bytes, bytes]]:
+    """All records of a topic as it is now, with `settings`. Raises KafkaTimeoutError if they do not come."""
     found: list[ConsumerRecord[bytes, bytes]] = []
-    with KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False) as consumer:
+    own = {"bootstrap.servers": servers, "enable.auto.commit": False}
+    with KafkaConsumer[bytes, bytes]({**(settings or {}), **own}) as consumer:
         partitions = [TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
@@ -144,12 +151,12 @@ def _rows(folder: Path, *columns: str) -> Iterator[dict[str, Any]]:
 def _letter(record: ConsumerRecord[bytes, bytes]) -> Letter:
     headers = {name: (value or b"").decode() for name, value in record.headers}
     return Letter(
-        headers[TOPIC_HEADER],
-        int(headers[PARTITION_HEADER]),
-        int(headers[OFFSET_HEADER]),
+        headers[SOURCE_TOPIC],
+        int(headers[SOURCE_PARTITION]),
+        int(headers[SOURCE_OFFSET]),
         record.key,
         record.value,
-        headers[ERROR_HEADER],
+        headers[SOURCE_ERROR],
     )
 
 

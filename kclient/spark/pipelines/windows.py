@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from kclient.errors import ConfigError
 from kclient.spark.foreach_batch import batch_writer
+from kclient.spark.pipelines.late import LateRows, with_counts
 from kclient.spark.pipelines.options import WindowOptions, Windows
 from kclient.spark.pipelines.parsing import good, parse
 from kclient.spark.pipelines.sinks import to_json
@@ -24,14 +25,20 @@ from kclient.spark.pipelines.source import records, start
 
 def start_windows(spark: SparkSession, options: WindowOptions) -> StreamingQuery:
     """Start the query `windows`."""
-    frame = windowed(good(parse(records(spark, options), options)), options)
-    writer = as_records(frame, options).writeStream.outputMode("append" if options.final else "update")
+    frame = windowed(good(parse(records(spark, options), options)), options, options.checkpoint)
+    late = LateRows(spark, options, options.checkpoint)
     # By the batch sink in both modes: Spark refuses update for streaming sinks in Python.
-    writer = writer.foreachBatch(batch_writer(**options.sink_settings, topic=options.output_topic))
-    return start(writer, options, "windows")
+    to_kafka = batch_writer(**options.sink_settings, topic=options.output_topic)
+
+    def write(changed: DataFrame, batch_id: int) -> None:
+        to_kafka(changed, batch_id)
+        late.write(batch_id)
+
+    writer = as_records(frame, options).writeStream.outputMode("append" if options.final else "update")
+    return start(writer.foreachBatch(write), options, "windows")
 
 
-def windowed(events: DataFrame, options: Windows) -> DataFrame:
+def windowed(events: DataFrame, options: Windows, checkpoint: str) -> DataFrame:
     """`window_start`, `window_end`, the groups, `events` (how many) and `sum_X` for each of the sums."""
     time = options.event_time("A window")
     for name in (*options.group_by, *options.sums):
@@ -40,9 +47,8 @@ def windowed(events: DataFrame, options: Windows) -> DataFrame:
                 f"The schema has no column {name!r} to group by or to sum; there is {', '.join(events.columns)}.",
                 name="schema",
             )
-    frame = events.withWatermark(time, options.watermark).groupBy(
-        F.window(time, options.window), *options.group_by
-    )
+    counted = with_counts(events.withWatermark(time, options.watermark), options, checkpoint)
+    frame = counted.groupBy(F.window(time, options.window), *options.group_by)
     totals = [F.count("*").alias("events"), *(F.sum(name).alias(f"sum_{name}") for name in options.sums)]
     return frame.agg(*totals).select(
         F.col("window.start").alias("window_start"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from harness.spark import sessions
 from harness.spark.pipelines import PipelineProcess
 from kclient.spark.pipelines.trial import Expected, Outcome
 
+PNG = b"\x89PNG\r\n\x1a\n"
+
 
 @pytest.mark.heavy
 @pytest.mark.spark
@@ -21,7 +25,7 @@ def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: P
     sessions.need()
     with PipelineProcess(
         tmp_path / "log",
-        *("demo", "--records", "1500"),
+        *("demo", "--records", "1500", "--output", str(tmp_path / "output")),
         settings={"spark.master": "local[2]", "spark.driver.extraJavaOptions": sessions.JAVA_OPTIONS},
     ) as demo:
         demo.finish(400)
@@ -35,6 +39,11 @@ def test_the_demonstration_verifies_every_order_and_shows_all_tables(tmp_path: P
         "verified: 1,500 orders",
     ):
         assert part in said
+    if importlib.util.find_spec("matplotlib") is None:
+        assert "no picture: matplotlib is not installed" in said
+    else:
+        (said_path,) = re.findall(r"picture: (.*\.png)", said)
+        assert Path(said_path).read_bytes().startswith(PNG)
     # The JVM's own warning is the only line that is not the demonstration's.
     assert said.count("WARN") == said.count("WARNING: Using incubator modules")
 

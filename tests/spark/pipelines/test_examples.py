@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import runpy
@@ -32,6 +33,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
+PNG = b"\x89PNG\r\n\x1a\n"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RECORDS = 520
 WINDOW_MS = 300_000
@@ -71,6 +73,13 @@ class OrdersHarness:
         self.monkeypatch.setattr(sys, "argv", [example, self.servers, self.topic, *map(str, arguments)])
         self.monkeypatch.setattr(type(self.spark), "stop", lambda _session: None)
         runpy.run_path(str(EXAMPLES / example), run_name="__main__")
+
+    def picture(self, path: Path) -> bytes:
+        """The picture that an example has drawn; a PNG's first bytes where there is no Matplotlib."""
+        if importlib.util.find_spec("matplotlib") is None:
+            assert not path.exists()
+            return PNG
+        return path.read_bytes()
 
     def new_topic(self, suffix: str) -> str:
         name = f"{self.topic}.{suffix}"
@@ -131,6 +140,7 @@ def test_etl_writes_every_good_row_once_by_date_and_goes_on_where_it_ended(harne
     for row in parquet(output):
         assert str(row["date"]) == row["time"].strftime("%Y-%m-%d")
     assert len(list(output.glob("date=*"))) == 2
+    assert harness.picture(output / "_orders.png").startswith(PNG)
 
     trial.send(harness.sent[:10], harness.options)
     harness.run("spark_etl_parquet.py", output, harness.checkpoint())
@@ -144,6 +154,7 @@ def test_windows_are_written_whenever_they_have_changed_and_the_newest_record_ho
 ) -> None:
     topic = harness.new_topic("windows")
     harness.run("spark_windowed_agg.py", topic, harness.checkpoint())
+    assert harness.picture(harness.folder / "checkpoint.png").startswith(PNG)
     newest = {
         record.key: json.loads(record.value or b"", parse_float=Decimal)
         for record in trial.read_topic(harness.servers, topic)
@@ -168,6 +179,7 @@ def test_orders_get_the_columns_of_the_table_and_keep_key_time_and_source(harnes
     table.write_text("product,origin,organic\nbread,Lyon,true\ncheese,Gouda,false\n")
     harness.run("spark_enrich_writeback.py", topic, table, harness.checkpoint())
 
+    assert harness.picture(harness.folder / "checkpoint.png").startswith(PNG)
     origins = {"bread": ("Lyon", True), "cheese": ("Gouda", False)}
     expected = {row["order_id"]: row for row in harness.values(LATE_OR_AHEAD, NEGATIVE)}
     records = trial.read_topic(harness.servers, topic)
@@ -199,6 +211,7 @@ def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(
     iso = [datetime.fromtimestamp(each / 1000, UTC).isoformat() for each in (start_ms, end_ms)]
     harness.run("spark_backfill.py", output, *iso)
     assert ids(parquet(output)) == wanted
+    assert harness.picture(output / "_orders.png").startswith(PNG)
     with pytest.raises(ConfigError, match=r"output is .* which is there already; overwrite replaces it"):
         harness.run("spark_backfill.py", output, *iso)
 
@@ -223,6 +236,7 @@ def test_a_range_of_time_is_filled_in_and_a_folder_that_is_there_is_left_alone(
 def test_bad_rows_go_with_their_reason_and_good_ones_as_they_are(harness: OrdersHarness) -> None:
     output, dead = harness.new_topic("good"), harness.new_topic("dead")
     harness.run("spark_dlq.py", output, dead, harness.checkpoint())
+    assert harness.picture(harness.folder / "checkpoint.png").startswith(PNG)
     good = Counter(
         (record.key, record.value, record.timestamp_ms)
         for record in trial.read_topic(harness.servers, output)
@@ -254,4 +268,5 @@ def test_the_whole_way_comes_to_what_plain_python_computes(
     harness.new_topic("windows")
     harness.run("spark_pipeline.py", harness.folder / "output", harness.checkpoint())
     assert trial.differences(trial.outcome(harness.options), harness.expected) == []
+    assert harness.picture(harness.folder / "output" / "orders.png").startswith(PNG)
     assert "events: 0 behind" in capfd.readouterr().out

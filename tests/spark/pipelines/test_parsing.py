@@ -151,7 +151,7 @@ def test_windows_of_columns_that_are_not_there_are_refused(spark: Any) -> None:
 
     options = attrs.evolve(OPTIONS, group_by=("shop",))
     with pytest.raises(ConfigError, match="no column 'shop' to group by"):
-        windowed(good(parse(records(spark, with_()), options)), options)
+        windowed(good(parse(records(spark, with_()), options)), options, "/checkpoint")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from typing import Any, Self
+from uuid import UUID
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryListener as StreamingQueryListener
@@ -11,6 +12,7 @@ class DataStreamReader:
     def load(self) -> DataFrame: ...
 
 class StreamingQuery:
+    runId: UUID
     @property
     def isActive(self) -> bool: ...
     @property

@@ -1,3 +1,4 @@
+from typing import Any
 from uuid import UUID
 
 class SourceProgress:
@@ -11,7 +12,10 @@ class StateOperatorProgress:
 class StreamingQueryProgress:
     id: UUID
     name: str | None
+    timestamp: str
     batchId: int
+    eventTime: dict[str, str]
+    observedMetrics: dict[str, Any]
     numInputRows: int
     stateOperators: list[StateOperatorProgress]
     sources: list[SourceProgress]
@@ -25,5 +29,6 @@ class QueryIdleEvent: ...
 
 class QueryTerminatedEvent:
     id: UUID
+    runId: UUID
 
 class StreamingQueryListener: ...
