@@ -36,7 +36,7 @@ _STALL_MS = 1000
 
 @attrs.define(eq=False)
 class ReadTally:
-    """What a task has read so far."""
+    """Counts of a task that reads."""
 
     records: int = 0
     bytes: int = 0

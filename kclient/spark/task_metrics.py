@@ -86,11 +86,11 @@ class KafkaTaskMetrics:
         """The accumulator that tasks add to."""
 
     def read(self, query_id: str | None = None) -> Mapping[TopicPartition, TaskNumbers]:
-        """What tasks of the query have read so far, by partition."""
+        """Return the numbers of the tasks that have read for the query so far, by partition."""
         return self._of(query_id, reads=True)
 
     def written(self, query_id: str | None = None) -> Mapping[TopicPartition, TaskNumbers]:
-        """What tasks of the query have written so far, by partition."""
+        """Return the numbers of the tasks that have written for the query so far, by partition."""
         return self._of(query_id, reads=False)
 
     def _of(self, query_id: str | None, *, reads: bool) -> Mapping[TopicPartition, TaskNumbers]:
