@@ -163,7 +163,7 @@ class ConsumerCore:
     def unsubscribe(self) -> None:
         """Forget subscription and assignment; the group was left before."""
         self.subscription.unsubscribe()  # first: without it the I/O thread does not join again
-        self._take(())
+        self._take((), {})
         self.listener = None
         self._generation = Generation()
         self._revoking = None
@@ -361,21 +361,17 @@ class ConsumerCore:
         return self.membership.metadata_of(self._generation if subscribed else Generation())
 
     def _take(
-        self,
-        partitions: Iterable[TopicPartition],
-        topic_ids: Mapping[str, Uuid] = MappingProxyType({}),
-        *,
-        awaiting_callback: bool = False,
+        self, taken: Iterable[TopicPartition], ids: Mapping[str, Uuid], *, awaiting_callback: bool = False
     ) -> None:
         self.assigned.replace(
-            partitions, self.metadata.topic_id, expected=topic_ids, awaiting_callback=awaiting_callback
+            taken, self.metadata.topic_id, expected=ids, awaiting_callback=awaiting_callback
         )
         self.assigned_ms = self.time.monotonic_ms()
 
     def _assign_from_group(self, partitions: frozenset[TopicPartition]) -> None:
         if not self.subscription.has_auto_assigned_partitions():
             raise IllegalStateError("the group assigned partitions to a consumer that is not subscribed")
-        self._take(partitions, awaiting_callback=True)
+        self._take(partitions, {}, awaiting_callback=True)
         self.buffer.retain(partitions)
 
     def finish_callback(self, callback: RebalanceCallback) -> None:

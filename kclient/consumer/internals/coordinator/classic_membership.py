@@ -41,8 +41,7 @@ from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.log_context import LogContext, Logger, RepeatedWarning
 
-_JOIN_GRACE_MS = 5000
-"""The time beyond the rebalance timeout for which a JoinGroup is waited for, as the broker answers only at its end."""
+_JOIN_GRACE_MS = 5000  # a JoinGroup is waited for beyond the rebalance timeout, at whose end it is answered
 
 
 @attrs.define(kw_only=True, eq=False, repr=False)
