@@ -153,9 +153,9 @@ class ConsumerCore:
             before = self.assigned.by_partition
             self._take(partitions, topic_ids)
             self.commits.polled = False
-            # What was fetched of a topic with another id is not of these partitions.
             now = self.assigned.by_partition
-            self.buffer.retain(frozenset(tp for tp in partitions if now[tp] is before.get(tp)))
+            # Without what was fetched of a topic with another id.
+            self.buffer.retain({tp for tp in partitions if now[tp] is before.get(tp)})
             self.network.submit(self._subscription_changed)
 
     def unsubscribe(self) -> None:
@@ -361,13 +361,11 @@ class ConsumerCore:
     def _take(
         self,
         partitions: Iterable[TopicPartition],
-        topic_ids: Mapping[str, Uuid] = MappingProxyType({}),
-        *,
+        expected: Mapping[str, Uuid] = MappingProxyType({}),
         awaiting_callback: bool = False,
     ) -> None:
-        self.assigned.replace(
-            partitions, self.metadata.topic_id, expected=topic_ids, awaiting_callback=awaiting_callback
-        )
+        topic_id = self.metadata.topic_id
+        self.assigned.replace(partitions, topic_id, expected=expected, awaiting_callback=awaiting_callback)
         self.assigned_ms = self.time.monotonic_ms()
 
     def _assign_from_group(self, partitions: frozenset[TopicPartition]) -> None:
