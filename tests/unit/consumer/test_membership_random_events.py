@@ -123,6 +123,7 @@ class Member:
             auto_commit_interval_ms=200,
         )
         self.ledger = Ledger(protocol is RebalanceProtocol.EAGER)
+        self._joins_before = -1
         for tp in _PARTITIONS:
             self.rig.fill(tp, 50)
         self.rig.consumer.subscribe(("t", "u"), self.ledger)
@@ -147,7 +148,8 @@ class Member:
             rig.on(of, lambda _request, _version: None)
         elif event == "assign":
             self.assignor.wanted = of
-            rig.on(ApiKeys.HEARTBEAT, heartbeat.HeartbeatResponse(error_code=Errors.REBALANCE_IN_PROGRESS))
+            self._joins_before = self._joins()
+            self._call_to_join()
         elif event == "subscribe":
             rig.consumer.subscribe(of, self.ledger)
         elif event == "raise":
@@ -157,6 +159,13 @@ class Member:
         else:
             rig.time.advance(of)
             rig.rounds(3)
+
+    def _joins(self) -> int:
+        return len(self.rig.sent(ApiKeys.JOIN_GROUP))
+
+    def _call_to_join(self) -> None:
+        answer = heartbeat.HeartbeatResponse(error_code=Errors.REBALANCE_IN_PROGRESS)
+        self.rig.on(ApiKeys.HEARTBEAT, answer)
 
     def poll(self, times: int) -> None:
         for _ in range(times):
@@ -174,6 +183,8 @@ class Member:
         membership = self.rig.core.membership
         assert isinstance(membership, ClassicMembership)
         for _ in range(40):
+            if self._joins() == self._joins_before:
+                self._call_to_join()  # a broker says so until the member joins
             self.poll(10)
             self.rig.time.advance(2000)  # also an answer that is lost is given up in the end
         self.poll(20)
