@@ -141,7 +141,7 @@ def test_network_threads_can_be_taken_away_by_a_client_of_any_of_them(
 def test_the_connections_of_one_listener_can_be_changed(
     kafka: EmbeddedKafka, admin: KafkaAdminClient
 ) -> None:
-    admin.list_topics()
+    admin.describe_configs([OWN])  # by a connection to this broker, which is there from now on
     put(admin, "listener.name.plaintext.max.connections", "1", ALL)
     with Wire(kafka.bootstrap_servers) as waiting:
         waiting.send(MetadataRequest(topics=[]), 9)
