@@ -33,7 +33,7 @@ for name in kclient.spark.__all__:
     except ImportError as error:
         print(error)
     else:
-        raise SystemExit(f"{name} was there")
+        print(name, "is there")
 """
 
 
@@ -68,7 +68,9 @@ def test_without_pyspark_the_names_say_what_to_install(tmp_path: Path) -> None:
     script = tmp_path / "blocked.py"
     script.write_text(BLOCKED)
     said = run(sys.executable, script, cwd=ROOT)
-    assert said.count("pip install 'kclient-kafka[spark]'") == 3
+    assert said.count("pip install 'kclient-kafka[spark]'") == 4
+    # Which looks at options alone, and may do so on another machine than the job's.
+    assert said.count("is there") == said.count("migrate_report is there") == 1
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
