@@ -118,6 +118,7 @@ def test_an_archive_of_an_environment(cluster: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_an_archive_of_an_environment_from_an_empty_folder(cluster: Cluster, tmp_path: Path) -> None:
     script = "".join(blocks("An archive of an environment"))
     for where, prefix, body in cluster.submit(script, tmp_path, index=True):
@@ -125,6 +126,7 @@ def test_an_archive_of_an_environment_from_an_empty_folder(cluster: Cluster, tmp
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_installed_in_the_image(cluster: Cluster, tmp_path: Path) -> None:
     image = tmp_path / "image"
     make_environment(image, ["kclient-kafka", "pyarrow"])
@@ -134,6 +136,8 @@ def test_installed_in_the_image(cluster: Cluster, tmp_path: Path) -> None:
         assert (prefix, body) == (str(image), "c")
 
 
+@pytest.mark.soak
+@pytest.mark.long
 def test_a_zip_beside_what_kclient_needs(cluster: Cluster, tmp_path: Path) -> None:
     python = tmp_path / "python"
     make_environment(python, ["attrs", "crc32c", "pyarrow"], needed=False)
@@ -161,6 +165,7 @@ spark.stop()
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_a_client_of_spark_connect_needs_no_kclient(cluster: Cluster, tmp_path: Path) -> None:
     image, log = tmp_path / "image", tmp_path / "server"
     make_environment(image, ["kclient-kafka", "pyarrow"])

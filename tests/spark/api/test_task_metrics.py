@@ -40,6 +40,7 @@ def spark() -> Iterator[Any]:
     yield SimpleNamespace(
         sparkContext=SimpleNamespace(accumulator=accumulator),
         dataSource=SimpleNamespace(register=registered.append),
+        conf=SimpleNamespace(get=lambda _name: "", getAll={}),
         registered=registered,
     )
     _accumulatorRegistry.clear()

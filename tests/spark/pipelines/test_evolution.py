@@ -156,6 +156,8 @@ def go_on(spark: Any, made: EventsOptions) -> None:
     wait(spark, start_events(spark, made))
 
 
+@pytest.mark.soak
+@pytest.mark.long
 def test_a_stream_goes_on_with_a_wider_schema_and_its_files_are_read_together(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def servers() -> Iterator[str]:
 
 
 @pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.parametrize("final", [False, True])
 def test_late_rows_are_counted_and_become_dead_letters(
     spark: Any, servers: str, tmp_path: Path, final: bool

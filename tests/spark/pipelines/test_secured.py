@@ -180,6 +180,7 @@ def test_the_flagship_runs_secured_and_its_password_is_nowhere(
 
 @pytest.mark.kafka
 @pytest.mark.soak
+@pytest.mark.long
 def test_it_does_on_a_real_kafka_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions.need()
     skip_if(missing())
@@ -201,6 +202,7 @@ def test_it_does_on_a_real_kafka_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_every_template_runs_secured(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     from kclient.spark.pipelines import trial
     from kclient.spark.pipelines.backfill import run_backfill
