@@ -13,6 +13,8 @@ WHEEL ?=
 SOURCES := $(shell find kclient -name '*.py' -o -name '*.py[xi]' -o -name '*.p[yx][xid]' -o -name '*.h')
 # Three test processes even on two processors: most tests wait for sockets, not for the processor.
 JOBS ?= 3
+# The tests of a soak: without the long ones in its short form.
+SOAKED := soak$(if $(SOAK_SECONDS), and not long)
 # Never long without a word, on a terminal and elsewhere.
 WITH_PROGRESS = $(PYTHON) .ci/with_progress.py
 # What the native body is built from: installed again when one of them changes.
@@ -41,8 +43,8 @@ unit: $(VENV)/.installed-dev  ## the tests that start no other program
 	@$(BIN)/python .ci/tests.py --only unit --jobs $(JOBS)
 
 soak: $(VENV)/.installed-dev  ## faults and memory for a long time; SOAK_SECONDS=60 for a short form
-	@$(BIN)/python -m pytest tests/soak tests/test_packaging.py tests/kafka/test_benchmarks.py tests/kafka/test_transactions.py tests/kafka/test_transaction_versions.py tests/kafka/test_fencing.py tests/kafka/test_mixed_groups.py -m soak -n $(JOBS) --dist loadgroup -rs -q
-	@if [ -e $(SPARK_VENV)/.installed-dev ]; then $(SPARK_BIN)/python -m pytest tests/spark -m "soak$(if $(SOAK_SECONDS), and not long)" -rs -q && \
+	@$(BIN)/python -m pytest tests/soak tests/test_packaging.py tests/kafka -m "$(SOAKED)" -n $(JOBS) --dist loadgroup -rs -q
+	@if [ -e $(SPARK_VENV)/.installed-dev ]; then $(SPARK_BIN)/python -m pytest tests/spark -m "$(SOAKED)" -rs -q && \
 	  $(BIN)/python .ci/tests.py --only connector --jobs $(JOBS) --spark-environment $(SPARK_VENV); \
 	  else echo "note: without 'make spark-env' the long tests on Spark are skipped"; fi
 

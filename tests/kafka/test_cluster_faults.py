@@ -58,7 +58,9 @@ FAULTS: Mapping[str, Callable[[RealCluster, KafkaAdminClient, UnderFault], None]
 
 
 @pytest.mark.timeout(300)  # also the one that starts the brokers
-@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "protocol", ["classic", pytest.param("consumer", marks=[pytest.mark.soak, pytest.mark.long])]
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_is_lost_doubled_or_owned_twice(
     kafka_cluster: RealCluster, tmp_path: Path, fault: str, protocol: str

@@ -14,7 +14,10 @@ from harness.scenarios.listeners import CASES, FACES, Table
 @pytest.mark.parametrize(
     "face",
     # The classic protocol runs on the embedded broker as well, and faster.
-    [face if face == "consumer" else pytest.param(face, marks=pytest.mark.soak) for face in FACES],
+    [
+        face if face == "consumer" else pytest.param(face, marks=[pytest.mark.soak, pytest.mark.long])
+        for face in FACES
+    ],
 )
 @pytest.mark.parametrize("case", CASES)
 def test_a_member(kafka: RealKafka, case: str, face: str) -> None:

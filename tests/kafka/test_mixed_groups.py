@@ -62,18 +62,24 @@ _STOP_S = {"eager": 4.0, "cooperative": 4.0, "consumer": 8.0}
     [
         pytest.param("cooperative", _SHORT, id="cooperative"),
         pytest.param("consumer", _SHORT, id="consumer"),
-        pytest.param("consumer", 200, id="consumer-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
-        pytest.param("eager", 50, id="eager-50", marks=pytest.mark.soak),
         pytest.param(
-            "cooperative", 200, id="cooperative-200", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]
+            "consumer",
+            200,
+            id="consumer-200",
+            marks=[pytest.mark.soak, pytest.mark.long, pytest.mark.timeout(1800)],
+        ),
+        pytest.param("eager", 50, id="eager-50", marks=[pytest.mark.soak, pytest.mark.long]),
+        pytest.param(
+            "cooperative",
+            200,
+            id="cooperative-200",
+            marks=[pytest.mark.soak, pytest.mark.long, pytest.mark.timeout(1800)],
         ),
     ],
 )
 def test_no_partition_is_lost_or_owned_twice(
     kafka: RealKafka, tmp_path: Path, protocol: str, steps: int
 ) -> None:
-    if steps > _SHORT and os.environ.get("SOAK_SECONDS"):
-        pytest.skip(f"the short form of a soak has the {_SHORT} steps of make test")
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (pip install '.[peers]')")
     seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
     print(f"SOAK_SEED={seed}")

@@ -26,7 +26,9 @@ _HEALING_S = 60
     "event",
     [
         "leaders move",
-        pytest.param("a broker is killed", marks=[pytest.mark.soak, pytest.mark.timeout(300)]),
+        pytest.param(
+            "a broker is killed", marks=[pytest.mark.soak, pytest.mark.long, pytest.mark.timeout(300)]
+        ),
     ],
 )
 def test_every_record_is_accepted_in_the_end_whoever_leads(kafka_cluster: RealCluster, event: str) -> None:
