@@ -12,6 +12,7 @@ from kclient.spark.range_reader import ReadTally, read_range
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.report_log import report_log
 from kclient.spark.task_attempt import present_attempt
+from kclient.spark.zip_finders import forget_zip_finders
 from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ def read_task(
         "taskMs": task_ms,
     }
     _log.info("%s", json.dumps(line))
-    if counter is None:
-        return
-    from kclient.spark.task_metrics import Counted, TaskNumbers
+    if counter is not None:
+        from kclient.spark.task_metrics import Counted, TaskNumbers
 
-    query_id = None if attempt is None else attempt.query_id
-    numbers = TaskNumbers(1, tally.records, tally.records, tally.bytes, tally.fetch_ns // 1_000_000, task_ms)
-    counter.add({Counted(query_id, True, wanted.tp): numbers})
+        query_id = None if attempt is None else attempt.query_id
+        numbers = TaskNumbers(
+            1, tally.records, tally.records, tally.bytes, tally.fetch_ns // 1_000_000, task_ms
+        )
+        counter.add({Counted(query_id, True, wanted.tp): numbers})
+    forget_zip_finders()

@@ -32,6 +32,7 @@ from kclient.spark.write_report import (
     outcomes,
     report_json,
 )
+from kclient.spark.zip_finders import forget_zip_finders
 from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class ArrowTasks:
             report = self._write(iterator, attempt, tally)
             if self._counter is not None:
                 count_written(self._counter, report, SYSTEM_TIME.monotonic_ms() - began_ms)
+            forget_zip_finders()
             return report
         except BaseException as error:
             once = self._options.exactly_once is not None

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zipimport import zipimporter
 
 import pytest
 
@@ -42,7 +43,8 @@ def noting(folder: Path) -> Any:
 
     # Classes of a function travel with their code; Spark's processes cannot import this file.
     def note(task: str) -> None:
-        found = {"pid": os.getpid(), "modules": sorted(sys.modules)}
+        finders = [path for path, each in sys.path_importer_cache.items() if isinstance(each, zipimporter)]
+        found = {"pid": os.getpid(), "modules": sorted(sys.modules), "zips": finders}
         (folder / f"{task}.json").write_text(json.dumps(found))
 
     class Reader(KafkaBatchReader):
@@ -74,13 +76,12 @@ def noting(folder: Path) -> Any:
     return Noting
 
 
-def imported(folder: Path, task: str) -> tuple[int, set[str]]:
-    """The process of a task, and all that it has imported."""
-    found = json.loads((folder / f"{task}.json").read_text())
-    return found["pid"], set(found["modules"])
+def noted(folder: Path, task: str) -> Any:
+    """What a task has left in its process."""
+    return json.loads((folder / f"{task}.json").read_text())
 
 
-def test_a_task_has_imported_its_own_client_alone(tmp_path: Path) -> None:
+def test_a_task_has_imported_its_own_client_alone_and_leaves_no_zip_to_be_read_again(tmp_path: Path) -> None:
     with EmbeddedKafka() as kafka, sessions.session(_ALONE) as spark:
         servers = kafka.bootstrap_servers
         source, sink = new_topic(servers, partitions=1), new_topic(servers)
@@ -90,9 +91,11 @@ def test_a_task_has_imported_its_own_client_alone(tmp_path: Path) -> None:
         frame = spark.read.format("noting").options(**options, subscribe=source).load()
         frame.select("value").write.format("noting").mode("append").options(**options, topic=sink).save()
         assert len(read_all(servers, sink)) == _RECORDS
-    reader, read = imported(tmp_path, "reading")
-    writer, wrote = imported(tmp_path, "writing")
-    assert reader != writer
+    reading, writing = (noted(tmp_path, task) for task in ("reading", "writing"))
+    assert reading["pid"] != writing["pid"]
+    # Spark's own zip is on the path of its workers, and it has them read again before each task.
+    assert [*reading["zips"], *writing["zips"]] == []
+    read, wrote = (set(each["modules"]) for each in (reading, writing))
     assert "kclient.consumer.kafka_consumer" in read
     assert "kclient.producer.kafka_producer" in wrote
     assert below(read, _UNUSED_READING) == []
