@@ -8,7 +8,8 @@
 
 Reads and writes two million records of 100 bytes with both, in turns, in about ten minutes. Each measurement is a
 Spark session of its own, which does the job once to warm up. A figure is the median of the runs of all its sessions;
-the lowest and the highest are its noise.
+the lowest and the highest are its noise. A micro-batch is 1,000 records that a query gets which has read all before.
+The parts of a write are sinks that do ever more of it: `noop` has the rows made, `drain` takes them to Python.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.broker import real_kafka
 from benchmarks.command import positive, run
 
 CONNECTOR = "4.0"
-OPERATIONS = ("batch_read", "batch_write", "stream", "memory")
+OPERATIONS = ("batch_read", "batch_write", "stream", "micro_batch", "write_parts", "memory")
 
 
 def missing() -> str | None:

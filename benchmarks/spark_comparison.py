@@ -20,12 +20,23 @@ from kclient.common.topic_partition import TopicPartition
 
 FORMATS = ("kclient", "kafka")
 SIZE = 100
+PARTS = ("noop", "drain", "kclient")
+"""Sinks that do ever more of a write: making the rows, taking them to Python, and sending them."""
+
 RANGES = (4, 1)
 """Divisors of the records on which memory is measured: a fourth of them, and all."""
 
 _JOB = Path(__file__).with_name("spark_job.py")
 _POM = Path(__file__).resolve().parent.parent / "tests" / "spark" / "connector" / "pom.xml"
+FEW = 2
+"""Records of a write that is nothing but its fixed cost."""
+
+MICRO_BATCH = 1000
+"""Records that a query gets at once, again and again."""
+
 _TASKS = 2
+_MICRO_BATCHES = 20
+_MICRO_BATCH_WARM_UPS = 10
 _TIMEOUT_S = 1800
 
 
@@ -92,18 +103,27 @@ class SparkComparison:
             return
         for number in range(self.sessions):
             for operation in operations:
-                if operation != "memory":
-                    for name in FORMATS[:: 1 if number % 2 == 0 else -1]:
-                        self._compare(operation, name, source, number)
+                names = {"memory": (), "write_parts": PARTS}.get(operation, FORMATS)
+                for name in names[:: 1 if number % 2 == 0 else -1]:
+                    self._compare(operation, name, source, number)
+                if operation == "write_parts":
+                    self._compare(operation, "kclient", source, number, FEW)
         if "memory" in operations:
             for part in RANGES:
                 self._memory(source, self.records // part)
 
-    def _compare(self, operation: str, name: str, source: str, number: int) -> None:
-        topic = self._create() if operation == "batch_write" else source
+    def _compare(
+        self, operation: str, name: str, source: str, number: int, records: int | None = None
+    ) -> None:
+        topic = source if operation in ("batch_read", "stream") else self._create()
         try:
-            found = self._session(operation, name, topic, self.records)
-            if topic != source:
+            if operation == "micro_batch":
+                found = self._session(
+                    operation, name, topic, MICRO_BATCH, runs=_MICRO_BATCHES, warm_ups=_MICRO_BATCH_WARM_UPS
+                )
+            else:
+                found = self._session(operation, name, topic, records or self.records)
+            if operation == "batch_write":
                 self._check_written(topic)
         except (RuntimeError, ValueError) as error:
             self._fail(f"{operation} {name}: {error}")
@@ -111,7 +131,7 @@ class SparkComparison:
         finally:
             if topic != source:
                 self._delete(topic)
-        line = self._line(operation, name, self.records)
+        line = self._line(operation, name, found.records)
         line.seconds += found.seconds
         line.cpu_seconds += found.cpu_seconds
         line.worker_rss_bytes = max(line.worker_rss_bytes, found.worker_rss_bytes)
@@ -173,7 +193,7 @@ class SparkComparison:
 
     def _line(self, operation: str, name: str, records: int) -> Line:
         for line in self.lines:
-            if (line.operation, line.name) == (operation, name):
+            if (line.operation, line.name, line.records) == (operation, name, records):
                 return line
         self.lines.append(Line(operation, name, records))
         return self.lines[-1]

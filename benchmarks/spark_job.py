@@ -7,18 +7,25 @@ kclient that is installed, as they have for a user.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody calls it
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+
+from kclient.producer import KafkaProducer
+from kclient.spark import register
 
 KEY_BYTES = 8
 # Each of the seven columns is needed, so that no source can leave one out.
@@ -40,22 +47,20 @@ Job = Mapping[str, Any]
 def main() -> None:
     """Do the job that the one argument describes, and print what it took as the last line."""
     job: Job = json.loads(sys.argv[1])
-    with _session(job) as spark:
-        run = {
-            "fill": _write,
-            "batch_read": _read,
-            "batch_write": _write,
-            "stream": _stream,
-            "memory": _read,
-        }[job["operation"]]
+    with _session(job) as spark, contextlib.ExitStack() as stack:
+        run: Callable[[], float | None]
+        if job["operation"] == "micro_batch":
+            run = stack.enter_context(_micro_batches(spark, job))
+        else:
+            run = partial(_OPERATIONS[job["operation"]], spark, job)
         # The first job compiles, connects and starts the workers.
         for _ in range(job["warm_ups"]):
-            run(spark, job)
+            run()
         seconds, cpu_seconds = [], []
         for _ in range(job["runs"]):
             cpu_before_s, before_s = _cpu_s(), time.perf_counter()
-            run(spark, job)
-            seconds.append(time.perf_counter() - before_s)
+            taken_s = run()
+            seconds.append(time.perf_counter() - before_s if taken_s is None else taken_s)
             cpu_seconds.append(_cpu_s() - cpu_before_s)
         answer = {"seconds": seconds, "cpu_seconds": cpu_seconds, "worker_rss_bytes": _peak_of_workers()}
     print(json.dumps(answer))
@@ -78,9 +83,9 @@ def _session(job: Job) -> Iterator[Any]:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if job["format"] == "kclient":
-        from kclient.spark import register
-
         register(spark)
+    elif job["format"] == "drain":
+        spark.dataSource.register(Drain)
     try:
         yield spark
     finally:
@@ -123,6 +128,51 @@ def _stream(spark: Any, job: Job) -> None:
         _check(spark.table("found").first(), job)
 
 
+@contextlib.contextmanager
+def _micro_batches(spark: Any, job: Job) -> Iterator[Callable[[], float]]:
+    """A query that runs; each call gives it records, and returns the seconds that these then took to be processed.
+
+    From the moment at which the broker has them to the end of their micro-batch, by Spark's clock.
+    """
+    count, value = job["records"], b"x" * job["size"]
+    written = itertools.count(1)
+    # All of them in one request: a part of them would be a micro-batch of its own.
+    settings = {"bootstrap_servers": job["servers"], "linger_ms": 10_000, "batch_size": 2_000_000}
+    settings["max_request_size"] = 2_000_000
+    with KafkaProducer(**settings) as producer, tempfile.TemporaryDirectory() as folder:
+        query = (
+            _source(spark.readStream, job)
+            .writeStream.format("noop")
+            .option("checkpointLocation", folder)
+            .start()
+        )
+
+        def run() -> float:
+            for number in range(count):
+                producer.send(job["topic"], value, key=b"%08d" % number)
+            producer.flush()
+            there_s = time.time()
+            deadline_s, wanted = time.monotonic() + _WAIT_S, count * next(written)
+            query.processAllAvailable()
+            # A micro-batch is told of a moment after it has ended.
+            while sum(each["numInputRows"] for each in _filled(query)) < wanted:
+                if time.monotonic() > deadline_s:
+                    raise TimeoutError(f"{wanted} records are not read after {_WAIT_S} s: {query.status}")
+                time.sleep(0.05)
+            last = _filled(query)[-1]
+            began_s = datetime.fromisoformat(last["timestamp"]).timestamp()
+            return float(began_s + last["durationMs"]["triggerExecution"] / 1000 - there_s)
+
+        try:
+            yield run
+        finally:
+            query.stop()
+
+
+def _filled(query: Any) -> list[Any]:
+    return [each for each in query.recentProgress if each["numInputRows"]]
+
+
 def _write(spark: Any, job: Job) -> None:
     # As cheap as rows can be, as making them is part of what is measured.
     value = f"concat(key, X'{'61' * (job['size'] - KEY_BYTES)}')"
@@ -133,6 +183,26 @@ def _write(spark: Any, job: Job) -> None:
     )
     writer = frame.write.format(job["format"]).option("kafka.bootstrap.servers", job["servers"])
     writer.option("topic", job["topic"]).mode("append").save()
+
+
+class Drain(DataSource):
+    """A sink in Python that is given the rows and does nothing with them."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "drain"
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002 - Spark's signature
+        """Return what takes the rows."""
+        return _DrainWriter()
+
+
+class _DrainWriter(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
 
 
 def _check(row: Any, job: Job) -> None:
@@ -176,6 +246,15 @@ def _over_tree(figure: Callable[[psutil.Process], Any], total: Callable[[list[An
             found.append(figure(process))
     return total(found)
 
+
+_OPERATIONS: Mapping[str, Callable[[Any, Job], None]] = {
+    "fill": _write,
+    "batch_read": _read,
+    "batch_write": _write,
+    "write_parts": _write,
+    "stream": _stream,
+    "memory": _read,
+}
 
 if __name__ == "__main__":
     main()
