@@ -77,7 +77,7 @@ def noting(folder: Path) -> Any:
 
 
 def noted(folder: Path, task: str) -> Any:
-    """What a task has left in its process."""
+    """Notes that a task has left."""
     return json.loads((folder / f"{task}.json").read_text())
 
 
