@@ -115,7 +115,7 @@ _JAVAS = {
         *("beginning_offsets", "end_offsets", "current_lag", "group_metadata", "enforce_rebalance"),
     ],
     ConsumerPartitionAssignor: [
-        *("name", "assign", "subscription_user_data", "on_assignment", "supported_protocols"),
+        *("name", "assign", "subscription_user_data", "on_assignment", "supported_protocols", "version"),
     ],
     ConsumerRebalanceListener: ["on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost"],
 }

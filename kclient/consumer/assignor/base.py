@@ -59,6 +59,14 @@ class ConsumerPartitionAssignor(abc.ABC):
         return self.NAME
 
     @property
+    def version(self) -> int:
+        """A number for whoever changes the form of the user data or the algorithm; no client reads it, as in Java.
+
+        What members have to know of each other's they say in the user data.
+        """
+        return 0
+
+    @property
     def supported_protocols(self) -> tuple[RebalanceProtocol, ...]:
         """The rules that its assignments keep to; a consumer follows the highest that all of its assignors support."""
         return (RebalanceProtocol.EAGER,)

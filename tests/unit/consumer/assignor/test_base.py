@@ -66,6 +66,7 @@ class Plain(ConsumerPartitionAssignor):
 def test_an_assignor_is_eager_and_has_nothing_to_tell_the_leader_unless_it_says_otherwise() -> None:
     plain = Plain()
     assert plain.supported_protocols == (RebalanceProtocol.EAGER,)
+    assert plain.version == 0
     assert plain.subscription_user_data(frozenset({"t"})) is None
     plain.on_assignment(Assignment(()), ConsumerGroupMetadata("g", 1, "m"))
     assert plain.subscription_user_data(frozenset({"t"})) is None
