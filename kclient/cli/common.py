@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kclient._accel import IMPL
+from kclient._version import __version__
 from kclient.cli.parser import Parser
 from kclient.config.properties import load_properties
 from kclient.errors import ConfigError
@@ -107,7 +109,14 @@ def add_command(commands: Any, name: str, summary: str, **more: Any) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         **more,
     )
+    add_version(made)
     return made
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """`--version`, which every tool of Kafka's has, whatever else stands on the command line."""
+    version = f"kclient {__version__} ({IMPL} implementation)"
+    parser.add_argument("--version", action="version", version=version, help="print the version and exit")
 
 
 def client_settings(options: argparse.Namespace, **defaults: object) -> dict[str, object]:

@@ -16,9 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kclient._accel import IMPL
-from kclient._version import __version__
-from kclient.cli.common import add_command, complain
+from kclient.cli.common import add_command, add_version, complain
 from kclient.cli.parser import Parser
 from kclient.errors import ConfigError, KafkaError
 
@@ -47,9 +45,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         prog="kclient",
         description="Apache Kafka from Python: produce, consume, look around, and run a broker for tests.",
     )
-    parser.add_argument(
-        "--version", action="version", version=f"kclient {__version__} ({IMPL} implementation)"
-    )
+    add_version(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = add_command(commands, name, summary)

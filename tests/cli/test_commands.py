@@ -18,9 +18,12 @@ from rich.console import Console
 from harness.network.ports import closed_port
 from harness.topics import read_all
 from kclient import KafkaAdminClient, KafkaProducer, __version__
+from kclient._accel import IMPL
 from kclient.broker import EmbeddedKafka
+from kclient.cli import dead_letters, perf
 from kclient.cli.common import table
 from kclient.cli.main import COMMANDS, main
+from kclient.cli.pipeline_arguments import PIPELINES
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:
@@ -38,11 +41,30 @@ def consume(servers: str, topic: str, *more: str, count: int) -> int:
     )
 
 
-def test_the_version_names_the_implementation(capsys: pytest.CaptureFixture[str]) -> None:
+PARTS = [
+    [],
+    *([command] for command in COMMANDS),
+    *(["perf", part] for part in perf.PARTS),
+    ["transactions", "find-hanging"],
+    *(["pipeline", part] for part in [*PIPELINES, dead_letters.NAME]),
+]
+
+
+@pytest.mark.parametrize("words", PARTS, ids=" ".join)
+def test_every_command_prints_the_version_and_does_nothing_else(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--version"])
+        main([*words, "--version"])
     assert ended.value.code == 0
-    assert f"kclient {__version__} (" in capsys.readouterr().out
+    assert capsys.readouterr() == (f"kclient {__version__} ({IMPL} implementation)\n", "")
+
+
+def test_the_version_is_printed_whatever_else_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["topics", "--bootstrap-server", "no.such.host:1", "--delete", "--version", "--topic", "t"])
+    assert ended.value.code == 0
+    assert capsys.readouterr() == (f"kclient {__version__} ({IMPL} implementation)\n", "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
