@@ -11,6 +11,7 @@ import attrs
 from kclient.common.topic_partition import TopicPartition
 from kclient.spark import clients
 from kclient.spark.clients import BytesProducer
+from kclient.spark.given_partitions import GivenPartitions
 from kclient.spark.output import SinkColumns
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def deliver(
     the error of the first records that failed, which names topic and partition; `tally` then has what is written.
     """
     try:
-        return sent(lambda: clients.shared_producer(settings), columns, batches, tally)
+        given = GivenPartitions(settings, columns)
+        return sent(lambda: clients.shared_producer(settings), columns, given, batches, tally)
     except BaseException:
         # What it still holds belongs to a write that has failed: the next one must not wait for it.
         clients.drop_producer(settings)
@@ -93,13 +95,14 @@ def deliver(
 def sent(
     producer_of: Callable[[], BytesProducer],
     columns: SinkColumns,
+    given: GivenPartitions,
     batches: Iterable[Any],
     tally: Tally | None = None,
 ) -> dict[TopicPartition, Written]:
     """Send all batches, wait until every record is acknowledged, and say where they are.
 
     The producer is asked for when there is a record: Spark also runs tasks that have none. Raises the error of the
-    first records that failed.
+    first records that failed, and UnknownTopicOrPartitionError for a row whose partition does not exist.
     """
     tally = tally or Tally()
     producer: BytesProducer | None = None
@@ -108,6 +111,7 @@ def sent(
             continue
         if producer is None:
             producer = producer_of()
+        given.check(producer, batch)
         tally.add(producer.send_arrow(columns.select(batch), topic=columns.topic))
     if producer is not None:
         producer.flush()

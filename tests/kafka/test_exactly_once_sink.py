@@ -20,6 +20,7 @@ from kclient.errors import (
     IllegalStateError,
     InvalidTopicError,
     KafkaTimeoutError,
+    UnknownTopicOrPartitionError,
 )
 from kclient.spark import clients
 from kclient.spark.delivery import Written
@@ -202,6 +203,36 @@ def test_a_task_that_takes_longer_than_a_transaction_may_fails_and_names_the_set
         sink(given, time).deliver(task, rows())
     assert str(caught.value).startswith(f"Sink partition 0 of {query}, epoch 0: ")
     assert committed(kafka, topic) == []
+
+
+def test_a_row_for_a_partition_that_does_not_exist_fails_before_the_transaction_is_too_old(
+    kafka: RealKafka, topic: str, query: str
+) -> None:
+    time = MockTime()
+    rows = pa.record_batch({"value": [b"a", b"b"], "partition": pa.array([1, 2], pa.int32())})
+    with pytest.raises(
+        UnknownTopicOrPartitionError, match=f"^Partition 2 of topic {topic}, which has 2 partitions, does not"
+    ):
+        sink(options(kafka, topic), time, "value", "partition").deliver(SinkTask(query, 0, 0), [rows])
+    assert committed(kafka, topic) == []
+
+
+def test_a_task_that_waited_for_its_topic_until_the_transaction_was_too_old_names_both(
+    kafka: RealKafka, topic: str, query: str
+) -> None:
+    time = MockTime()
+
+    def rows() -> Iterator[Any]:
+        yield pa.record_batch({"value": [b"a"], "topic": [topic]})
+        time.advance(5000)
+        raise KafkaTimeoutError("Topic of-nobody was not found")
+
+    given = options(kafka, None, kclient__marker__topic=topic, kafka__transaction__timeout__ms="5000")
+    with pytest.raises(
+        KafkaTimeoutError,
+        match=r"transaction\.timeout\.ms=5000.* The error was: Topic of-nobody was not found$",
+    ):
+        sink(given, time, "value", "topic").deliver(SinkTask(query, 0, 0), rows())
 
 
 def test_an_epoch_without_any_marker_before_it_is_refused_unless_that_is_accepted(

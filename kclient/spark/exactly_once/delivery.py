@@ -20,6 +20,7 @@ from kclient.spark.clients import BytesProducer
 from kclient.spark.delivery import Tally, Written, sent
 from kclient.spark.exactly_once.markers import Markers, made_marker, marked_rows
 from kclient.spark.exactly_once.sink_task import SinkTask
+from kclient.spark.given_partitions import GivenPartitions
 from kclient.spark.output import SinkColumns
 from kclient.spark.shipped_files import on_this_machine
 from kclient.spark.sink_options import ExactlyOnceOptions
@@ -85,6 +86,7 @@ class _Rows:
                 f"{self._task}: its transaction is open for {elapsed_ms} ms, and the broker aborts it after "
                 f"kafka.transaction.timeout.ms={self._timeout_ms}; set that higher (as far as the broker's "
                 "transaction.max.timeout.ms allows), or write less in a task (maxOffsetsPerTrigger, more partitions)"
+                + (f". The error was: {cause}" if cause is not None else "")
             ).because_of(cause)
 
 
@@ -137,7 +139,8 @@ class ExactlyOnceDelivery:
         producer.partitions_for(self._once.marker_topic)
         rows.begin()
         with producer.transaction():
-            written = sent(lambda: producer, self._columns, rows, tally)
+            given = GivenPartitions(self._settings, self._columns, self._time)
+            written = sent(lambda: producer, self._columns, given, rows, tally)
             rows.check_time()
             producer.send_offsets_to_transaction(
                 {self._once.marker_partition: made_marker(task, rows.count)},
