@@ -5,7 +5,9 @@ Here is its life, from the first connection to the last; what it does is in `int
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -112,9 +114,12 @@ class KafkaAdminClient(
         # After a Ctrl-C the calls of other threads are not waited for either.
         self.close(0 if kind is not None and issubclass(kind, KeyboardInterrupt) else None)
 
-    def __del__(self) -> None:
+    # At the end of the interpreter the names of modules may be gone, and the I/O thread does not run any more.
+    def __del__(
+        self, is_finalizing: Callable[[], bool] = sys.is_finalizing, warn: Callable[..., None] = warnings.warn
+    ) -> None:
         if getattr(self, "_closed", True) or self._fork_guard.forked:
             return
-        self._driver.close_soon()
-        message = f"KafkaAdminClient {self._client_id} was not closed"
-        warnings.warn(message, ResourceWarning, source=self, stacklevel=1)
+        if not is_finalizing():
+            self._driver.close_soon()
+        warn(f"KafkaAdminClient {self._client_id} was not closed", ResourceWarning, source=self, stacklevel=2)

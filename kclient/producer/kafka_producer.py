@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -469,9 +470,10 @@ class KafkaProducer(PushedMetrics, Generic[K, V]):
                 "[Producer clientId=%s] The producer could not be closed", self._core.config.client_id
             )
 
-    def __del__(self) -> None:
+    # When the interpreter ends, the I/O thread has ended before, and the names of modules may be gone.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         core = getattr(self, "_core", None)
-        if core is None or core.guard.forked or not core.io_thread.alive:
+        if core is None or is_finalizing() or core.guard.forked or not core.io_thread.alive:
             return
         # No lock may be taken here: the collector may run in the middle of whatever holds it. The I/O thread
         # delivers what it has and ends. That may be needed after close(), too, if a Ctrl-C ended it.

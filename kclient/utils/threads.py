@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -39,11 +40,15 @@ class KafkaThread(threading.Thread):
         self._running.acquire()
 
     def is_alive(self) -> bool:
-        """Return True if it was started, in this process, and has not ended."""
-        return self.ident is not None and not self._ended and self._generation == forks.generation
+        """Return True if it was started, in this process, and has not ended; nor has the interpreter."""
+        if self.ident is None or self._ended or sys.is_finalizing():
+            return False
+        return self._generation == forks.generation
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end, `timeout` seconds at most. May be interrupted and called again."""
+        if sys.is_finalizing():
+            return  # daemons are not run any more
         if threading.current_thread() is not self:
             deadline = None if timeout is None else time.monotonic() + timeout
             while self.is_alive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from typing import ClassVar, Protocol, Self, TypeVar
@@ -137,12 +138,16 @@ class ConsumerLife(PushedMetrics):
         # Takes no turn: also the repr of a consumer in use by another thread must do.
         return f"<{self._NAME} {self._core.describe(' closed' if self._use.closed else '')}>"
 
-    def __del__(self) -> None:
+    # At the end of the interpreter the names of modules may be gone, and the I/O thread does not run any more.
+    def __del__(
+        self, is_finalizing: Callable[[], bool] = sys.is_finalizing, warn: Callable[..., None] = warnings.warn
+    ) -> None:
         core = getattr(self, "_core", None)
         if core is None or self._use.closed or self._use.guard.forked:
             return
-        core.network.close()
-        warnings.warn(
+        if not is_finalizing():
+            core.network.close()
+        warn(
             f"{self._NAME} {core.config.client_id} was not closed; use it in a with block",
             ResourceWarning,
             source=self,

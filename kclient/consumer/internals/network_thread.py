@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -87,7 +88,7 @@ class NetworkThread:
     def submit(self, task: Task, request: Request[Any] | None = None) -> None:
         """Have `task` called with the time; `request`, if it is for one, fails if it raises, or the thread is over."""
         self._tasks.append((task, request))
-        if self._ended:
+        if self._ended or sys.is_finalizing():
             self._refuse_tasks()
         else:
             self._client.wakeup()

@@ -23,6 +23,7 @@ from kclient.admin import (
 from kclient.admin.internals.driver import Call
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import BootstrapError, ForkedClientError, GroupAuthorizationError, KafkaTimeoutError
+from kclient.utils.fork import ForkGuard
 from kclient.utils.futures import CompletableFuture
 from kclient.utils.time import SYSTEM_TIME
 
@@ -82,7 +83,12 @@ def admin(driver: NotedDriver) -> Iterator[KafkaAdminClient]:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Make this process look like a child of the one that it was."""
-    return lambda: monkeypatch.setattr(forks, "generation", forks.generation + 1)
+
+    def fork() -> None:
+        monkeypatch.setattr(forks, "generation", forks.generation + 1)
+        monkeypatch.setattr(ForkGuard, "_getpid", staticmethod(lambda: -1))
+
+    return fork
 
 
 CALLS: dict[str, Callable[[KafkaAdminClient, int | None], object]] = {

@@ -9,6 +9,7 @@ import pytest
 from kclient._accel import forks
 from kclient.consumer.internals.single_user import SingleUser
 from kclient.errors import ClientClosedError, ConcurrentModificationError, KafkaError
+from kclient.utils.fork import ForkGuard
 
 
 class Settling:
@@ -108,6 +109,7 @@ def test_a_child_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     use = SingleUser("This", Settling())
     assert not use.guard.forked
     monkeypatch.setattr(forks, "generation", forks.generation + 1)
+    monkeypatch.setattr(ForkGuard, "_getpid", staticmethod(lambda: -1))
     with pytest.raises(KafkaError, match="This"), use:
         raise AssertionError("let in")
     assert use.guard.forked
