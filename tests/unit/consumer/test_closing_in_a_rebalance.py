@@ -11,7 +11,7 @@ from harness.consumer.consumer_group import ConsumerGroupModel
 from harness.consumer.model import ConsumerModel
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer.listener import ConsumerRebalanceListener
-from kclient.errors import Errors
+from kclient.errors import Errors, RebalanceInProgressError
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import heartbeat, join_group, sync_group
 
@@ -108,10 +108,10 @@ def after(rig: ConsumerModel, wait_ms: int, function: Callable[[], object]) -> N
     rig.time.pump = rig.pump = pump_and_call  # type: ignore[method-assign]
 
 
-def close(rig: ConsumerModel) -> int:
+def close(rig: ConsumerModel, timeout_ms: int = CLOSE_MS) -> int:
     """Close the consumer, and return how long that took."""
     began_ms = rig.time.monotonic_ms()
-    rig.consumer.close(CLOSE_MS)
+    rig.consumer.close(timeout_ms)
     return rig.time.monotonic_ms() - began_ms
 
 
@@ -172,6 +172,25 @@ def test_a_commit_that_the_end_of_the_joining_overtook_goes_again_in_the_new_gen
     assert 300 <= close(rig) < 1000
     assert rig.committed[T0] == 5
     assert generations(rig)[-1] == 2
+
+
+@pytest.mark.parametrize("api", [ApiKeys.SYNC_GROUP, ApiKeys.JOIN_GROUP], ids=["syncing", "joining"])
+@pytest.mark.parametrize("automatic", [True, False], ids=["automatic and by a listener", "by a listener"])
+def test_a_leader_that_has_died_before_it_assigned_is_not_waited_for(
+    make_member: MakeRig, api: ApiKeys, automatic: bool
+) -> None:
+    rig = make_member(enable_auto_commit=automatic)
+    coordinator = Coordinator(rig)
+
+    def commit() -> None:
+        with pytest.raises(RebalanceInProgressError):
+            rig.consumer.commit_sync()
+
+    read_in_a_rebalance(rig, api, Last(commit))
+    coordinator.generation, coordinator.completing = (2 if api is ApiKeys.SYNC_GROUP else 1), True
+    assert 4000 < close(rig, 30_000) < 7000
+    assert not rig.committed
+    assert len(rig.sent(ApiKeys.LEAVE_GROUP)) == 1
 
 
 def test_it_takes_no_longer_than_there_is_time(rig: ConsumerModel) -> None:

@@ -40,6 +40,9 @@ from kclient.protocol.messages import offset_commit, offset_fetch
 from kclient.utils.backoff import ExponentialBackoff
 from kclient.utils.log_context import LogContext, Logger
 
+_LEADER_MS = 5000
+"""The time that the last commit of a member gives the group's leader to assign. One that lives does it at once."""
+
 CommittedOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
 
 _OTHER_COORDINATOR = frozenset(
@@ -101,6 +104,8 @@ class CommitManager:
     _waiting: list[_Commit | _Lookup] = attrs.field(factory=list, init=False)
     _in_flight: list[_Commit] = attrs.field(factory=list, init=False)
     _finishing: list[Request[None]] = attrs.field(factory=list, init=False)
+    # The generation whose leader has not assigned yet, and since when commits were refused for that.
+    _unassigned: tuple[Generation, int] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._log = self._log_context.logger(__name__)
@@ -335,7 +340,7 @@ class CommitManager:
                 error = Errors.for_code(code, f"{tp}: {Errors.name_of(code)}")
             else:
                 renewed, refusal = self._refused(code, tp, commit.request)
-                if renewed is None:
+                if renewed is None or self._leader_is_gone(code, renewed, now_ms):
                     self._fail(commit, refusal)
                     return False
                 if renewed == commit.request.generation:
@@ -377,6 +382,14 @@ class CommitManager:
 
     def _other_place(self, code: int, request: CommitRequest) -> Generation | None:
         return self._membership.commit_refused(code, request.generation, last=request.last)
+
+    def _leader_is_gone(self, code: int, generation: Generation, now_ms: int) -> bool:
+        """True if the group waits for its leader for so long that who leaves should not wait along with it."""
+        if code != Errors.REBALANCE_IN_PROGRESS:
+            return False
+        if self._unassigned is None or self._unassigned[0] != generation:
+            self._unassigned = generation, now_ms
+        return now_ms - self._unassigned[1] >= _LEADER_MS
 
     # Looking up.
 
