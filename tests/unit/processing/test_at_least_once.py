@@ -8,13 +8,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pytest
 
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRecord, ConsumerRecords
-from kclient.errors import CommitFailedError
+from kclient.errors import (
+    CommitFailedError,
+    KafkaError,
+    KafkaTimeoutError,
+    RebalanceInProgressError,
+    TopicAuthorizationError,
+)
 from kclient.processing.at_least_once import AtLeastOnce
 from kclient.processing.options import Options
+from kclient.processing.outcome import Processed
 from kclient.processing.source import Source
 from kclient.processing.stopping import Stop
 
@@ -28,6 +36,8 @@ class Consumer:
     resets_at: int = -1
     may_reset: threading.Event = attrs.field(factory=threading.Event)
     commit_errors: list[Exception] = attrs.field(factory=list)
+    last_error: Exception | None = None
+    """The error of every commit that says that all is done."""
     generation: int = 1
     polls: int = 0
     position: int = 0
@@ -73,6 +83,9 @@ class Consumer:
         if self.commit_errors:
             self.refused.append(offsets[TP].offset)
             raise self.commit_errors.pop()
+        if self.last_error is not None and offsets[TP].offset == 10:
+            self.refused.append(10)
+            raise self.last_error
         assert timeout_ms > 0
         self.offset = offsets[TP].offset
 
@@ -80,7 +93,7 @@ class Consumer:
         return ConsumerGroupMetadata("g", self.generation, "me")
 
 
-def run(consumer: Consumer, handler: Any, stop: threading.Event, concurrency: int) -> None:
+def run(consumer: Consumer, handler: Any, stop: threading.Event, concurrency: int) -> Processed:
     taken: Any = consumer
     options = Options(
         handler=handler,
@@ -96,7 +109,7 @@ def run(consumer: Consumer, handler: Any, stop: threading.Event, concurrency: in
         stop=stop,
     )
     no_producer: Any = None
-    AtLeastOnce(Source(taken, pass_unreadable=False), no_producer, options, 10_000).run(Stop(stop))
+    return AtLeastOnce(Source(taken, pass_unreadable=False), no_producer, options, 10_000).run(Stop(stop))
 
 
 def test_what_is_read_again_after_the_group_has_moved_on_is_committed_to_its_end() -> None:
@@ -130,3 +143,33 @@ def test_a_commit_that_is_refused_because_the_group_moves_on_does_not_end_the_ru
 
     run(consumer, handle, stop, 1)
     assert (consumer.refused, consumer.offset) == ([5], 10)
+
+
+def run_to_the_end(consumer: Consumer, concurrency: int = 1) -> Processed:
+    stop = threading.Event()
+
+    def handle(record: ConsumerRecord[Any, Any]) -> None:
+        if record.offset == 9:
+            stop.set()
+
+    return run(consumer, handle, stop, concurrency)
+
+
+@pytest.mark.parametrize("error", [CommitFailedError, RebalanceInProgressError, KafkaTimeoutError])
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_last_commit_that_is_refused_because_the_group_moves_on_ends_the_run_without_an_error(
+    error: type[KafkaError], concurrency: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those records are done again by whoever gets the partitions; nobody could commit them any more."""
+    consumer = Consumer(last_error=error("the group moves on"))
+    outcome = run_to_the_end(consumer, concurrency)
+    assert outcome.records == 10
+    assert consumer.refused[-1] == 10
+    assert consumer.offset != 10
+    assert "may be done again: the group moves on" in caplog.text
+
+
+def test_a_last_commit_that_is_refused_for_another_reason_ends_the_run_with_it() -> None:
+    consumer = Consumer(last_error=TopicAuthorizationError("not yours"))
+    with pytest.raises(TopicAuthorizationError, match="not yours"):
+        run_to_the_end(consumer)
