@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from harness.spark import sessions
 from harness.topics import new_topic
-from kclient.broker import EmbeddedKafka
 from kclient.errors import ConfigError
 from kclient.producer import KafkaProducer
 from kclient.spark.pipelines import EtlOptions, EventsOptions
@@ -32,18 +29,6 @@ WIDER = (
     f"id string, n bigint, customer struct<name: string, points: double, city: string>, {ITEMS}, time timestamp, "
     "coupon string"
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with sessions.session() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 def options(servers: str, folder: Path, **given: Any) -> EventsOptions:

@@ -9,7 +9,6 @@ import runpy
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,9 +17,7 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.spark import sessions
 from kclient.admin import KafkaAdminClient, NewTopic
-from kclient.broker import EmbeddedKafka
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import BackfillOptions, orders, trial
 from kclient.spark.pipelines.options import EventsOptions
@@ -41,18 +38,6 @@ WINDOW_MS = 300_000
 LATE_OR_AHEAD = {"time is more than 5 minutes late", "time is more than 1 minute ahead"}
 NEGATIVE = {"not event.amount > 0"}
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with sessions.session() as made:
-        yield made
 
 
 @attrs.frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.spark import sessions
 from harness.topics import new_topic, read_all
-from kclient.broker import EmbeddedKafka
 from kclient.producer import KafkaProducer
 from kclient.spark.pipelines import WindowOptions
 
@@ -34,18 +31,6 @@ RUNS = (
     (0, 1, 1.2, 1.8, 19.5, 20),
 )
 LATE = [0, 1, 4]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with sessions.session() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with EmbeddedKafka() as kafka:
-        yield kafka.bootstrap_servers
 
 
 @pytest.mark.soak

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.spark import sessions
 from harness.waiting import wait_until
 from kclient.errors import ConfigError
 from kclient.spark.pipelines import orders
@@ -39,12 +37,6 @@ RECORD = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key: string, value: binary>>"
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with sessions.session() as made:
-        yield made
 
 
 def records(spark: Any, *values: bytes | None, headers: list[tuple[str, bytes | None]] | None = None) -> Any:

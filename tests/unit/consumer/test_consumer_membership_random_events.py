@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.consumer.closing import close_in_the_middle
 from harness.consumer.consumer_group import ConsumerGroupModel
 from harness.consumer.model import ConsumerModel
 from harness.consumer.ways import CONSUMER, pairs, watched
@@ -35,7 +36,6 @@ COMMIT_REFUSALS = [
     Errors.STALE_MEMBER_EPOCH,
     Errors.UNKNOWN_MEMBER_ID,
 ]
-CLOSE_MS = 30_000
 
 events = st.one_of(
     st.tuples(st.just("poll"), st.integers(1, 5)),
@@ -199,17 +199,6 @@ class Member:
         assert self.group.acknowledged == {(self.rig.topic_ids[tp.topic], tp.partition) for tp in wanted}
         assert membership.generation.id == self.group.member_epoch == self.group.epoch
 
-    def closes(self) -> None:
-        """The application closes in the middle of it."""
-        self.ledger.failing.clear()
-        self.ledger.given_up.clear()
-        read = {tp: each.offset for tp, each in self.rig.core.assigned.consumed().items()}
-        began_ms = self.rig.time.monotonic_ms()
-        self.rig.consumer.close(CLOSE_MS)
-        assert self.rig.time.monotonic_ms() - began_ms < 2 * CLOSE_MS
-        owed = {tp: offset for tp, offset in read.items() if tp in self.ledger.given_up}
-        assert {tp: self.rig.committed.get(tp) for tp in owed} == owed
-
 
 @settings(max_examples=100, deadline=None)
 @given(happening=st.lists(events, max_size=25))
@@ -242,5 +231,5 @@ def test_whatever_happens_a_member_that_closes_has_committed_what_it_gives_up(
         for event, of in happening:
             member.happens(event, of)
     finally:
-        member.closes()
+        close_in_the_middle(member.rig, member.ledger)
     assert not member.ledger.held

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.consumer.closing import close_in_the_middle
 from harness.consumer.model import ConsumerModel
 from harness.consumer.ways import CLASSIC, pairs, watched
 from kclient.common.cluster import Cluster
@@ -32,7 +33,6 @@ _RECOVERABLE = [
     Errors.ILLEGAL_GENERATION,
 ]
 _BROKEN = ConnectionError("broken")
-_CLOSE_MS = 30_000
 
 codes = st.sampled_from(_RECOVERABLE)
 events = st.one_of(
@@ -192,17 +192,6 @@ class Member:
         assert membership.state is MemberState.STABLE
         assert self.ledger.held == {tp for tp in self.assignor.wanted if tp.topic in topics}
 
-    def closes(self) -> None:
-        """The application closes in the middle of it."""
-        self.ledger.failing.clear()
-        self.ledger.given_up.clear()
-        read = {tp: each.offset for tp, each in self.rig.core.assigned.consumed().items()}
-        began_ms = self.rig.time.monotonic_ms()
-        self.rig.consumer.close(_CLOSE_MS)
-        assert self.rig.time.monotonic_ms() - began_ms < 2 * _CLOSE_MS
-        owed = {tp: offset for tp, offset in read.items() if tp in self.ledger.given_up}
-        assert {tp: self.rig.committed.get(tp) for tp in owed} == owed
-
 
 @pytest.mark.parametrize("protocol", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
@@ -236,5 +225,5 @@ def test_whatever_happens_a_member_that_closes_has_committed_what_it_gives_up(
         for event, of in happening:
             member.happens(event, of)
     finally:
-        member.closes()
+        close_in_the_middle(member.rig, member.ledger)
     assert not member.ledger.held
