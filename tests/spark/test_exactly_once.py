@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.spark import sessions
+from harness.spark import sessions, worker_logs
 from harness.topics import new_topic, produce, read_all
 
 pytestmark = [
@@ -159,8 +158,7 @@ def test_a_micro_batch_of_foreach_batch_that_runs_again_is_there_once(
 
 
 def test_the_report_names_partitions_that_were_written_already(spark: Any, real_servers: str) -> None:
-    if not hasattr(spark.tvf, "python_worker_logs"):
-        pytest.skip("PySpark collects the logs of workers from 4.1 on")
+    worker_logs.need(spark)
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
     sink = new_topic(real_servers, 1)
     try:
@@ -169,9 +167,12 @@ def test_the_report_names_partitions_that_were_written_already(spark: Any, real_
             writer = frame.write.format("kclient").mode("append").option("topic", sink).options(**_ONCE)
             writer = writer.option("kclient.write.id", f"reported-{sink}")
             writer.option("kafka.bootstrap.servers", real_servers).save()
-        logs = spark.tvf.python_worker_logs().where("logger = 'kclient.spark.report'").select("msg").collect()
+
+        def already(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [each for each in reports if "alreadyWritten" in each]
+
+        [report] = already(worker_logs.reports(spark, already))
     finally:
         spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
-    reports = [json.loads(row.msg) for row in logs]
     nothing = {"records": 0, "topics": {}, "duplicatesPossible": False, "duplicatesAtMost": 0}
-    assert {"alreadyWritten": [0, 1], **nothing} in reports
+    assert report == {"alreadyWritten": [0, 1], **nothing}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.spark import sessions
+from harness.spark import sessions, worker_logs
 from kclient.admin import KafkaAdminClient, NewTopic
 from kclient.broker import EmbeddedKafka
 from kclient.producer import KafkaProducer
@@ -94,13 +93,14 @@ def test_many_rows_of_many_tasks_arrive_once_each(kafka: Any, spark: Any) -> Non
 
 
 def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
-    if not hasattr(spark.tvf, "python_worker_logs"):
-        pytest.skip("PySpark collects the logs of workers from 4.1 on")
+    worker_logs.need(spark)
     kafka.write(spark.range(5).selectExpr("CAST(id AS STRING) AS value"), topic="reported")
-    logs = spark.tvf.python_worker_logs().where("logger = 'kclient.spark.report'").select("msg").collect()
-    reports = [json.loads(row.msg) for row in logs]
-    mine = next(report for report in reports if "reported" in report.get("topics", ()))
-    assert mine == {
+
+    def mine(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [each for each in reports if "reported" in each.get("topics", ())]
+
+    [report] = mine(worker_logs.reports(spark, mine))
+    assert report == {
         "records": 5,
         "topics": {"reported": {"0": {"count": 5, "firstOffset": 0, "lastOffset": 4}}},
         "duplicatesPossible": False,
@@ -109,8 +109,7 @@ def test_what_was_written_is_reported(kafka: Any, spark: Any) -> None:
 
 
 def test_attempts_that_failed_are_reported_with_what_they_have_left(kafka: Any, spark: Any) -> None:
-    if not hasattr(spark.tvf, "python_worker_logs"):
-        pytest.skip("PySpark collects the logs of workers from 4.1 on")
+    worker_logs.need(spark)
     from pyspark import TaskContext
     from pyspark.sql.functions import udf
 
@@ -130,14 +129,18 @@ def test_attempts_that_failed_are_reported_with_what_they_have_left(kafka: Any, 
         kafka.write(frame, topic="attempts", **{"kafka.linger.ms": "0"})
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    logs = spark.tvf.python_worker_logs().where("logger = 'kclient.spark.report'").select("msg").collect()
-    lines = [json.loads(row.msg) for row in logs]
-    [report] = [each for each in lines if "attempts" in each]
+
+    def of(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+        return [each for each in lines if kind in each]
+
+    lines = worker_logs.reports(
+        spark, lambda them: of(them, "attempts") and len(of(them, "failedAttempt")) == 2
+    )
+    [report] = of(lines, "attempts")
     assert report["records"] == 60
     assert report["attempts"] == {"1": 3}
     assert report["duplicatesAtMost"] == 2 * 30
-    # Attempts may run in different Python processes, whose logs come in any order.
-    failed = [each for each in lines if "failedAttempt" in each]
+    failed = of(lines, "failedAttempt")
     assert sorted(each["failedAttempt"]["attempt"] for each in failed) == [0, 1]
     there = kafka.read("attempts").count()
     least, most = (sum(each[name] for each in failed) for name in ("acknowledged", "sent"))
