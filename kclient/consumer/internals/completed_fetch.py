@@ -9,9 +9,10 @@ import attrs
 
 from kclient._accel import Columns
 from kclient.common.topic_partition import TopicPartition
+from kclient.compress import DecompressionError
 from kclient.consumer.internals.undecodable import NotReplacedError
 from kclient.consumer.types import ConsumerRecord
-from kclient.errors import KafkaError, RecordDeserializationError
+from kclient.errors import KafkaError, RecordDeserializationError, UnsupportedCompressionTypeError
 from kclient.record import RecordReader, end_of_batches
 
 Deserialize = Callable[[str, "tuple[tuple[str, bytes | None], ...]", "bytes | None"], Any]
@@ -189,6 +190,10 @@ class CompletedFetch:
         start = reader.next_offset
         try:
             data = form.read(reader, max_records)
+        except (DecompressionError, UnsupportedCompressionTypeError) as error:
+            # Codecs know of no partition.
+            self.error = type(error)(f"{self.tp}, offset {reader.next_offset}: {error}")
+            raise self.error from error
         except KafkaError as error:
             self.error = error
             raise

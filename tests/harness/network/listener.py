@@ -24,9 +24,17 @@ def read_exactly(sock: socket.socket, count: int) -> bytes:
     return bytes(parts)
 
 
+class UnfinishedFrameError(EOFError):
+    """A stream ended, or broke, within a frame."""
+
+
 def read_frame(sock: socket.socket) -> bytes:
-    """One frame without its length; raises EOFError at the end."""
-    return read_exactly(sock, int.from_bytes(read_exactly(sock, 4), "big"))
+    """One frame without its length; raises EOFError at the end, UnfinishedFrameError at one before the frame's."""
+    length = int.from_bytes(read_exactly(sock, 4), "big")
+    try:
+        return read_exactly(sock, length)
+    except (OSError, EOFError) as error:
+        raise UnfinishedFrameError from error
 
 
 def reset(sock: socket.socket) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from harness.network.listener import JOIN_S, Listener, hang_up, read_frame, reset
+from harness.network.listener import JOIN_S, Listener, UnfinishedFrameError, hang_up, read_frame, reset
 from kclient.protocol.api_keys import ApiKeys
-from kclient.protocol.header import parse_request, response_buffers
+from kclient.protocol.header import parse_request, parse_response, response_buffers
 
 
 class Fault(enum.Enum):
@@ -28,21 +28,27 @@ class Fault(enum.Enum):
     SWALLOW = enum.auto()
     CORRUPT = enum.auto()
     DUPLICATE = enum.auto()
+    SWAP = enum.auto()
+    LENGTH = enum.auto()
+    EDIT = enum.auto()
     ANSWER = enum.auto()
 
 
 Answering = Callable[[Any], Any]
 """Gets the message of a request; returns the message that answers it, or None to leave it to the broker."""
+Editing = Callable[[Any], Any]
+"""Gets the message of an answer; returns the one for the client, or None to leave it as it is."""
 
 
 @attrs.define(eq=False)
 class Rule:
     """Spoils frames of `api` (None: any) in one direction, `times` times (negative: always).
 
-    `amount` is milliseconds (DELAY), bytes a second (DRIP), how many bytes pass, length included (CUT, RESET), or the
-    position of the byte to turn round (CORRUPT). `answer` makes the message that the client gets (ANSWER), and
-    `pass_on` says whether the broker gets the request all the same. `hits` counts, `frame_bytes` is the size of the
-    last frame that was hit, length included.
+    `amount` is milliseconds (DELAY), bytes a second (DRIP), how many bytes pass, length included (CUT, RESET), the
+    position of the byte to turn round (CORRUPT), or the length that is told (LENGTH). `answer` makes the message that
+    the client gets, of the request (ANSWER) or of the broker's answer (EDIT), and `pass_on` says whether the broker
+    gets a request that is answered all the same. `hits` counts, `frame_bytes` is the size of the last frame that was
+    hit, length included.
     """
 
     fault: Fault
@@ -66,6 +72,10 @@ class FaultProxy(Listener):
     def __init__(self, target: tuple[str, int], *, port: int = 0) -> None:
         super().__init__("fault-proxy", port)
         self.target = target
+        self.receive_buffer_bytes: int | None = None
+        """The most that the system takes from a client while nobody reads, for connections made from now on."""
+        self.unfinished = 0
+        """Requests that clients gave up in their middle."""
         self._rules: list[Rule] = []
         self._rules_lock = threading.Lock()
 
@@ -103,6 +113,25 @@ class FaultProxy(Listener):
         """Pass such frames twice."""
         return self._add(Fault.DUPLICATE, api, on_response, 0, times)
 
+    def swap(self, api: ApiKeys | None, *, times: int = 1) -> Rule:
+        """Give such an answer to the client after the next one, whatever that answers. One at the end is lost."""
+        return self._add(Fault.SWAP, api, True, 0, times)
+
+    def lie_about_length(
+        self, api: ApiKeys | None, length: int, *, times: int = 1, on_response: bool = True
+    ) -> Rule:
+        """Tell another length of such frames than they have."""
+        return self._add(Fault.LENGTH, api, on_response, length, times)
+
+    def edit(self, api: ApiKeys, edit: Editing, *, times: int = 1) -> Rule:
+        """Change the broker's answers to such requests.
+
+        An answer for which `edit` returns None passes as it is, and is no hit.
+        """
+        rule = self._add(Fault.EDIT, api, True, 0, times)
+        rule.answer = edit
+        return rule
+
     def answer(self, api: ApiKeys, answer: Answering, *, times: int = 1, pass_on: bool = False) -> Rule:
         """Answer requests in the broker's place, in the order in which the broker answers the others.
 
@@ -124,6 +153,8 @@ class FaultProxy(Listener):
         upstream.settimeout(None)
         upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.track(upstream)
+        if self.receive_buffer_bytes is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer_bytes)
         link = _Link(self, sock, upstream)
         try:
             self.spawn(link.pump_responses)
@@ -153,6 +184,7 @@ class _Pending:
     """A request whose answer has not gone to the client yet. `answer` is the frame that takes the broker's place."""
 
     api: int
+    version: int
     correlation_id: int
     answer: bytes | None = None
     passed_on: bool = True
@@ -169,12 +201,18 @@ class _Link:
         self._pending: deque[_Pending] = deque()
         self._to_client = threading.Lock()
         self._blackholed = threading.Event()
+        self._held: tuple[bytes, Rule] | None = None
+        """An answer that changes places with the next one."""
 
     def pump_requests(self) -> None:
         while True:
-            frame = read_frame(self._client)
-            api, _, correlation_id = struct.unpack_from(">hhi", frame)
-            pending = _Pending(api, correlation_id)
+            try:
+                frame = read_frame(self._client)
+            except UnfinishedFrameError:
+                self._proxy.unfinished += 1
+                raise
+            api, version, correlation_id = struct.unpack_from(">hhi", frame)
+            pending = _Pending(api, version, correlation_id)
             rule = self._proxy.rule_for(api, on_response=False)
             if rule is not None and rule.fault is Fault.ANSWER:
                 rule = self._prepare(pending, rule, frame)
@@ -204,9 +242,43 @@ class _Link:
         while self._pending and not self._pending[0].passed_on:
             first = self._pending.popleft()
             assert first.answer is not None
-            if not self._pass(first.answer, self._client, self._proxy.rule_for(first.api, on_response=True)):
+            if not self._give(first, first.answer):
                 return False
         return True
+
+    def _give(self, pending: _Pending | None, frame: bytes) -> bool:
+        """Give the client an answer, spoilt if a rule says so; False if the connection is over. Under the lock."""
+        rule = self._proxy.rule_for(-1 if pending is None else pending.api, on_response=True)
+        held, self._held = self._held, None
+        if rule is not None and rule.fault is Fault.SWAP:
+            rule.hits -= 1  # it counts when they have changed places
+            if held is None:
+                self._held = frame, rule
+                return True
+            rule = None
+        if rule is not None and rule.fault is Fault.EDIT and pending is not None:
+            frame, rule = self._edited(pending, frame, rule), None
+        if not self._pass(frame, self._client, rule):
+            return False
+        if held is None:
+            return True
+        held[1].hits += 1
+        return self._pass(held[0], self._client, None)
+
+    def _edited(self, pending: _Pending, frame: bytes, rule: Rule) -> bytes:
+        """Make the broker's answer what `rule` wants it to be."""
+        assert rule.answer is not None
+        api = ApiKeys(pending.api)
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        changed = None
+        # One that is asked for versions in a version that it does not know answers in the oldest.
+        if api is not ApiKeys.API_VERSIONS or not any(frame[4:6]):
+            _, message = parse_response(api, pending.version, frame)
+            changed = rule.answer(message)
+        if changed is None:
+            rule.hits -= 1
+            return frame
+        return b"".join(response_buffers(changed, api, pending.version, correlation_id))[4:]
 
     def pump_responses(self) -> None:
         try:
@@ -222,19 +294,17 @@ class _Link:
     def _forward(self, frame: bytes, correlation_id: int) -> bool:
         """Give the client an answer of the broker's, or what takes its place; False if the connection is over."""
         with self._to_client:
-            api = -1
+            found: _Pending | None = None
             while self._pending:
                 # One that is passed over expected no answer.
                 pending = self._pending.popleft()
                 if pending.answer is not None and pending.correlation_id != correlation_id:
                     self._pass(pending.answer, self._client, None)
                 if pending.correlation_id == correlation_id:
-                    api = pending.api
+                    found = pending
                     frame = pending.answer or frame
                     break
-            if not self._pass(frame, self._client, self._proxy.rule_for(api, on_response=True)):
-                return False
-            return self._flush()
+            return self._give(found, frame) and self._flush()
 
     def _pass(self, frame: bytes, to: socket.socket, rule: Rule | None) -> bool:
         """Forward a frame; False if the connection is over."""
@@ -269,9 +339,11 @@ class _Link:
                 to.sendall(spoilt)
             case Fault.DUPLICATE:
                 to.sendall(whole + whole)
+            case Fault.LENGTH:
+                to.sendall(rule.amount.to_bytes(4, "big", signed=True) + frame)
             case Fault.SWALLOW:
                 pass
-            case Fault.ANSWER:
+            case Fault.ANSWER | Fault.EDIT | Fault.SWAP:
                 raise AssertionError("answers are prepared, not passed")
         return True
 

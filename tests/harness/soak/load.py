@@ -15,7 +15,8 @@ _CLOSE_S = 150.0
 class Load(threading.Thread):
     """Sends numbered records at a steady rate until stopped; what became of each is in `history`.
 
-    With `alone` each record is sent with the same key, without linger, when the one before has its outcome.
+    With `alone` each record is sent with the same key, without linger, when the one before has its outcome. Records are
+    of `size` bytes at least.
     """
 
     def __init__(
@@ -27,16 +28,20 @@ class Load(threading.Thread):
         *,
         per_s: int,
         alone: bool = False,
+        size: int = 0,
         **settings: object,
     ) -> None:
         super().__init__(name=f"load-{name}", daemon=True)
-        self.recorded = RecordedProducer(history.producer(name))
+        idempotent = settings.get("enable.idempotence", True) is True
+        self.recorded = RecordedProducer(history.producer(name, idempotent=idempotent))
         self.error: BaseException | None = None
         self._label = name
         self._topic = topic
         self._pause_s = 1 / per_s
         self._alone = alone
+        self._size = size
         self._stopping = threading.Event()
+        self._producer: KafkaProducer[bytes, bytes] | None = None
         self._settings = {
             "bootstrap.servers": servers,
             "client.id": f"load-{name}",
@@ -50,9 +55,17 @@ class Load(threading.Thread):
         """Records that were acknowledged so far."""
         return self.recorded.acked
 
+    def metric(self, name: str) -> float:
+        """Value of a metric of the producer as a whole, 0 as long as there is none."""
+        found = {} if self._producer is None else self._producer.metrics()
+        return sum(
+            value for key, value in found.items() if (key.name, key.group) == (name, "producer-metrics")
+        )
+
     def run(self) -> None:
         try:
             with KafkaProducer(self._settings) as producer:
+                self._producer = producer
                 number = 0
                 while not self._stopping.wait(self._pause_s):
                     self._send(producer, number)
@@ -62,7 +75,7 @@ class Load(threading.Thread):
             self.error = error
 
     def _send(self, producer: KafkaProducer[bytes, bytes], number: int) -> None:
-        value = f"{self._label}:{number}".encode()
+        value = f"{self._label}:{number}".ljust(self._size).encode()
         if self._alone:
             key = self._label.encode()
             self.recorded.send_alone(producer, self._topic, value, key=key, timeout_s=_CLOSE_S)

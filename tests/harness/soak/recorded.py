@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -34,6 +34,8 @@ class RecordedProducer:
     def __init__(self, log: ProducerLog) -> None:
         self.log = log
         self.acked = 0
+        self.failed: Counter[str] = Counter()
+        """Errors of records that failed, by their names."""
         self.problems: list[str] = []
         """Records about which callback and future did not agree, or whose future was never done."""
         self._told: dict[int, tuple[int | None, str]] = {}
@@ -105,6 +107,7 @@ class RecordedProducer:
 
     def _write(self, number: int, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         if error is not None:
+            self.failed[type(error).__name__] += 1
             self.log.failed(number, f"{type(error).__name__}: {error}", outcome_of(error))
         else:
             assert metadata is not None
@@ -165,12 +168,16 @@ def observe(admin: KafkaAdminClient, group: str, log: HistoryLog) -> dict[Place,
 
 
 def read_to_end(
-    servers: str, topic: str, log: HistoryLog, *, read_committed: bool = False
+    servers: str, topic: str, log: HistoryLog, *, read_committed: bool = False, whole: bool = True
 ) -> list[ConsumerRecord[bytes, bytes]]:
-    """Read all of a topic by a consumer of its own, and write that down."""
+    """Read all of a topic by a consumer of its own, and write that down.
+
+    Not `whole` is one of which some records were deleted; what is missing says nothing then.
+    """
     isolation = "read_committed" if read_committed else "read_uncommitted"
     began = log.now()
-    consumer = log.consumer(f"the reader of all of {topic}, {isolation}", read_committed=read_committed)
+    what = "all" if whole else "what is left"
+    consumer = log.consumer(f"the reader of {what} of {topic}, {isolation}", read_committed=read_committed)
     records = read_all(servers, topic, isolation_level=isolation)
     for begin in range(0, len(records), _AT_ONCE):
         polled: dict[Place, list[tuple[int, bytes | None]]] = {}
@@ -178,7 +185,8 @@ def read_to_end(
             polled.setdefault(Place(record.topic, record.partition), []).append((record.offset, record.value))
         consumer.polled(polled)
     # Every partition, also the empty ones.
-    log.at_end(consumer.name, places_of(partitions_of(servers, topic)), at=began)
+    if whole:
+        log.at_end(consumer.name, places_of(partitions_of(servers, topic)), at=began)
     consumer.closed()
     return records
 

@@ -10,9 +10,16 @@ import attrs
 import pytest
 
 from harness.consumer.fetched_batches import batch, marker, transactional
+from kclient._accel import crc32c
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import CorruptRecordError, KafkaError, LogTruncationError
+from kclient.compress import DecompressionError
+from kclient.errors import (
+    CorruptRecordError,
+    KafkaError,
+    LogTruncationError,
+    UnsupportedCompressionTypeError,
+)
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages import fetch, offset_for_leader_epoch
 from kclient.record import MemoryRecordsBuilder
@@ -257,6 +264,20 @@ class TestContents:
                 errors += 1
         assert got == [(1, offset) for offset in range(5)]
         assert errors
+
+    @pytest.mark.parametrize("codec", [1, 2, 3, 4, 7])
+    def test_compressed_data_that_cannot_be_read_is_named_with_its_partition_and_offset(
+        self, rig: Any, codec: int
+    ) -> None:
+        odd = bytearray(batch(0, 3))
+        odd[22] |= codec  # attributes, and what follows is not compressed
+        odd[17:21] = crc32c(odd[21:]).to_bytes(4, "big")
+        rig.partition_data = lambda tp, offset: data(bytes(odd))
+        rig.consumer.assign([T0])
+        for _ in range(2):
+            with pytest.raises(KafkaError, match="t-0, offset 0: ") as caught:
+                rig.consumer.poll(1000)
+            assert isinstance(caught.value, DecompressionError | UnsupportedCompressionTypeError)
 
     def test_bytes_without_a_whole_batch_are_an_error_and_no_endless_loop(self, rig: Any) -> None:
         rig.partition_data = lambda tp, offset: data(batch(0, 3)[:40])

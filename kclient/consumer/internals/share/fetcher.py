@@ -303,7 +303,9 @@ class ShareFetcher:
         elif data.error_code in _PASSING or error.retriable:
             self._warning.warn(str(partition), f"{partition} could not be fetched for now: {error}", now_ms)
         else:
-            self._on_error(type(error)(f"{partition}: {error}"))
+            named = type(error)(f"{partition}: {error}")
+            named.code = error.code  # the number of one that nobody knows is not its class's
+            self._on_error(named)
 
     def _settle(self, several: Iterable[Acknowledgements], error: KafkaError) -> None:
         for each in several:
