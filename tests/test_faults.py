@@ -7,6 +7,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROWS = {*range(1, 28), *range(33, 47), *range(49, 57)}
+_NOT_JUDGED = {13, 39, 41, 46, 53, 54, 55, 56}
+"""Rows in which nothing is delivered, or nothing else than without the fault; faults.md says so as well."""
+_BY_NUMBER = "kafka/test_judged_"
 _TEST = re.compile(r"`([\w/]+\.py)::(\w+)`( \(soak\))?")
 
 
@@ -40,3 +43,29 @@ def test_what_is_said_to_be_judged_uses_the_checker() -> None:
         for file, _, _ in _TEST.findall(line.split("|")[2]):
             text = (HERE / file).read_text(encoding="utf-8")
             assert "harness.checker" in text or "harness.scenarios.faults" in text, file
+
+
+def test_every_row_with_something_at_stake_is_judged_not_by_the_soak_alone() -> None:
+    judged = {
+        number
+        for number, line in rows().items()
+        if any(not soak for _, _, soak in _TEST.findall(line.split("|")[2]))
+    }
+    # F38's transactions are judged where there is time for all kinds of them.
+    assert judged == ROWS - _NOT_JUDGED - {38}
+
+
+def test_those_who_are_not_judged_are_said_to_be() -> None:
+    text = (HERE / "faults.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^Not judged are (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    assert {int(number) for number in re.findall(r"F(\d+)", said.partition("In F25")[0])} == _NOT_JUDGED
+
+
+def test_a_row_that_is_judged_by_its_number_is_among_the_rows_of_that_test() -> None:
+    for number, line in rows().items():
+        for file, _, _ in _TEST.findall(line.split("|")[2]):
+            if file.startswith(_BY_NUMBER):
+                text = (HERE / file).read_text(encoding="utf-8")
+                table = text.partition("\nROWS: ")[2].partition("\n}")[0]
+                ids = re.findall(r'^    "(F[F\d ]+)": ', table, re.MULTILINE)
+                assert f"F{number}" in " ".join(ids).split(), f"{file} has no F{number}"

@@ -51,7 +51,7 @@ def kafka_proxy(kafka: RealKafka) -> Iterator[FaultProxy]:
 
 @pytest.fixture(scope="session")
 def kafka_cluster() -> Iterator[RealCluster]:
-    """Three brokers and a controller for the whole run; tests leave all of them running, in sync and without rules."""
+    """Three brokers and controllers for the whole run; tests leave all of them running, in sync and without rules."""
     skip_if(missing())
-    with RealCluster() as running:
+    with RealCluster(controllers=3) as running:
         yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from harness.real_kafka.cluster import RealCluster
 from harness.scenarios.faults import UnderFault
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.errors import TopicExistsError
 
 _HEALING_S = 60
 _REQUEST_MS = 2000
@@ -47,13 +49,31 @@ def move(cluster: RealCluster, admin: KafkaAdminClient, running: UnderFault) -> 
     assert running.turns() == before, "a member's partitions were taken for it"
 
 
+def controller(cluster: RealCluster, admin: KafkaAdminClient, running: UnderFault) -> None:
+    """kill -9 of the active controller: another one takes over, and a topic is created all the same."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "request.timeout.ms": _REQUEST_MS}
+    topic = f"{running.topic}-created"
+    active = cluster.active_controller()
+    active.kill()
+    try:
+        # What the killed one has done cannot be told any more, and the next one refuses it.
+        with KafkaAdminClient(settings) as client, contextlib.suppress(TopicExistsError):
+            client.create_topics([NewTopic(topic, 1, 3)])
+        running.until(lambda: topic in admin.list_topics(), "the topic")
+        running.wait_for_progress()
+        assert cluster.active_controller() is not active
+    finally:
+        active.start()
+    admin.delete_topics([topic])
+
+
 def _coordinator(cluster: RealCluster, admin: KafkaAdminClient, running: UnderFault) -> int:
     node = admin.describe_consumer_groups([running.group])[running.group].coordinator
     return [broker.node_id for broker in cluster.brokers].index(node.id)
 
 
 FAULTS: Mapping[str, Callable[[RealCluster, KafkaAdminClient, UnderFault], None]] = {
-    each.__name__: each for each in (kill, stop, move)
+    each.__name__: each for each in (kill, stop, move, controller)
 }
 
 

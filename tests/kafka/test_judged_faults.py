@@ -29,7 +29,7 @@ _APIS = (
     ApiKeys.HEARTBEAT,
     ApiKeys.CONSUMER_GROUP_HEARTBEAT,
 )
-"""What producers and members of both protocols ask all the time."""
+"""Requests of producers and members of both protocols that are made all the time."""
 _REQUEST_MS = 700
 
 

@@ -1,14 +1,15 @@
 """A cluster of real Apache Kafka brokers, each behind a proxy that can spoil what clients and it say to each other.
 
-The controller is a process of its own, so that any broker, or all of them, may be killed, stopped and paused at will.
+Controllers are processes of their own, so that any broker, or all of them, may be killed, stopped and paused at will.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -25,12 +26,17 @@ from kclient.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from kclient.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
 from kclient.protocol.messages.elect_leaders import ElectLeadersRequest
 
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 """The topics whose leaders are the coordinators of groups and transactions."""
 _PREFERRED = 0
-_CONTROLLER = 100
+_CONTROLLER = 100  # the number of the first
 _PROTOCOLS = "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,DIRECT:PLAINTEXT"
 # A broker that is gone or paused loses its leaderships within seconds, and those it should have come back soon.
 _CONTROLLING = {
@@ -54,7 +60,7 @@ class ClusterBroker(KafkaNode):
     """One broker. Clients are told the address of its `proxy`; it and `direct` lead to the same broker."""
 
     def __init__(
-        self, node_id: int, directory: Path, controller: int, settings: dict[str, str], heap: str
+        self, node_id: int, directory: Path, controllers: Sequence[int], settings: dict[str, str], heap: str
     ) -> None:
         self.node_id = node_id
         clients, self._direct_port = free_port(), free_port()
@@ -66,7 +72,7 @@ class ClusterBroker(KafkaNode):
             "listeners": f"CLIENTS://127.0.0.1:{clients},DIRECT://127.0.0.1:{self._direct_port}",
             "advertised.listeners": f"CLIENTS://{self.proxy.bootstrap},DIRECT://{self.direct}",
             "inter.broker.listener.name": "DIRECT",
-            **_quorum(controller),
+            **_quorum(controllers),
             **_CONTROLLING,
             **_BROKING,
             **settings,
@@ -105,29 +111,35 @@ class ClusterBroker(KafkaNode):
 
 
 class RealCluster:
-    """Brokers 1 to `brokers`, replication 3, min.insync.replicas 2, and a controller.
+    """Brokers 1 to `brokers`, replication 3, min.insync.replicas 2, and controllers, of which one is active.
 
     `settings` overrides lines of the brokers' server.properties. Use as a context manager.
     """
 
     def __init__(
-        self, *, brokers: int = 3, heap: str = "384m", settings: dict[str, str] | None = None
+        self,
+        *,
+        brokers: int = 3,
+        controllers: int = 1,
+        heap: str = "384m",
+        settings: dict[str, str] | None = None,
     ) -> None:
         self._dir = Path(tempfile.mkdtemp(prefix="kclient-cluster-"))
-        port = free_port()
+        ports = [free_port() for _ in range(controllers)]
         kinds = "default", "offsets.topic", "transaction.state.log", "share.coordinator.state.topic"
         copies = {f"{kind}.replication.factor": "3" for kind in kinds} | {"min.insync.replicas": "2"}
-        properties = {
-            "process.roles": "controller",
-            "node.id": str(_CONTROLLER),
-            "listeners": f"CONTROLLER://127.0.0.1:{port}",
-            **_quorum(port),
-            **_CONTROLLING,
-            **copies,
+        properties = {"process.roles": "controller", **_quorum(ports), **_CONTROLLING, **copies}
+        self._controllers = {
+            number: KafkaNode(
+                self._dir / f"controller-{number}",
+                {**properties, "node.id": str(number), "listeners": f"CONTROLLER://127.0.0.1:{port}"},
+                port=port,
+                heap="256m",
+            )
+            for number, port in enumerate(ports, _CONTROLLER)
         }
-        self._controller = KafkaNode(self._dir / "controller", properties, port=port, heap="256m")
         self.brokers = [
-            ClusterBroker(number, self._dir / f"broker-{number}", port, {**copies, **(settings or {})}, heap)
+            ClusterBroker(number, self._dir / f"broker-{number}", ports, {**copies, **(settings or {})}, heap)
             for number in range(1, brokers + 1)
         ]
 
@@ -144,10 +156,17 @@ class RealCluster:
     def start(self, timeout_s: float = 90.0) -> Self:
         """Start the controller and all brokers, and wait until the brokers are in the cluster."""
         cluster_id = new_id()
-        self._controller.format(cluster_id)
+        first, *others = self._controllers.items()
+        first[1].format(cluster_id)
+        for number, controller in others:
+            # What StorageTool writes, without a JVM for it.
+            shutil.copytree(first[1].log_dir, controller.log_dir)
+            meta = controller.log_dir / "meta.properties"
+            text = meta.read_text().replace(f"node.id={first[0]}", f"node.id={number}")
+            meta.write_text(re.sub("(?m)^directory.id=.*$", f"directory.id={new_id()}", text))
         for broker in self.brokers:
             broker.join(cluster_id)
-        nodes = [self._controller, *self.brokers]
+        nodes = [*self._controllers.values(), *self.brokers]
         for node in nodes:
             node.spawn()
         for node in nodes:
@@ -157,6 +176,25 @@ class RealCluster:
                 lambda: len(admin.describe_cluster().nodes) == len(self.brokers), timeout_s, "all brokers"
             )
         return self
+
+    def active_controller(self) -> KafkaNode:
+        """The controller that the others follow. Waits until there is one."""
+        found: list[KafkaNode] = []
+
+        def look() -> bool:
+            partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
+            topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=partitions)
+            with Wire(self.brokers[0].direct) as wire:
+                answer = wire.ask(DescribeQuorumRequest(topics=[topic]), 1)
+            if not answer.error_code:
+                (partition,) = answer.topics[0].partitions
+                leader = self._controllers.get(partition.leader_id)
+                if leader is not None and leader.running:
+                    found.append(leader)
+            return bool(found)
+
+        wait_until(look, 60, "an active controller")
+        return found[0]
 
     def out_of_sync(self, admin: KafkaAdminClient) -> list[str]:
         """The partitions, of all topics, that lack a leader or a replica in sync."""
@@ -206,7 +244,8 @@ class RealCluster:
                 broker.resume()
             broker.kill()
             broker.proxy.stop()
-        self._controller.kill()
+        for controller in self._controllers.values():
+            controller.kill()
         shutil.rmtree(self._dir, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -220,10 +259,11 @@ class RealCluster:
         self.close()
 
 
-def _quorum(controller: int) -> dict[str, str]:
-    """Settings by which every node knows the controller."""
+def _quorum(ports: Sequence[int]) -> dict[str, str]:
+    """Settings by which every node knows the controllers."""
+    voters = (f"{number}@127.0.0.1:{port}" for number, port in enumerate(ports, _CONTROLLER))
     return {
-        "controller.quorum.voters": f"{_CONTROLLER}@127.0.0.1:{controller}",
+        "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": _PROTOCOLS,
     }
