@@ -259,6 +259,11 @@ class OffsetResolver:
             self._time.sleep_ms(self._options.retry_interval_ms)
 
 
+def asked_for_what_is_gone(error: AdminError) -> bool:
+    """Return True if some of what was asked for was not there any more, or not there yet."""
+    return any(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values())
+
+
 def _listed(missing: Collection[Missing]) -> str:
     kind = "topic" if any(isinstance(each, str) for each in missing) else "partition"
     return f"{kind} {', '.join(map(str, missing))}"
@@ -282,7 +287,5 @@ def _of_those_there(question: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:
 
 def _passing(error: KafkaError) -> bool:
     if isinstance(error, AdminError):
-        return any(each.retriable for each in error.errors.values()) and not any(
-            isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values()
-        )
+        return any(each.retriable for each in error.errors.values()) and not asked_for_what_is_gone(error)
     return error.retriable and not isinstance(error, UnknownTopicOrPartitionError)

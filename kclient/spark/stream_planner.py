@@ -7,13 +7,14 @@ finished.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.errors import AdminError
 from kclient.spark.data_loss import report_data_loss
 from kclient.spark.limits import DelayGate, limit_offsets
 from kclient.spark.offsets import (
@@ -27,7 +28,7 @@ from kclient.spark.offsets import (
 )
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, split
-from kclient.spark.resolver import OffsetResolver
+from kclient.spark.resolver import OffsetResolver, asked_for_what_is_gone
 from kclient.utils.time import SYSTEM_TIME, Time
 
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ class StreamPlanner:
     def prepare_for_available_now(self) -> None:
         """From now on, nothing that comes later is read."""
         # Whether this is a new query, and a topic must be there, is not known yet.
-        partitions = self._resolver.partitions_that_exist()
+        self._frozen = self._asked(lambda: self._resolver.latest(self._resolver.partitions_that_exist()))
         self._frozen_ids = self._resolver.topic_ids
-        self._frozen = self._resolver.latest(partitions)
 
     def latest_offset(self, start: Mapping[str, Any] | None, *, all_available: bool) -> Mapping[str, Any]:
         """The end of the batch that begins at `start`; `start` itself if there is nothing to read, or not enough.
@@ -98,7 +98,6 @@ class StreamPlanner:
         if known == self._first:
             self._topics.begin_anew(self._first_ids)
         self._topics.recall(known)
-        self._again = set()
         # Asked again at once, the query has nothing else to do; otherwise another source of it may have.
         spinning = self._left_ms is not None and self._time.monotonic_ms() - self._left_ms <= _SPIN_MS
         end = self._next(known, all_available)
@@ -178,6 +177,22 @@ class StreamPlanner:
         return bound.kind is Kind.EARLIEST
 
     def _next(self, known: Offsets, all_available: bool) -> Offsets:
+        return self._asked(lambda: self._next_of_what_is_there(known, all_available))
+
+    def _asked(self, questions: Callable[[], Offsets]) -> Offsets:
+        """The answer to several questions, all of which are asked again if a topic is deleted between two of them."""
+        tries = self._options.retries
+        while True:
+            try:
+                return questions()
+            except AdminError as error:
+                if tries == 0 or not asked_for_what_is_gone(error):
+                    raise
+            tries -= 1
+            self._time.sleep_ms(self._options.retry_interval_ms)
+
+    def _next_of_what_is_there(self, known: Offsets, all_available: bool) -> Offsets:
+        self._again = set()
         partitions = self._resolver.partitions(known)
         anew = self._beginnings_of_new_topics(known, partitions)
         if self._frozen is not None:
@@ -188,6 +203,8 @@ class StreamPlanner:
             starts.update(self._resolver.earliest(new))
         starts.update(anew)
         ends = self._latest = self._latest_of(starts)
+        # Not before all questions are answered: whoever asks again has to see the change as well.
+        self._topics.take_over()
         if self._frozen is not None:
             ends = {tp: min(end, max(self._frozen[tp], starts[tp])) for tp, end in ends.items()}
         if not all_available:
@@ -202,7 +219,6 @@ class StreamPlanner:
         checkpoint has offsets of the new one, by whatever run, or connector, it is read.
         """
         changed = self._topics.changed()
-        self._topics.take_over()
         if not changed:
             return {}
         # Not every broker may know the new one yet.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +12,7 @@ from harness.mock_time import MockTime
 from kclient.common.offsets import OffsetAndMetadata
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
+from kclient.errors import AdminError, UnknownTopicOrPartitionError
 from kclient.spark.data_loss import DataLossError
 from kclient.spark.offsets import INITIAL, Bound, Kind, from_json, to_json
 from kclient.spark.option_names import Use
@@ -36,6 +37,7 @@ class Cluster:
         self.comes: dict[TopicPartition, int] = {}
         self.topic_ids = {"t": OLD}
         self.noted: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.before_latest: list[Callable[[], object]] = []
 
     def check_marker_topic(self) -> None:
         """It is there."""
@@ -62,6 +64,9 @@ class Cluster:
         return {tp: self.first[tp] for tp in partitions if tp in self.first}
 
     def latest(self, partitions: Any) -> dict[TopicPartition, int]:
+        if self.before_latest:
+            self.before_latest.pop(0)()
+            raise AdminError(errors={B: UnknownTopicOrPartitionError()})
         known = self.lagging.pop(0) if self.lagging else self.last
         return {tp: known[tp] for tp in partitions}
 
@@ -445,3 +450,35 @@ class TestCreatedAgain:
         cluster.noted = {B: OffsetAndMetadata(50, "somebody's note")}
         next_end(planner(cluster, commitGroupId="g"), self.START)
         assert caplog.text == ""
+
+    @pytest.mark.parametrize("available_now", [False, True])
+    def test_one_that_is_deleted_between_two_questions_is_asked_for_again(
+        self, cluster: Cluster, available_now: bool
+    ) -> None:
+        stream = planner(cluster, failOnDataLoss="false")
+        next_end(stream, stream.initial_offset())
+        cluster.before_latest = [lambda: cluster.create_again({A: 30})]
+        if available_now:
+            stream.prepare_for_available_now()
+        assert self.reads_on(stream, self.START) == [(A, 0, 30)]
+
+    def test_one_that_is_deleted_between_two_questions_is_lost_data(self, cluster: Cluster) -> None:
+        stream = planner(cluster)
+        next_end(stream, stream.initial_offset())
+        cluster.before_latest = [lambda: cluster.create_again({A: 30})]
+        with pytest.raises(DataLossError, match=f"its id was {OLD} and is {NEW}"):
+            next_end(stream, self.START)
+
+    def test_it_is_not_forgotten_while_another_one_is_deleted(self, cluster: Cluster) -> None:
+        stream = planner(cluster, failOnDataLoss="false")
+        next_end(stream, stream.initial_offset())
+        cluster.create_again({A: 300, B: 200})
+        cluster.before_latest = [lambda: None]
+        assert self.reads_on(stream, self.START) == [(A, 0, 300), (B, 0, 200)]
+
+    def test_questions_that_go_on_failing_end_the_query(self, cluster: Cluster) -> None:
+        stream = planner(cluster)
+        next_end(stream, stream.initial_offset())
+        cluster.before_latest = [lambda: None] * 4
+        with pytest.raises(AdminError):
+            next_end(stream, self.START)
