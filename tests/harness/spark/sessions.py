@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -18,6 +19,9 @@ from harness.requirements import skip_if
 
 _SPARK = importlib.util.find_spec("pyspark")
 _SQL = None if _SPARK is None else Path(_SPARK.origin or "").parent / "sql"
+_NUMBERS = "0.0" if _SPARK is None else importlib.metadata.version("pyspark")
+VERSION = tuple(map(int, _NUMBERS.split(".")[:2]))
+"""The first two numbers of PySpark's version, (0, 0) without it."""
 HAS_LIMITS = _SQL is not None and (_SQL / "streaming" / "datasource.py").exists()
 """AvailableNow is as many micro-batches as the limits ask for: from PySpark 4.2 on."""
 

@@ -63,7 +63,7 @@ def test_the_schema_follows_include_headers() -> None:
 
 
 def test_everything_that_travels_can_be_pickled() -> None:
-    made = source(maxOffsetsPerTrigger="5", commitGroupId="g")
+    made = source(maxOffsetsPerTrigger="5", commitGroupId="g", **{"kclient.trigger": "processing"})
     written_to = KafkaDataSource({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
     written = schema("value binary")
     for each in (

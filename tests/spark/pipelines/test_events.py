@@ -7,6 +7,7 @@ that is there already needs a fraction of the time, and has nothing of the kille
 from __future__ import annotations
 
 import itertools
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -185,6 +186,7 @@ def test_a_stream_without_an_end_ends_in_order_when_it_is_told_to_and_goes_on_la
         )
         live.signal(signal.SIGTERM)
         live.finish(DEADLINE_S)
-        assert "Traceback" not in live.said()
+        # A micro-batch that is cut off is told of by Spark itself, at great length, before the sums.
+        assert re.search(r"^events: [\d,]+ rows, .* in all$", live.said(), re.MULTILINE), live.said()
     go_on(options)
     assert_exact(options, expected)
