@@ -317,7 +317,7 @@ def quotas(kafka: RealKafka, proxy: FaultProxy, running: UnderFault) -> None:
         f"load-throttled-{running.topic}": ("producer_byte_rate", 5000.0),
         reading["client.id"]: ("consumer_byte_rate", 2000.0),
     }
-    entities = {name: ClientQuotaEntity({"client-id": name}) for name in limits}  # type: ignore[dict-item]
+    entities = {name: ClientQuotaEntity({"client-id": name}) for name in limits}
 
     held_back: list[float] = []
 
@@ -333,12 +333,12 @@ def quotas(kafka: RealKafka, proxy: FaultProxy, running: UnderFault) -> None:
 
     with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
         admin.alter_client_quotas(
-            [ClientQuotaAlteration(entities[name], dict([limit])) for name, limit in limits.items()]  # type: ignore[index]
+            [ClientQuotaAlteration(entities[name], dict([limit])) for name, limit in limits.items()]
         )
         running.until(throttled, "clients that are held back")
         load.stop()
         admin.alter_client_quotas(
-            [ClientQuotaAlteration(entities[name], {limit[0]: None}) for name, limit in limits.items()]  # type: ignore[index]
+            [ClientQuotaAlteration(entities[name], {limit[0]: None}) for name, limit in limits.items()]
         )
 
 
