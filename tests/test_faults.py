@@ -58,7 +58,7 @@ def test_every_row_with_something_at_stake_is_judged_not_by_the_soak_alone() -> 
 def test_those_who_are_not_judged_are_said_to_be() -> None:
     text = (HERE / "faults.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^Not judged are (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
-    assert {int(number) for number in re.findall(r"F(\d+)", said.partition("In F25")[0])} == _NOT_JUDGED
+    assert {int(number) for number in re.findall(r"F(\d+)", said.partition("In F20")[0])} == _NOT_JUDGED
 
 
 def test_a_row_that_is_judged_by_its_number_is_among_the_rows_of_that_test() -> None:
