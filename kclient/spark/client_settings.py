@@ -34,8 +34,9 @@ _READER: Mapping[str, str] = {
 _READER_DEFAULTS: Mapping[str, str] = {
     # A task reads one partition at a time, so that the limit for one can be what others divide among many.
     "max.partition.fetch.bytes": str(4 * 1024 * 1024),
-    # A range ends where there may be nothing yet. The fetch that is sent there holds up the next range's.
-    "fetch.max.wait.ms": "10",
+    # A range ends where there may be nothing yet. The fetch that is sent there holds up that of the next task, which a
+    # worker that has many small ones asks for a moment later.
+    "fetch.max.wait.ms": "1",
 }
 PROBE_WAIT_MS = 250
 """The time that the broker holds the fetch of a query that waits for records."""

@@ -12,6 +12,7 @@ from kclient.spark.range_reader import ReadTally, read_range
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.report_log import report_log
 from kclient.spark.task_attempt import present_attempt
+from kclient.spark.worker_garbage import task_begins
 from kclient.spark.zip_finders import forget_zip_finders
 from kclient.utils.time import SYSTEM_TIME
 
@@ -25,10 +26,12 @@ def read_task(
     options: SourceOptions, output: Sequence[OutputColumn], wanted: OffsetRange, counter: Counter | None
 ) -> Iterator[Any]:
     """The records of the range, as `read_range` has them. At the end they are counted, and logged as a line of JSON."""
+    attempt = present_attempt()
+    if attempt is not None:
+        task_begins()
     tally, began_ms = ReadTally(), SYSTEM_TIME.monotonic_ms()
     yield from read_range(options, output, wanted, tally)
     task_ms = SYSTEM_TIME.monotonic_ms() - began_ms
-    attempt = present_attempt()
     line = {
         "read": {} if attempt is None else attempt.as_json(),
         "topic": wanted.tp.topic,

@@ -24,6 +24,7 @@ from kclient.spark.output import SinkColumns
 from kclient.spark.report_log import report_log
 from kclient.spark.sink_options import SinkOptions
 from kclient.spark.task_attempt import TaskAttempt, present_attempt
+from kclient.spark.worker_garbage import task_begins
 from kclient.spark.write_report import (
     WriteReport,
     count_written,
@@ -57,6 +58,8 @@ class ArrowTasks:
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the records of one task. Logs what an attempt that fails has left: Spark keeps no count of that."""
         attempt, tally, began_ms = present_attempt(), Tally(), SYSTEM_TIME.monotonic_ms()
+        if attempt is not None:
+            task_begins()
         try:
             report = self._write(iterator, attempt, tally)
             if self._counter is not None:
