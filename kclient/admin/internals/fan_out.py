@@ -163,13 +163,18 @@ def outcomes_of(
 def _leaders(metadata: Any, wanted: Collection[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
     """The id of each partition's leader, or the reason why it is not known."""
     topics = {topic.name: topic for topic in metadata.topics}
+    partitions = {
+        TopicPartition(name, each.partition_index): each
+        for name, topic in topics.items()
+        for each in topic.partitions
+    }
     leaders: dict[TopicPartition, int | KafkaError] = {}
     for tp in wanted:
         topic = topics.get(tp.topic)
         if topic is None:
             leaders[tp] = UnknownServerError("The broker was asked for its leader and says nothing of it")
             continue
-        partition = next((p for p in topic.partitions if p.partition_index == tp.partition), None)
+        partition = partitions.get(tp)
         leaders[tp] = Errors.for_code(topic.error_code) or (
             UnknownTopicOrPartitionError()
             if partition is None

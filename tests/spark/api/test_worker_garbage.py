@@ -26,7 +26,11 @@ class Context:
     def partitionId(self) -> int:
         return 0
 
-    attemptNumber = stageId = partitionId
+    def attemptNumber(self) -> int:
+        return 0
+
+    def stageId(self) -> int:
+        return 0
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from harness.network.scripted_broker import Reply, ScriptedBroker, cluster_of
 from kclient.admin import KafkaAdminClient, OffsetSpec
+from kclient.admin.internals import fan_out
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     AdminError,
@@ -24,6 +25,11 @@ from kclient.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
+)
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
 )
 
 TPS = [TopicPartition("t", number) for number in range(4)]
@@ -268,3 +274,20 @@ def test_every_broker_is_asked_and_one_that_fails_is_named(
     with pytest.raises(AdminError, match="broker 1: ") as failed:
         client.list_groups()
     assert (list(failed.value.results), list(failed.value.errors)) == (["g1"], ["broker 1"])
+
+
+def test_many_partitions_are_no_more_work_each_than_a_few() -> None:
+    class Counted(list[MetadataResponsePartition]):
+        looks = 0
+
+        def __iter__(self) -> Iterator[MetadataResponsePartition]:
+            self.looks += 1
+            return super().__iter__()
+
+    partitions = Counted(MetadataResponsePartition(partition_index=each, leader_id=7) for each in range(50))
+    answer = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+    tps = [TopicPartition("t", each) for each in range(51)]
+    found = fan_out._leaders(answer, tps)
+    assert [found[tp] for tp in tps[:50]] == [7] * 50
+    assert isinstance(found[tps[50]], UnknownTopicOrPartitionError)
+    assert partitions.looks == 1
