@@ -95,6 +95,9 @@ class _RangeReader:
                 self._skip_what_is_gone()
                 self._go_to_position(consumer)
                 continue
+            if position >= self._end:
+                # Or the consumer would ask for more, in vain, for as long as the last records are in use.
+                consumer.pause([tp])
             if columns is not None:
                 offsets = columns.offsets
                 beyond = offsets[columns.count - 1] >= self._end

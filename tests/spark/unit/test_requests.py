@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import attrs
 import pytest
@@ -132,3 +133,17 @@ def test_the_next_task_of_a_worker_has_the_connections_and_the_metadata_of_the_o
     assert others["connections"] == others["Metadata"] == others["ApiVersions"] == 0
     # One for the records, and one for what may come after them, which is under way when the range has ended.
     assert others["Fetch"] <= 2 * 20 + 1
+
+
+def test_nothing_is_fetched_while_the_last_records_of_a_task_are_in_use(cost: Cost) -> None:
+    given = options(cost.servers, "many", Use.BATCH_READ)
+
+    def use(batches: Iterator[Any]) -> None:
+        assert next(batches).num_rows == 1
+        with KafkaAdminClient(bootstrap_servers=cost.servers) as admin:
+            for _ in range(20):
+                admin.describe_topics(["many"])
+        assert list(batches) == []
+
+    asked = cost.of(lambda: use(read_range(given, VALUE, OffsetRange(TopicPartition("many", 0), 0, 1))))
+    assert 1 <= asked["Fetch"] < 10
