@@ -20,7 +20,7 @@ WITH_PROGRESS = $(PYTHON) .ci/with_progress.py
 # What the native body is built from: installed again when one of them changes.
 NATIVE := $(wildcard kclient/_accel/native/*.p[yx][xid] kclient/_accel/native/*.h)
 
-.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-tls bench-broker bench-partitions bench-share docs build clean python-ok
+.PHONY: help demo demo-spark test check unit spark-env soak bench bench-spark bench-spark-scale bench-tls bench-broker bench-partitions bench-share docs build clean python-ok
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -54,6 +54,9 @@ bench: $(VENV)/.installed-dev  ## kclient beside its peers on a real broker, as 
 bench-spark:  ## the data source beside Spark's own connector, as ratios
 	@$(MAKE) --no-print-directory spark-env SPARK_VENV=$(SPARK_VENV)-4.0.0 PYSPARK=pyspark==4.0.0
 	@$(SPARK_VENV)-4.0.0/bin/python -m benchmarks.spark
+
+bench-spark-scale: $(SPARK_VENV)/.installed-dev  ## the data source with 1,000 partitions, on clusters of one worker and of two
+	@$(SPARK_BIN)/python -m benchmarks.spark_scale
 
 bench-tls: $(VENV)/.installed-dev  ## the price of TLS, beside confluent-kafka and a bare loop over OpenSSL
 	@$(BIN)/python -m benchmarks.tls

@@ -32,6 +32,11 @@ def embedded_process() -> Any:
     return _of_the_tests("harness.broker.process").BrokerProcess
 
 
+def spark_cluster(folder: Path, workers: int) -> Any:
+    """Return a standalone cluster of Spark, as tests/harness/spark/standalone.py has it."""
+    return _of_the_tests("harness.spark.standalone").standalone_cluster(folder, workers)
+
+
 def certificates() -> Any:
     """Return the module tests/harness/network/certificates.py."""
     return _of_the_tests("harness.network.certificates")

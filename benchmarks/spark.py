@@ -28,13 +28,13 @@ CONNECTOR = "4.0"
 OPERATIONS = ("batch_read", "batch_write", "stream", "micro_batch", "write_parts", "memory")
 
 
-def missing() -> str | None:
-    """Return the reason why this cannot run here, in one line; None if it can."""
+def missing(*, connector: bool = True) -> str | None:
+    """Return the reason why this cannot run here, in one line; None if it can. Only the connector has its PySpark."""
     absent = [name for name in ("pyspark", "pyarrow", "psutil") if importlib.util.find_spec(name) is None]
     if absent:
         return f"{' and '.join(absent)} not installed (pip install 'pyspark=={CONNECTOR}.*' pyarrow psutil .)"
     version = importlib.metadata.version("pyspark")
-    if not version.startswith(f"{CONNECTOR}."):
+    if connector and not version.startswith(f"{CONNECTOR}."):
         return f"PySpark is {version}, and the connector {CONNECTOR} (pip install 'pyspark=={CONNECTOR}.*')"
     # Somewhere else, as the work tree is not what Spark's workers are to import.
     with tempfile.TemporaryDirectory() as elsewhere:

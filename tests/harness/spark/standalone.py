@@ -58,17 +58,17 @@ def own_environment(folder: Path, settings: Mapping[str, str] | None = None) -> 
 
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[str]:
-    """A master and two workers, a core each, whose own Python has no kclient; the master's address.
+def standalone_cluster(folder: Path, workers: int = _WORKERS) -> Iterator[str]:
+    """A master and its workers, a core each, whose own Python has no kclient; the master's address.
 
-    Executors have their folders in `folder`/work-0 and `folder`/work-1.
+    Executors have their folders in `folder`/work-0, `folder`/work-1 and so on.
     """
     spark_class = str(spark_home() / "bin" / "spark-class")
     port = str(free_port())
     url = f"spark://127.0.0.1:{port}"
     here = ["--host", "127.0.0.1", "--webui-port", "0"]
     commands = [["master.Master", *here, "--port", port]]
-    for number in range(_WORKERS):
+    for number in range(workers):
         work = ["--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", "1g"]
         commands.append(["worker.Worker", *here, *work, url])
     base = str(Path(sys.base_prefix) / "bin" / "python3")
@@ -95,7 +95,7 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
         ]
     try:
         registered = b"Successfully registered with master"
-        wait_until(lambda: log.read_bytes().count(registered) == _WORKERS, 120, "the workers")
+        wait_until(lambda: log.read_bytes().count(registered) == workers, 120, "the workers")
         yield url
     finally:
         for process in reversed(started):
