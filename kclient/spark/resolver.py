@@ -259,9 +259,11 @@ class OffsetResolver:
             self._time.sleep_ms(self._options.retry_interval_ms)
 
 
-def asked_for_what_is_gone(error: AdminError) -> bool:
+def asked_for_what_is_gone(error: KafkaError) -> bool:
     """Return True if some of what was asked for was not there any more, or not there yet."""
-    return any(isinstance(each, UnknownTopicOrPartitionError) for each in error.errors.values())
+    # The error of a single partition is not wrapped.
+    errors = error.errors.values() if isinstance(error, AdminError) else [error]
+    return any(isinstance(each, UnknownTopicOrPartitionError) for each in errors)
 
 
 def _listed(missing: Collection[Missing]) -> str:
@@ -288,4 +290,4 @@ def _of_those_there(question: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:
 def _passing(error: KafkaError) -> bool:
     if isinstance(error, AdminError):
         return any(each.retriable for each in error.errors.values()) and not asked_for_what_is_gone(error)
-    return error.retriable and not isinstance(error, UnknownTopicOrPartitionError)
+    return error.retriable and not asked_for_what_is_gone(error)

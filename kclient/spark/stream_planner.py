@@ -14,7 +14,7 @@ import attrs
 
 from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
-from kclient.errors import AdminError
+from kclient.errors import KafkaError
 from kclient.spark.data_loss import report_data_loss
 from kclient.spark.limits import DelayGate, limit_offsets
 from kclient.spark.offsets import (
@@ -185,7 +185,7 @@ class StreamPlanner:
         while True:
             try:
                 return questions()
-            except AdminError as error:
+            except KafkaError as error:
                 if tries == 0 or not asked_for_what_is_gone(error):
                     raise
             tries -= 1

@@ -115,6 +115,11 @@ class QueryHarness:
         files = sorted(str(each.parent) for each in (self.folder / "out").glob("*/_SUCCESS"))
         return sessions.rows(self.spark.read.parquet(*files)) if files else Counter()
 
+    def wait_for_all(self, query: Any) -> None:
+        """Wait until the running query has read what was sent; a query that has ended tells its error."""
+        wait_until(lambda: self.seen() == self.sent or not query.isActive, 100, "all records")
+        assert query.isActive, sessions.said(query.exception())
+
     def forget(self, step: str, batch: int) -> None:
         """Take a file out of the checkpoint, as if the crash had come before it was written."""
         for each in (self.checkpoint / step).glob(f"*{batch}*"):
@@ -317,11 +322,11 @@ def test_a_topic_that_is_created_again_under_a_running_query_is_read_from_its_be
     harness.send(20)
     query = harness.start(available_now=False, failOnDataLoss="false", **QUICK)
     try:
-        wait_until(lambda: harness.seen() == harness.sent, 100, "the records of the first topic")
+        harness.wait_for_all(query)
         for partitions, count in ((1, 7), (3, 60)):
             harness.create_again(partitions)
             harness.send(count, partitions)
-            wait_until(lambda: harness.seen() == harness.sent, 100, "the records of the next topic")
+            harness.wait_for_all(query)
     finally:
         query.stop()
     assert query.exception() is None

@@ -66,7 +66,8 @@ class Cluster:
     def latest(self, partitions: Any) -> dict[TopicPartition, int]:
         if self.before_latest:
             self.before_latest.pop(0)()
-            raise AdminError(errors={B: UnknownTopicOrPartitionError()})
+            error = UnknownTopicOrPartitionError()
+            raise error if len(partitions) == 1 else AdminError(errors={B: error})
         known = self.lagging.pop(0) if self.lagging else self.last
         return {tp: known[tp] for tp in partitions}
 
@@ -450,6 +451,13 @@ class TestCreatedAgain:
         cluster.noted = {B: OffsetAndMetadata(50, "somebody's note")}
         next_end(planner(cluster, commitGroupId="g"), self.START)
         assert caplog.text == ""
+
+    def test_one_with_a_single_partition_is_asked_for_again_too(self, cluster: Cluster) -> None:
+        cluster.last = {A: 100}
+        stream = planner(cluster, failOnDataLoss="false")
+        start = next_end(stream, stream.initial_offset())
+        cluster.before_latest = [lambda: cluster.create_again({A: 30, B: 10})]
+        assert self.reads_on(stream, start) == [(A, 0, 30), (B, 0, 10)]
 
     @pytest.mark.parametrize("available_now", [False, True])
     def test_one_that_is_deleted_between_two_questions_is_asked_for_again(
