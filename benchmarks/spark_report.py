@@ -147,11 +147,8 @@ def _figures_rows(lines: Sequence[Line]) -> list[list[str]]:
 def _speed(line: Line) -> tuple[str, str, str]:
     if line.records <= MICRO_BATCH:
         times_ms = [1000 * each for each in sorted(line.seconds)]
-        return (
-            f"{statistics.median(times_ms):,.0f} ms",
-            f"{times_ms[0]:,.0f} - {times_ms[-1]:,.0f}",
-            f"{line.cpu_us_per_record:.2f}",
-        )
+        # CPU is mostly that of a query that waits, or of Spark's own planning.
+        return f"{statistics.median(times_ms):,.0f} ms", f"{times_ms[0]:,.0f} - {times_ms[-1]:,.0f}", ""
     return (
         f"{line.records_per_s / 1000:,.0f}",
         f"{line.rates[0] / 1000:,.0f} - {line.rates[-1] / 1000:,.0f}",
