@@ -17,13 +17,10 @@ from rich.console import Console
 
 from harness.network.ports import closed_port
 from harness.topics import read_all
-from kclient import KafkaAdminClient, KafkaProducer, __version__
-from kclient._accel import IMPL
+from kclient import KafkaAdminClient, KafkaProducer
 from kclient.broker import EmbeddedKafka
-from kclient.cli import dead_letters, perf
 from kclient.cli.common import table
-from kclient.cli.main import COMMANDS, main
-from kclient.cli.pipeline_arguments import PIPELINES
+from kclient.cli.main import main
 
 
 def lines_file(tmp_path: Path, *lines: str) -> str:
@@ -39,40 +36,6 @@ def consume(servers: str, topic: str, *more: str, count: int) -> int:
             *("--max-messages", str(count), "--timeout-ms", "20000", *more),
         ]
     )
-
-
-PARTS = [
-    [],
-    *([command] for command in COMMANDS),
-    *(["perf", part] for part in perf.PARTS),
-    ["transactions", "find-hanging"],
-    *(["pipeline", part] for part in [*PIPELINES, dead_letters.NAME]),
-]
-
-
-@pytest.mark.parametrize("words", PARTS, ids=" ".join)
-def test_every_command_prints_the_version_and_does_nothing_else(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([*words, "--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr() == (f"kclient {__version__} ({IMPL} implementation)\n", "")
-
-
-def test_the_version_is_printed_whatever_else_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["topics", "--bootstrap-server", "no.such.host:1", "--delete", "--version", "--topic", "t"])
-    assert ended.value.code == 0
-    assert capsys.readouterr() == (f"kclient {__version__} ({IMPL} implementation)\n", "")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_its_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    assert ended.value.code == 0
-    assert "options:" in capsys.readouterr().out
 
 
 def test_lines_of_a_file_arrive_with_keys_and_headers(
