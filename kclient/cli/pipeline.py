@@ -16,12 +16,16 @@ from kclient.cli import dead_letters
 from kclient.cli.common import complain, error_console
 from kclient.cli.pipeline_arguments import PIPELINES, add_pipeline, pipeline_options, with_flags
 from kclient.errors import ConfigError
+from kclient.utils.time import SYSTEM_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PAUSE_MS = 10_000
+"""The most that a query which is told to end is given to come to the end of its micro-batch."""
+_LOOK_MS = 20
 
 # Spark shows an error of Python code as a traceback within its own; the last such line says what was wrong,
 # unless PySpark's own code stumbled over it then.
@@ -118,6 +122,7 @@ def _wait(spark: SparkSession, queries: Sequence[StreamingQuery]) -> bool:
         waiting.start()
         over.wait()
         for query in queries:
+            _await_pause(query, signals)
             query.stop()
         waiting.join()
     finally:
@@ -126,6 +131,16 @@ def _wait(spark: SparkSession, queries: Sequence[StreamingQuery]) -> bool:
     if failures and not signals:
         raise failures[0]
     return bool(signals)
+
+
+def _await_pause(query: StreamingQuery, signals: Sequence[int]) -> None:
+    """Wait a while for the end of the micro-batch: of one that is cut off Spark tells in a thousand lines.
+
+    A second signal ends that.
+    """
+    timer = SYSTEM_TIME.timer(_PAUSE_MS)
+    while query.isActive and query.status["isTriggerActive"] and len(signals) < 2 and not timer.is_expired():
+        SYSTEM_TIME.sleep_ms(_LOOK_MS)
 
 
 def _said(error: Exception) -> str:
