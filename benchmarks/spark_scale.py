@@ -136,8 +136,9 @@ class Scale:
                 self.failed.append(f"{title}: {error}\n{said[-4000:]}")
                 self.tell(f"FAILED: {title}")
                 return {}
-        self.tell(f"{title} is done")
         found: Found = json.loads(done.stdout.splitlines()[-1])
+        cpu_s = found.get("cpu_seconds")
+        self.tell(f"{title} is done" + (f", {statistics.median(cpu_s):.1f} s of CPU" if cpu_s else ""))
         return found
 
     def cpu_us(self, workers: int) -> float | None:
