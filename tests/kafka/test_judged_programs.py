@@ -85,7 +85,7 @@ def static_members(kafka: RealKafka, proxy: FaultProxy, running: UnderFault) -> 
     assert running.turns()["revoked"] == before["revoked"]
     running.more_members("static as well", running.group, **settings)
     running.until(lambda: bool(second.errors), "the first of two to be fenced")
-    second.resting.set()
+    second.stop()
     del running.members["static again"]
     running.wait_for_shares()
 

@@ -376,6 +376,8 @@ class UnderFault:
             self.log.at_end(group, list(ends), at=ended)
         for member in self.members.values():
             member.stop()
+        left = [each.name for group in self._groups.values() for each in group if each.is_alive()]
+        assert not left, f"{left} were not stopped"
         self._observer.stop()
         read_to_end(self._direct, self.topic, self.log, whole=self._whole)
         with KafkaAdminClient(bootstrap_servers=self._direct) as admin:

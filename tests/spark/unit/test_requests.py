@@ -131,8 +131,8 @@ def test_the_next_task_of_a_worker_has_the_connections_and_the_metadata_of_the_o
     first, others = cost.of(lambda: read(range(1))), cost.of(lambda: read(range(1, 21)))
     assert first["connections"] == 2  # to find the brokers, and to the leader
     assert others["connections"] == others["Metadata"] == others["ApiVersions"] == 0
-    # One for the records, and one for what may come after them, which is under way when the range has ended.
-    assert others["Fetch"] <= 2 * 20 + 1
+    # One for the records, and one or a few for what may come after them until the range has ended.
+    assert 20 <= others["Fetch"] < 5 * 20
 
 
 def test_nothing_is_fetched_while_the_last_records_of_a_task_are_in_use(cost: Cost) -> None:
