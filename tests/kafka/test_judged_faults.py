@@ -66,7 +66,8 @@ def a_byte_a_second(proxy: FaultProxy, running: UnderFault, rng: random.Random) 
     rules.append(proxy.drip(ApiKeys.PRODUCE, 1, on_response=False))
     accepted = proxy.accepted
     running.happened(*rules)
-    running.until(lambda: proxy.accepted >= accepted + len(rules), "new connections")
+    # One of them may spoil what two rules are about.
+    running.until(lambda: proxy.accepted > accepted, "a new connection")
 
 
 def a_broker_that_stops_reading(proxy: FaultProxy, running: UnderFault, rng: random.Random) -> None:
