@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 
 from benchmarks.broker import real_kafka
+from benchmarks.spark_process import run_job
 from benchmarks.topics import create_topic
 from kclient.admin import KafkaAdminClient, OffsetSpec
 from kclient.common.topic_partition import TopicPartition
@@ -26,14 +23,14 @@ PARTS = ("noop", "drain", "kclient")
 RANGES = (4, 1)
 """Divisors of the records on which memory is measured: a fourth of them, and all."""
 
-_JOB = Path(__file__).with_name("spark_job.py")
-_POM = Path(__file__).resolve().parent.parent / "tests" / "spark" / "connector" / "pom.xml"
 FEW = 2
 """Records of a write that is nothing but its fixed cost."""
 
 MICRO_BATCH = 1000
 """Records that a query gets at once, again and again."""
 
+_JOB = Path(__file__).with_name("spark_job.py")
+_POM = Path(__file__).resolve().parent.parent / "tests" / "spark" / "connector" / "pom.xml"
 _TASKS = 2
 _MICRO_BATCHES = 20
 _MICRO_BATCH_WARM_UPS = 10
@@ -174,22 +171,7 @@ class SparkComparison:
             "min_partitions": tasks,
             "jars": list(self.jars),
         }
-        # In another folder: Spark leaves things there, and its workers import what they find in it.
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                done = subprocess.run(
-                    [sys.executable, "-P", str(_JOB), json.dumps(job)],
-                    cwd=folder,
-                    capture_output=True,
-                    text=True,
-                    timeout=_TIMEOUT_S,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired as error:
-                raise RuntimeError(f"it took more than {_TIMEOUT_S} s") from error
-        if done.returncode != 0:
-            raise RuntimeError(f"Spark ended with {done.returncode}:\n{done.stdout}{done.stderr[-8000:]}")
-        return Line(operation, name, records, **json.loads(done.stdout.splitlines()[-1]))
+        return Line(operation, name, records, **run_job(_JOB, job, _TIMEOUT_S))
 
     def _line(self, operation: str, name: str, records: int) -> Line:
         for line in self.lines:

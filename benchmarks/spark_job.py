@@ -77,15 +77,22 @@ def _session(job: Job) -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "2",
         "spark.jars": ",".join(job["jars"]),
     }
-    builder = SparkSession.builder.master("local[2]")
+    with started("local[2]", settings) as spark:
+        if job["format"] == "kclient":
+            register(spark)
+        elif job["format"] == "drain":
+            spark.dataSource.register(Drain)
+        yield spark
+
+
+@contextlib.contextmanager
+def started(master: str, settings: Mapping[str, str]) -> Iterator[Any]:
+    """A session that says nothing but errors, and is stopped in the end."""
+    builder = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if job["format"] == "kclient":
-        register(spark)
-    elif job["format"] == "drain":
-        spark.dataSource.register(Drain)
     try:
         yield spark
     finally:
@@ -152,14 +159,7 @@ def _micro_batches(spark: Any, job: Job) -> Iterator[Callable[[], float]]:
                 producer.send(job["topic"], value, key=b"%08d" % number)
             producer.flush()
             there_s = time.time()
-            deadline_s, wanted = time.monotonic() + _WAIT_S, count * next(written)
-            query.processAllAvailable()
-            # A micro-batch is told of a moment after it has ended.
-            while sum(each["numInputRows"] for each in _filled(query)) < wanted:
-                if time.monotonic() > deadline_s:
-                    raise TimeoutError(f"{wanted} records are not read after {_WAIT_S} s: {query.status}")
-                time.sleep(0.05)
-            last = _filled(query)[-1]
+            last = await_rows(query, count * next(written))[-1]
             began_s = datetime.fromisoformat(last["timestamp"]).timestamp()
             return float(began_s + last["durationMs"]["triggerExecution"] / 1000 - there_s)
 
@@ -169,8 +169,18 @@ def _micro_batches(spark: Any, job: Job) -> Iterator[Callable[[], float]]:
             query.stop()
 
 
-def _filled(query: Any) -> list[Any]:
-    return [each for each in query.recentProgress if each["numInputRows"]]
+def await_rows(query: Any, wanted: int) -> list[Any]:
+    """The micro-batches of a query that had rows, when it has told of as many rows as are wanted."""
+    deadline_s = time.monotonic() + _WAIT_S
+    query.processAllAvailable()
+    while True:
+        # A micro-batch is told of a moment after it has ended.
+        filled = [each for each in query.recentProgress if each["numInputRows"]]
+        if sum(each["numInputRows"] for each in filled) >= wanted:
+            return filled
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{wanted} records are not read after {_WAIT_S} s: {query.status}")
+        time.sleep(0.05)
 
 
 def _write(spark: Any, job: Job) -> None:

@@ -9,11 +9,9 @@ is timed, and the driver's memory looked at over many micro-batches. About ten m
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +25,7 @@ from benchmarks.broker import spark_cluster
 from benchmarks.command import new_broker, positive, run
 from benchmarks.output import Sheet
 from benchmarks.spark import missing
+from benchmarks.spark_process import run_job
 from benchmarks.topics import create_topic
 from kclient.admin import KafkaAdminClient
 from kclient.producer import KafkaProducer
@@ -120,23 +119,13 @@ class Scale:
             "cluster_pid": os.getpid(),
         }
         title = f"{operation} with {workers} {'worker' if workers == 1 else 'workers'}"
-        # In another folder: Spark leaves things there, and its workers import what they find in it.
         with tempfile.TemporaryDirectory() as folder, spark_cluster(Path(folder), workers) as master:
             try:
-                done = subprocess.run(
-                    [sys.executable, "-P", str(_JOB), json.dumps({**job, "master": master})],
-                    cwd=folder,
-                    capture_output=True,
-                    text=True,
-                    timeout=_TIMEOUT_S,
-                    check=True,
-                )
-            except subprocess.SubprocessError as error:
-                said = getattr(error, "stderr", None) or ""
-                self.failed.append(f"{title}: {error}\n{said[-4000:]}")
+                found: Found = run_job(_JOB, {**job, "master": master}, _TIMEOUT_S)
+            except RuntimeError as error:
+                self.failed.append(f"{title}: {error}")
                 self.tell(f"FAILED: {title}")
                 return {}
-        found: Found = json.loads(done.stdout.splitlines()[-1])
         cpu_s = found.get("cpu_seconds")
         self.tell(f"{title} is done" + (f", {statistics.median(cpu_s):.1f} s of CPU" if cpu_s else ""))
         return found

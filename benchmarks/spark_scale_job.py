@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody calls it
 
 from kclient.producer import KafkaProducer
@@ -26,12 +25,11 @@ from kclient.spark import clients
 from kclient.spark.data_source import KafkaDataSource
 
 sys.path.append(str(Path(__file__).parent))
-from spark_job import AGGREGATES, KEY_BYTES
+from spark_job import AGGREGATES, KEY_BYTES, await_rows, started
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PYTHON = "pyspark.daemon"
 _SOURCE = "python_streaming_source_runner"
-_WAIT_S = 600
 
 Job = Mapping[str, Any]
 Found = dict[str, list[float]]
@@ -58,15 +56,8 @@ def _session(job: Job) -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
-    builder = SparkSession.builder.master(job["master"])
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
+    with started(job["master"], settings) as spark:
         yield spark
-    finally:
-        spark.stop()
 
 
 def _options(job: Job, starting: str = "earliest") -> dict[str, str]:
@@ -152,21 +143,15 @@ def _stream(job: Job) -> Found:
                 partition = (number * job["touched"] + place) % partitions
                 producer.send_many(job["topic"], [b"x" * job["size"]] * 10, partition=partition)
             producer.flush()
-            wanted, deadline_s = (number + 1) * job["touched"] * 10, time.monotonic() + _WAIT_S
-            query.processAllAvailable()
-            while sum(each["numInputRows"] for each in query.recentProgress) < wanted:
-                if time.monotonic() > deadline_s:
-                    raise TimeoutError(f"{wanted} records are not read after {_WAIT_S} s: {query.status}")
-                time.sleep(0.05)
+            filled = await_rows(query, (number + 1) * job["touched"] * 10)
             for name, size in zip(names, _driver_bytes(), strict=True):
                 found[name].append(size)
-        for each in query.recentProgress:
+        for each in filled:
             took = each["durationMs"]
-            if each["numInputRows"]:
-                found["latest_offset"].append(took["latestOffset"] / 1000)
-                planning_ms = took["latestOffset"] + took["getBatch"] + took["queryPlanning"]
-                found["planning"].append(planning_ms / 1000)
-                found["trigger"].append(took["triggerExecution"] / 1000)
+            found["latest_offset"].append(took["latestOffset"] / 1000)
+            planning_ms = took["latestOffset"] + took["getBatch"] + took["queryPlanning"]
+            found["planning"].append(planning_ms / 1000)
+            found["trigger"].append(took["triggerExecution"] / 1000)
         query.stop()
     return found
 

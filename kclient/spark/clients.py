@@ -114,6 +114,16 @@ def shared_admin(settings: Mapping[str, str]) -> KafkaAdminClient:
     return _shared(_clients.admins, settings, KafkaAdminClient)
 
 
+@contextmanager
+def questioned_admin(settings: Mapping[str, str]) -> Iterator[KafkaAdminClient]:
+    """The admin client with these settings, for questions; after an error the next ones go to a new one."""
+    try:
+        yield shared_admin(settings)
+    except BaseException:
+        drop_admin(settings)
+        raise
+
+
 def shared_producer(settings: Mapping[str, str]) -> BytesProducer:
     """The producer with these settings; not to be closed, but dropped after an error."""
     from kclient.producer import KafkaProducer

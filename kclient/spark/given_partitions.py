@@ -70,9 +70,5 @@ class GivenPartitions:
             self._time.sleep_ms(_LOOK_MS)
 
     def _count(self, topic: str) -> int:
-        settings = admin_settings(self._settings)
-        try:
-            return len(clients.shared_admin(settings).describe_topics([topic])[topic].partitions)
-        except BaseException:
-            clients.drop_admin(settings)
-            raise
+        with clients.questioned_admin(admin_settings(self._settings)) as admin:
+            return len(admin.describe_topics([topic])[topic].partitions)

@@ -14,7 +14,7 @@ from harness.network import edits
 from harness.network.produce_answers import refuse
 from harness.network.proxy import FaultProxy
 from harness.real_kafka.broker import RealKafka
-from harness.scenarios.faults import UnderFault
+from harness.scenarios.faults import UnderFault, judged_behind
 from harness.soak.recorded import RecordedProducer
 from harness.topics import new_topic
 from kclient.errors import (
@@ -33,7 +33,6 @@ from kclient.protocol.messages.sync_group import SyncGroupResponse
 
 _E = ErrorCode
 _UNKNOWN = 32000
-_REQUEST_MS = 700
 Fault = Callable[[FaultProxy, UnderFault], None]
 
 
@@ -205,16 +204,12 @@ def test_nothing_is_lost_doubled_out_of_order_or_committed_ahead(
     kafka: RealKafka, kafka_proxy: FaultProxy, tmp_path: Path, row: str
 ) -> None:
     topic = new_topic(kafka.bootstrap_servers, **_TOPICS.get(row, {}))
-    with UnderFault(
+    with judged_behind(
+        kafka_proxy,
+        kafka,
         tmp_path,
-        kafka_proxy.bootstrap,
         topic,
-        direct=kafka.bootstrap_servers,
-        all_kinds=True,
         consuming=_CONSUMING.get(row, {}),
         tolerated=_TOLERATED.get(row, ()),
-        **{"request.timeout.ms": _REQUEST_MS},
     ) as running:
         ROWS[row](kafka_proxy, running)
-        kafka_proxy.clear()
-        running.wait_for_progress()

@@ -17,7 +17,7 @@ from harness.network.ports import closed_port
 from harness.network.produce_answers import refuse
 from harness.network.proxy import FaultProxy, Rule
 from harness.real_kafka.broker import RealKafka
-from harness.scenarios.faults import UnderFault
+from harness.scenarios.faults import REQUEST_MS, UnderFault, judged_behind
 from harness.topics import new_topic
 from kclient.errors import ErrorCode, KafkaError, RecordTooLargeError, SchemaError
 from kclient.protocol.api_keys import ApiKeys
@@ -30,7 +30,6 @@ _APIS = (
     ApiKeys.CONSUMER_GROUP_HEARTBEAT,
 )
 """Requests of producers and members of both protocols that are made all the time."""
-_REQUEST_MS = 700
 
 
 def broken_off(proxy: FaultProxy, running: UnderFault, end: Callable[..., Rule], rng: random.Random) -> None:
@@ -76,7 +75,7 @@ def a_broker_that_stops_reading(proxy: FaultProxy, running: UnderFault, rng: ran
     large = running.more_load("large", per_s=100, size=20_000, **batches)
     running.until(lambda: large.acked > 0, "large records")
     # Nothing more is read from a connection while the proxy holds a request back.
-    stopped = proxy.delay(ApiKeys.PRODUCE, 2 * _REQUEST_MS, on_response=False, times=-1)
+    stopped = proxy.delay(ApiKeys.PRODUCE, 2 * REQUEST_MS, on_response=False, times=-1)
     running.until(lambda: proxy.unfinished > 0, "a request that is given up in its middle")
     assert stopped.hits > 0
     proxy.clear()
@@ -158,15 +157,5 @@ def test_nothing_is_lost_doubled_out_of_order_or_committed_ahead(
     seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
     print(f"SOAK_SEED={seed}")
     topic = new_topic(kafka.bootstrap_servers)
-    with UnderFault(
-        tmp_path,
-        kafka_proxy.bootstrap,
-        topic,
-        direct=kafka.bootstrap_servers,
-        all_kinds=True,
-        tolerated=_TOLERATED.get(row, ()),
-        **{"request.timeout.ms": _REQUEST_MS},
-    ) as running:
+    with judged_behind(kafka_proxy, kafka, tmp_path, topic, tolerated=_TOLERATED.get(row, ())) as running:
         ROWS[row](kafka_proxy, running, random.Random(seed))
-        kafka_proxy.clear()
-        running.wait_for_progress()

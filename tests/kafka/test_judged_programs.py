@@ -23,7 +23,7 @@ from harness.interrupts import Storm
 from harness.network.produce_answers import refuse_batches
 from harness.network.proxy import FaultProxy
 from harness.real_kafka.broker import RealKafka
-from harness.scenarios.faults import QUICK, RecordedMember, UnderFault
+from harness.scenarios.faults import QUICK, RecordedMember, UnderFault, judged_behind
 from harness.soak.recorded import RecordedProducer, RecordingListener, write_poll
 from harness.topics import new_topic
 from kclient.admin import ClientQuotaAlteration, ClientQuotaEntity, KafkaAdminClient
@@ -41,7 +41,6 @@ from kclient.producer import KafkaProducer, RecordMetadata
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
-_REQUEST_MS = 700
 _ROUNDS_S = 1.0
 Fault = Callable[[RealKafka, FaultProxy, UnderFault], None]
 
@@ -403,15 +402,7 @@ def test_nothing_is_lost_doubled_out_of_order_or_committed_ahead(
     kafka: RealKafka, kafka_proxy: FaultProxy, tmp_path: Path, row: str
 ) -> None:
     topic = new_topic(kafka.bootstrap_servers)
-    with UnderFault(
-        tmp_path,
-        kafka_proxy.bootstrap,
-        topic,
-        direct=kafka.bootstrap_servers,
-        all_kinds=True,
-        tolerated=(WakeupError,) if row == "F44" else (),
-        **{"request.timeout.ms": _REQUEST_MS},
+    with judged_behind(
+        kafka_proxy, kafka, tmp_path, topic, tolerated=(WakeupError,) if row == "F44" else ()
     ) as running:
         ROWS[row](kafka, kafka_proxy, running)
-        kafka_proxy.clear()
-        running.wait_for_progress()

@@ -192,7 +192,7 @@ class CompletedFetch:
             data = form.read(reader, max_records)
         except (DecompressionError, UnsupportedCompressionTypeError) as error:
             # Codecs know of no partition.
-            self.error = type(error)(f"{self.tp}, offset {reader.next_offset}: {error}")
+            self.error = error.reworded(f"{self.tp}, offset {reader.next_offset}: {error}")
             raise self.error from error
         except KafkaError as error:
             self.error = error

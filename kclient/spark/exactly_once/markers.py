@@ -44,15 +44,10 @@ class Markers:
         return found
 
     def _read(self, group_id: str, *, stable: bool) -> OffsetAndMetadata | None:
-        settings = admin_settings(self._settings)
-        try:
-            admin = clients.shared_admin(settings)
+        with clients.questioned_admin(admin_settings(self._settings)) as admin:
             return admin.list_consumer_group_offsets(group_id, [self._partition], require_stable=stable)[
                 self._partition
             ]
-        except BaseException:
-            clients.drop_admin(settings)
-            raise
 
 
 def made_marker(task: SinkTask, rows: int) -> OffsetAndMetadata:

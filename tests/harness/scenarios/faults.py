@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from harness.broker.wire import Wire
 from harness.checker.history import Place, Turn
 from harness.checker.loader import load
 from harness.checker.log import ConsumerLog, HistoryLog
 from harness.checker.report import check
-from harness.network.proxy import Rule
+from harness.network.proxy import FaultProxy, Rule
+from harness.real_kafka.broker import RealKafka
 from harness.soak.churn import owners_now
 from harness.soak.load import Load
 from harness.soak.recorded import RecordingListener, end_of, read_to_end, write_poll
@@ -37,6 +39,9 @@ QUICK = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
 }
+REQUEST_MS = 700
+"""The time that clients behind a proxy give a request."""
+
 _CLASSIC = {"heartbeat.interval.ms": 300, "session.timeout.ms": 20_000}
 _LOOK_S = 0.25
 _FAULT_S = 30.0
@@ -388,3 +393,25 @@ class UnderFault:
         assert not wrong, "\n".join(wrong[:_SHOWN])
         assert committed == dict.fromkeys(self._groups, ends)
         assert self._observer.seen > 0
+
+
+@contextmanager
+def judged_behind(
+    proxy: FaultProxy, kafka: RealKafka, directory: Path, topic: str, **more: Any
+) -> Iterator[UnderFault]:
+    """Clients of all kinds that reach a real broker through the proxy alone.
+
+    After the block the proxy is clear again, and they have to go on before they are judged.
+    """
+    with UnderFault(
+        directory,
+        proxy.bootstrap,
+        topic,
+        direct=kafka.bootstrap_servers,
+        all_kinds=True,
+        **{"request.timeout.ms": REQUEST_MS},
+        **more,
+    ) as running:
+        yield running
+        proxy.clear()
+        running.wait_for_progress()

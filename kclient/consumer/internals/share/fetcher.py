@@ -303,9 +303,7 @@ class ShareFetcher:
         elif data.error_code in _PASSING or error.retriable:
             self._warning.warn(str(partition), f"{partition} could not be fetched for now: {error}", now_ms)
         else:
-            named = type(error)(f"{partition}: {error}")
-            named.code = error.code  # the number of one that nobody knows is not its class's
-            self._on_error(named)
+            self._on_error(error.reworded(f"{partition}: {error}"))
 
     def _settle(self, several: Iterable[Acknowledgements], error: KafkaError) -> None:
         for each in several:
