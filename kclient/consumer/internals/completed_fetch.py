@@ -100,6 +100,15 @@ class Portion(Generic[T]):
         return self.form is form and (form.divisible or max_records is None or self.left <= max_records)
 
 
+def placed(error: KafkaError, tp: TopicPartition, offset: int) -> KafkaError:
+    """The error of a reader with its place, which codecs do not know; all others name it themselves."""
+    if isinstance(error, DecompressionError | UnsupportedCompressionTypeError):
+        named = error.reworded(f"{tp}, offset {offset}: {error}")
+        named.__cause__ = error
+        return named
+    return error
+
+
 class CompletedFetch:
     """The result of one fetch for one partition.
 
@@ -190,13 +199,11 @@ class CompletedFetch:
         start = reader.next_offset
         try:
             data = form.read(reader, max_records)
-        except (DecompressionError, UnsupportedCompressionTypeError) as error:
-            # Codecs know of no partition.
-            self.error = error.reworded(f"{self.tp}, offset {reader.next_offset}: {error}")
-            raise self.error from error
         except KafkaError as error:
-            self.error = error
-            raise
+            self.error = placed(error, self.tp, reader.next_offset)
+            if self.error is error:
+                raise
+            raise self.error from error
         end = reader.next_offset
         count = form.count(data)
         if not count and end == start:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kclient._accel import crc32c
 from kclient.record import ControlRecordType, EndTransactionMarker, MemoryRecordsBuilder
 
 TIME_MS = 1_700_000_000_000
@@ -16,6 +17,14 @@ def batch(base_offset: int, count: int, **settings: Any) -> bytes:
     for offset in range(base_offset, base_offset + count):
         builder.append(TIME_MS + offset, None, b"%d" % offset)
     return builder.close()
+
+
+def not_compressed(codec: int) -> bytes:
+    """Three records that are said to be compressed by the codec of that number, and are not; the checksum fits."""
+    odd = bytearray(batch(0, 3))
+    odd[22] |= codec  # attributes
+    odd[17:21] = crc32c(odd[21:]).to_bytes(4, "big")
+    return bytes(odd)
 
 
 def transactional(producer_id: int, base_offset: int, count: int) -> bytes:

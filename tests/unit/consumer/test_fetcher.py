@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.consumer.fetched_batches import batch, marker, transactional
-from kclient._accel import crc32c
+from harness.consumer.fetched_batches import batch, marker, not_compressed, transactional
 from kclient.common.node import Node
 from kclient.common.topic_partition import TopicPartition
 from kclient.compress import DecompressionError
@@ -269,10 +268,7 @@ class TestContents:
     def test_compressed_data_that_cannot_be_read_is_named_with_its_partition_and_offset(
         self, rig: Any, codec: int
     ) -> None:
-        odd = bytearray(batch(0, 3))
-        odd[22] |= codec  # attributes, and what follows is not compressed
-        odd[17:21] = crc32c(odd[21:]).to_bytes(4, "big")
-        rig.partition_data = lambda tp, offset: data(bytes(odd))
+        rig.partition_data = lambda tp, offset: data(not_compressed(codec))
         rig.consumer.assign([T0])
         for _ in range(2):
             with pytest.raises(KafkaError, match="t-0, offset 0: ") as caught:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from kclient.common.topic_id_partition import TopicIdPartition
 from kclient.consumer.acknowledge import AcknowledgeType
-from kclient.consumer.internals.completed_fetch import DecodeSettings
+from kclient.consumer.internals.completed_fetch import DecodeSettings, placed
 from kclient.consumer.internals.share.delivered_record import DeliveredRecord, set_delivery_count
 from kclient.consumer.internals.share.in_flight_batch import InFlightBatch
 from kclient.errors import CorruptRecordError, KafkaError, RecordDeserializationError
@@ -95,6 +95,7 @@ class AcquiredFetch:
             except KafkaError as error:
                 if records:
                     break  # the reader raises it again when it is its turn
+                error = placed(error, self.partition.topic_partition, reader.next_offset)
                 failed = self._unreadable(reader, error)
                 if failed is None:
                     continue

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.consumer.fetched_batches import batch, marker
+from harness.consumer.fetched_batches import batch, marker, not_compressed
 from harness.consumer.share_model import ShareModel
 from kclient.common.topic_partition import TopicPartition
+from kclient.compress import DecompressionError
 from kclient.consumer import AcknowledgeType
 from kclient.errors import (
     ClientClosedError,
@@ -23,6 +24,7 @@ from kclient.errors import (
     KafkaError,
     RecordDeserializationError,
     TopicAuthorizationError,
+    UnsupportedCompressionTypeError,
     WakeupError,
 )
 from kclient.protocol.api_keys import ApiKeys
@@ -163,6 +165,20 @@ def test_a_corrupt_batch_is_named_and_rejected_and_the_next_one_is_read(share: S
         share.poll()
     assert [record.offset for record in share.poll()] == [3, 4]
     assert share.said == [(T0, 0, 3), (T0, 1, 3), (T0, 2, 3)]
+
+
+@pytest.mark.parametrize(("codec", "said"), [(1, 3), (4, 3), (7, 2)], ids=["gzip", "zstd", "unknown"])
+def test_compressed_data_that_cannot_be_read_is_named_with_its_partition_and_offset(
+    share: ShareModel, codec: int, said: int
+) -> None:
+    share.subscribe()
+    share.write(T0, not_compressed(codec), 3)
+    share.fill(T0, 2)
+    with pytest.raises(KafkaError, match="t-0, offset 0: ") as caught:
+        share.poll()
+    assert isinstance(caught.value, DecompressionError | UnsupportedCompressionTypeError)
+    assert [record.offset for record in share.poll()] == [3, 4]
+    assert share.said == [(T0, offset, said) for offset in range(3)]
 
 
 def test_records_before_a_corrupt_batch_are_returned_first(share: ShareModel) -> None:
