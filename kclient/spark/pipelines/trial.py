@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -73,6 +73,11 @@ def send(sent: Sequence[Sent], options: EventsOptions) -> Expected:
             letters.add(
                 Letter(options.topic, metadata.partition, metadata.offset, each.key, each.value, each.error)
             )
+    return expect(sent, letters, options)
+
+
+def expect(sent: Sequence[Sent], letters: Iterable[Letter], options: EventsOptions) -> Expected:
+    """The output for records that were sent, those with `letters` among them."""
     orders = [each.order for each in sent if each.order is not None]
     closed, still_open = windows(orders, options)
     return Expected(frozenset(orders), frozenset(closed), frozenset(still_open), frozenset(letters))
