@@ -13,7 +13,7 @@ from harness.network.produce_answers import refuse
 from harness.real_kafka.cluster import RealCluster
 from harness.topics import read_all
 from harness.waiting import wait_until
-from kclient.admin import KafkaAdminClient, NewTopic, OffsetSpec
+from kclient.admin import KafkaAdminClient
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import AdminError, ErrorCode
 from kclient.producer import KafkaProducer
@@ -37,7 +37,7 @@ def test_records_go_on_when_the_leader_is_killed_and_its_last_answer_was_a_demot
     kafka_cluster: RealCluster, admin: KafkaAdminClient
 ) -> None:
     topic = "killed-leader"
-    admin.create_topics([NewTopic(topic, 1, 3)])
+    kafka_cluster.create_topic(admin, topic, 1)
     settings = {"bootstrap.servers": kafka_cluster.bootstrap_servers, "request.timeout.ms": 3000}
     with KafkaProducer(settings) as producer:
         producer.send(topic, b"1").result(30)
@@ -60,8 +60,7 @@ def test_a_clean_rolling_restart_of_all_brokers_fails_no_record(
     kafka_cluster: RealCluster, admin: KafkaAdminClient
 ) -> None:
     topic = "rolling-restart"
-    admin.create_topics([NewTopic(topic, 3, 3)])
-    wait_until(lambda: topic in admin.list_topics())
+    kafka_cluster.create_topic(admin, topic, 3)
     futures = []
     over = threading.Event()
 
@@ -91,9 +90,8 @@ def test_groups_are_asked_for_at_coordinators_that_have_moved(
 ) -> None:
     with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as operator:
         topic = TopicPartition("grouped", 0)
-        operator.create_topics([NewTopic(topic.topic, 1, 3)])
+        kafka_cluster.create_topic(operator, topic.topic, 1)
         groups = [f"moving-{number}" for number in range(12)]
-        wait_until(lambda: operator.list_offsets({topic: OffsetSpec.LATEST}), 60, "the topic")
         for group in groups:
             admin.alter_consumer_group_offsets(group, {topic: 0})
         found = admin.describe_consumer_groups(groups)
@@ -130,8 +128,7 @@ def test_a_clean_rolling_restart_takes_no_partition_from_a_member(
         groups = []
         for protocol, settings in protocols.items():
             topic = f"rolling-{protocol}"
-            admin.create_topics([NewTopic(topic, 4, 3)])
-            wait_until(lambda: topic in admin.list_topics())  # noqa: B023
+            kafka_cluster.create_topic(admin, topic, 4)
             group = Group(kafka_cluster.bootstrap_servers, topic, stack)
             for name in "ab":
                 group.join(name, **settings)

@@ -87,8 +87,7 @@ def test_nothing_is_lost_doubled_or_owned_twice(
 ) -> None:
     topic = f"{fault}-{uuid.uuid4().hex[:8]}"
     with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as admin:
-        admin.create_topics([NewTopic(topic, 3, 3)])
-        wait_until(lambda: len(kafka_cluster.leaders(admin, [topic])) == 3, _HEALING_S, "the topic")
+        kafka_cluster.create_topic(admin, topic, 3)
         servers = kafka_cluster.bootstrap_servers
         settings = {"request.timeout.ms": _REQUEST_MS, "group.protocol": protocol}
         with UnderFault(tmp_path, servers, topic, direct=kafka_cluster.direct_servers, **settings) as running:

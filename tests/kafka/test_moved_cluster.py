@@ -13,7 +13,7 @@ from harness.network.listener import SilentListener
 from harness.real_kafka.cluster import RealCluster
 from harness.topics import read_all
 from harness.waiting import wait_until
-from kclient.admin import KafkaAdminClient, NewTopic
+from kclient.admin import KafkaAdminClient
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.errors import KafkaTimeoutError
@@ -71,8 +71,7 @@ def test_clients_that_may_begin_anew_go_on_where_every_broker_was_replaced_and_o
 ) -> None:
     caplog.set_level("INFO", "kclient.client.metadata_updater")
     topic = f"all-{old}"
-    admin.create_topics([NewTopic(topic, 3, 3)])
-    wait_until(lambda: topic in admin.list_topics())
+    kafka_cluster.create_topic(admin, topic, 3)
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap(kafka_cluster),
         "request.timeout.ms": 1000,

@@ -14,7 +14,7 @@ from harness.real_kafka.node import missing
 from harness.requirements import skip_if
 from harness.topics import produce
 from harness.waiting import wait_until
-from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from kclient.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient
 from kclient.consumer import KafkaShareConsumer
 from kclient.errors import UnsupportedVersionError
 
@@ -44,7 +44,7 @@ def test_every_record_is_accepted_in_the_end_whoever_leads(kafka_cluster: RealCl
                 refused.append(error)
 
     with KafkaAdminClient(bootstrap_servers=kafka_cluster.direct_servers) as admin:
-        admin.create_topics([NewTopic(topic, 3, 3)])
+        kafka_cluster.create_topic(admin, topic, 3)
         resource = ConfigResource(ConfigResourceType.GROUP, group)
         admin.incremental_alter_configs({resource: [AlterConfigOp("share.auto.offset.reset", "earliest")]})
         produce(kafka_cluster.bootstrap_servers, topic, COUNT)

@@ -22,7 +22,6 @@ from kclient import (
     KafkaAdminClient,
     KafkaConsumer,
     KafkaProducer,
-    NewTopic,
     TopicPartition,
 )
 from kclient.client.network_client import NetworkClient
@@ -370,7 +369,7 @@ def test_transactions_go_on_while_coordinators_and_leaders_move(
     servers = kafka_cluster.direct_servers
     topic = f"t-{uuid.uuid4().hex[:12]}"
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
-        admin.create_topics([NewTopic(topic, 3, 3)])
+        kafka_cluster.create_topic(admin, topic, 3)
         kept: list[bytes] = []
         with transactional(servers, delivery_timeout_ms=60_000, request_timeout_ms=5000) as producer:
             for number in range(30):

@@ -18,9 +18,9 @@ from harness.network.ports import free_port
 from harness.network.proxy import FaultProxy
 from harness.real_kafka.node import KafkaNode, new_id
 from harness.waiting import wait_until
-from kclient.admin import KafkaAdminClient
+from kclient.admin import KafkaAdminClient, NewTopic, TopicDescription
 from kclient.common.topic_partition import TopicPartition
-from kclient.errors import Errors
+from kclient.errors import AdminError, Errors, UnknownTopicOrPartitionError
 from kclient.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -32,6 +32,7 @@ from kclient.protocol.messages.describe_quorum import (
     DescribeQuorumRequestTopicData,
 )
 from kclient.protocol.messages.elect_leaders import ElectLeadersRequest
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 """The topics whose leaders are the coordinators of groups and transactions."""
@@ -196,26 +197,47 @@ class RealCluster:
         wait_until(look, 60, "an active controller")
         return found[0]
 
+    def create_topic(self, admin: KafkaAdminClient, name: str, partitions: int) -> None:
+        """Create a topic with three replicas, and wait until every broker knows it with its leaders."""
+        admin.create_topics([NewTopic(name, partitions, 3)])
+        for broker in self.brokers:
+            wait_until(lambda: _knows(broker, name, partitions), 60, f"{name} at broker {broker.node_id}")  # noqa: B023
+
     def out_of_sync(self, admin: KafkaAdminClient) -> list[str]:
         """The partitions, of all topics, that lack a leader or a replica in sync."""
-        topics = list(admin.list_topics(include_internal=True))
         return [
             f"{topic}-{info.partition}: leader {info.leader and info.leader.id}, "
             f"in sync {[node.id for node in info.in_sync_replicas]}"
-            for topic, described in admin.describe_topics(topics).items()
+            for topic, described in self._described(admin).items()
             for info in described.partitions
             if info.leader is None or len(info.in_sync_replicas) < len(info.replicas)
         ]
 
     def leaders(self, admin: KafkaAdminClient, topics: Collection[str]) -> dict[TopicPartition, int]:
         """Partition -> node id of its leader, of those of the topics that are there, where there is one."""
-        there = admin.list_topics(include_internal=True).keys() & topics
         return {
             TopicPartition(topic, info.partition): info.leader.id
-            for topic, described in admin.describe_topics(there).items()
+            for topic, described in self._described(admin).items()
+            if topic in topics
             for info in described.partitions
             if info.leader is not None
         }
+
+    def _described(self, admin: KafkaAdminClient) -> dict[str, TopicDescription]:
+        """All topics. One that is new, or deleted, may be known to the broker that lists it and not to the other."""
+        found: list[dict[str, TopicDescription]] = []
+
+        def describe() -> bool:
+            try:
+                found.append(admin.describe_topics(list(admin.list_topics(include_internal=True))))
+            except (AdminError, UnknownTopicOrPartitionError) as error:
+                errors = error.errors.values() if isinstance(error, AdminError) else [error]
+                if not all(isinstance(each, UnknownTopicOrPartitionError) for each in errors):
+                    raise
+            return bool(found)
+
+        wait_until(describe, 60, "topics that all brokers know")
+        return found[0]
 
     def move_leaders(self, admin: KafkaAdminClient) -> None:
         """Have every partition, of all topics, led by the next of its replicas, as an operator would.
@@ -223,7 +245,7 @@ class RealCluster:
         The replicas are put into another order, and the first one is elected. Raises KafkaError.
         """
         topics: list[ReassignableTopic] = []
-        for topic, described in admin.describe_topics(list(admin.list_topics(include_internal=True))).items():
+        for topic, described in self._described(admin).items():
             found: list[ReassignablePartition] = []
             for info in described.partitions:
                 first, *others = (node.id for node in info.replicas)
@@ -257,6 +279,13 @@ class RealCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _knows(broker: ClusterBroker, topic: str, partitions: int) -> bool:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    with Wire(broker.direct) as wire:
+        (found,) = wire.ask(request, 12).topics
+    return not found.error_code and [each.leader_id >= 0 for each in found.partitions] == [True] * partitions
 
 
 def _quorum(ports: Sequence[int]) -> dict[str, str]:
