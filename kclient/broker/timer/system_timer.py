@@ -48,9 +48,8 @@ class SystemTimer:
         entry = TimerEntry(task, self._time.monotonic_ms() + max(task.delay_ms, 0), self._leave)
         task.attach(entry)
         with self._lock:
-            if self._closed or task.is_cancelled():
-                return
-            self._place(entry)
+            if not self._closed:
+                self._place(entry)
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Run what is due, waiting up to `timeout_ms` for something to become due.
