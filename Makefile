@@ -114,7 +114,7 @@ $(SPARK_VENV)/bin/python:
 	@$(PYTHON) -m venv $(SPARK_VENV)
 
 $(SPARK_VENV)/.installed: pyproject.toml $(SOURCES) | $(SPARK_VENV)/bin/python
-	@rm -rf $(SPARK_VENV)/wheel
+	@rm -rf $(SPARK_VENV)/wheel build/lib*  # setuptools would pack modules that are not there any more
 	@if [ -n "$(WHEEL)" ]; then mkdir $(SPARK_VENV)/wheel && cp $(WHEEL) $(SPARK_VENV)/wheel/; else \
 	  echo "==> building kclient, with its native modules where there is a compiler"; \
 	  $(WITH_PROGRESS) $(SPARK_BIN)/python -m pip wheel --disable-pip-version-check --no-deps \
