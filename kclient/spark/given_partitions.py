@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kclient.admin.internals.fan_out import PROPAGATION_MS
 from kclient.errors import UnknownTopicOrPartitionError
 from kclient.spark import clients
 from kclient.spark.client_settings import admin_settings
@@ -15,8 +16,6 @@ from kclient.spark.output import SinkColumns
 from kclient.utils.text import counted
 from kclient.utils.time import SYSTEM_TIME, Time
 
-_LAG_MS = 3000
-"""The time after which every broker has heard of partitions that were added."""
 _LOOK_MS = 200
 
 
@@ -59,7 +58,7 @@ class GivenPartitions:
 
     def _await(self, topic: str, partition: int) -> None:
         """Ask the brokers until one of them knows the partition, or all have had the time to hear of it."""
-        timer = self._time.timer(_LAG_MS)
+        timer = self._time.timer(PROPAGATION_MS)
         while partition >= (count := self._count(topic)):
             if timer.is_expired():
                 raise UnknownTopicOrPartitionError(

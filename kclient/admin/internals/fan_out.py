@@ -21,6 +21,9 @@ from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kclient.utils.futures import KafkaFuture
 
+PROPAGATION_MS = 3000
+"""The time after which every broker has heard of a topic, or of partitions, that were created."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 RetryOn: TypeAlias = Callable[[Any], KafkaError | None]
@@ -85,10 +88,12 @@ def ask_leaders(
 ) -> Operation[dict[TopicPartition, V | KafkaError]]:
     """`ask` the leader of each partition, and `read` its answer; the outcome by partition.
 
-    Partitions whose leader moves or is not there any more, or that fail for now, are tried again.
+    Partitions whose leader moves or is not there any more, or that fail for now, are tried again. So is, for
+    `PROPAGATION_MS`, what the broker that tells the leaders does not know: it may not have heard of a new topic yet.
     """
     outcomes: dict[TopicPartition, V | KafkaError] = {}
     left, attempt = list(partitions), 0
+    propagation = context.timer.time.timer(PROPAGATION_MS)
     while left:
         metadata = yield from answer_of(context.call(ApiKeys.METADATA, topic_request(list(by_topic(left)))))
         per_leader: dict[int, list[TopicPartition]] = {}
@@ -96,7 +101,9 @@ def ask_leaders(
         for tp, leader in _leaders(metadata, left).items():
             if not isinstance(leader, KafkaError):
                 per_leader.setdefault(leader, []).append(tp)
-            elif leader.code == Errors.LEADER_NOT_AVAILABLE:
+            elif leader.code == Errors.LEADER_NOT_AVAILABLE or (
+                isinstance(leader, UnknownTopicOrPartitionError) and not propagation.is_expired()
+            ):
                 passing[tp] = leader
             else:
                 outcomes[tp] = leader

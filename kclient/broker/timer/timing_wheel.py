@@ -119,23 +119,19 @@ class TimingWheel:
         expiration_ms = entry.expiration_ms
         if expiration_ms < self.current_ms + self._tick_ms:
             return False
-        wheel = self
-        # A loop: most timers wait four levels up, and a call for each level would be a third of what adding costs.
-        while expiration_ms >= wheel.current_ms + wheel._interval_ms:
-            wheel = wheel._overflow or wheel._add_overflow()
-        tick = expiration_ms // wheel._tick_ms
-        bucket = wheel._buckets[tick % wheel._size]
+        if expiration_ms >= self.current_ms + self._interval_ms:
+            if self._overflow is None:
+                self._overflow = TimingWheel(self._interval_ms, self._size, self.current_ms, self._enqueue)
+            return self._overflow.add(entry)
+        tick = expiration_ms // self._tick_ms
+        bucket = self._buckets[tick % self._size]
         bucket.add(entry)
-        due_ms = tick * wheel._tick_ms
+        due_ms = tick * self._tick_ms
         # A bucket is used again and again; it is queued once for each turn of the wheel, by its first entry.
         if bucket.expiration_ms != due_ms:
             bucket.expiration_ms = due_ms
             self._enqueue(bucket)
         return True
-
-    def _add_overflow(self) -> TimingWheel:
-        self._overflow = TimingWheel(self._interval_ms, self._size, self.current_ms, self._enqueue)
-        return self._overflow
 
     def advance(self, to_ms: int) -> None:
         """Move the clocks of this level and those above to `to_ms`."""

@@ -124,7 +124,7 @@ def test_rows_that_name_no_partition_ask_nothing() -> None:
 def test_a_task_that_writes_at_least_once_refuses_such_a_row_as_well(
     servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kclient.spark.given_partitions._LAG_MS", 0)
+    monkeypatch.setattr("kclient.spark.given_partitions.PROPAGATION_MS", 0)
     topic = new_topic(servers, 2)
     columns = SinkColumns(("value", "partition"), topic)
     with pytest.raises(UnknownTopicOrPartitionError, match=f"Partition 2 of topic {topic}, which has 2 part"):

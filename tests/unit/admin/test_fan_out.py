@@ -202,9 +202,30 @@ def test_a_leader_that_has_left_the_cluster_has_a_successor(
     assert len(seen) == 3
 
 
-def test_what_does_not_exist_and_what_is_refused_hide_nothing_else(
+def test_a_topic_that_a_broker_has_not_heard_of_yet_is_looked_for_again(
     client: KafkaAdminClient, brokers: list[ScriptedBroker]
 ) -> None:
+    looks: list[int] = []
+
+    def heard_late(header: Any, message: Any) -> Any:
+        answer = brokers[0].metadata()
+        looks.extend([1] if message.topics else [])
+        if message.topics and len(looks) < 3:
+            answer.topics = [
+                MetadataResponseTopic(name="t", error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, partitions=[])
+            ]
+        return answer
+
+    for broker in brokers:
+        broker.on(ApiKeys.METADATA, heard_late)
+    assert listed(client, TPS[0], TPS[1]) == [0, 1]
+    assert len(looks) == 3
+
+
+def test_what_does_not_exist_and_what_is_refused_hide_nothing_else(
+    client: KafkaAdminClient, brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "PROPAGATION_MS", 20)
     brokers[1].on(ApiKeys.LIST_OFFSETS, lambda h, m: offsets(m, 1, {3: Errors.TOPIC_AUTHORIZATION_FAILED}))
     missing, unknown = TopicPartition("t", 9), TopicPartition("u", 0)
     with pytest.raises(AdminError, match="t-3: ") as failed:

@@ -83,7 +83,9 @@ class TopicMethods(AdminMethods):
     ) -> dict[TopicPartition, ListedOffset]:
         """The offset of each partition for an `OffsetSpec` or a timestamp in ms (KIP-396, KIP-734).
 
-        `isolation_level` `read_committed` makes LATEST the end of the committed records.
+        `isolation_level` `read_committed` makes LATEST the end of the committed records. A topic that is not there is
+        looked for for three seconds, as the broker that is asked may not have heard of it yet; then it is
+        UnknownTopicOrPartitionError.
         """
         wanted = checked_specs(specs)
         isolation = checked_isolation(isolation_level)
