@@ -9,6 +9,9 @@ from kclient.common.node import Node
 from kclient.common.topic_partition import PartitionInfo, TopicPartition
 from kclient.common.uuid import Uuid
 
+PROPAGATION_MS = 3000
+"""The time after which every broker has heard of a topic, or of partitions, that were created."""
+
 
 class TopicDescriptions:
     """The partitions of topics, described when somebody asks for a topic: of many a client needs few. Thread-safe.

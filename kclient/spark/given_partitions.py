@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kclient.admin.internals.fan_out import PROPAGATION_MS
+from kclient.common.cluster import PROPAGATION_MS
 from kclient.errors import UnknownTopicOrPartitionError
 from kclient.spark import clients
 from kclient.spark.client_settings import admin_settings

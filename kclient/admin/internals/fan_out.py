@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from kclient.admin.internals.context import OperationContext, said_of_each, settle
 from kclient.admin.internals.driver import Role, Target
 from kclient.admin.internals.steps import Operation, answer_of
+from kclient.common.cluster import PROPAGATION_MS
 from kclient.common.topic_partition import TopicPartition
 from kclient.errors import (
     Errors,
@@ -20,9 +21,6 @@ from kclient.errors import (
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kclient.utils.futures import KafkaFuture
-
-PROPAGATION_MS = 3000
-"""The time after which every broker has heard of a topic, or of partitions, that were created."""
 
 K = TypeVar("K")
 V = TypeVar("V")
