@@ -3,7 +3,7 @@
 `python -m benchmarks.spark_scale`, with an interpreter that has PySpark and kclient (make bench-spark-scale). A topic
 of 1,000 partitions is filled with 20 million records of 100 bytes and read whole, by one worker of one core and by two;
 the CPU is that of the executors, their JVMs and Python processes, so that driver and broker do not count. Then planning
-is timed, and the driver's memory looked at over many micro-batches. About ten minutes; every figure is a median.
+is timed, and the driver's memory looked at over many micro-batches. About fifteen minutes; every figure is a median.
 """
 
 from __future__ import annotations

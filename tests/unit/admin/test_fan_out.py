@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -90,6 +90,22 @@ def listed(client: KafkaAdminClient, *partitions: TopicPartition, **more: Any) -
     found = client.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST), **more)
     assert list(found) == list(partitions)
     return [each.offset for each in found.values()]
+
+
+def spoil_two_looks(brokers: list[ScriptedBroker], spoil: Callable[[MetadataResponse], None]) -> list[int]:
+    """Have `spoil` change what the first two looks for leaders find; an entry for each look."""
+    looks: list[int] = []
+
+    def answered(header: Any, message: Any) -> MetadataResponse:
+        answer = brokers[0].metadata()
+        looks.extend([1] if message.topics else [])
+        if message.topics and len(looks) < 3:
+            spoil(answer)
+        return answer
+
+    for broker in brokers:
+        broker.on(ApiKeys.METADATA, answered)
+    return looks
 
 
 def test_each_leader_is_asked_once_for_all_that_it_leads(
@@ -187,37 +203,23 @@ def test_a_leader_that_cannot_be_reached_has_a_successor(brokers: list[ScriptedB
 def test_a_leader_that_has_left_the_cluster_has_a_successor(
     client: KafkaAdminClient, brokers: list[ScriptedBroker]
 ) -> None:
-    seen: list[int] = []
+    def gone(answer: MetadataResponse) -> None:
+        answer.topics[0].partitions[0].leader_id = 7
 
-    def elected(header: Any, message: Any) -> Any:
-        answer = brokers[0].metadata()
-        seen.extend([1] if message.topics else [])
-        if message.topics and len(seen) < 3:
-            answer.topics[0].partitions[0].leader_id = 7
-        return answer
-
-    for broker in brokers:
-        broker.on(ApiKeys.METADATA, elected)
+    looks = spoil_two_looks(brokers, gone)
     assert listed(client, TPS[0], TPS[1]) == [0, 1]
-    assert len(seen) == 3
+    assert len(looks) == 3
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_yet_is_looked_for_again(
     client: KafkaAdminClient, brokers: list[ScriptedBroker]
 ) -> None:
-    looks: list[int] = []
+    def unheard_of(answer: MetadataResponse) -> None:
+        answer.topics = [
+            MetadataResponseTopic(name="t", error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, partitions=[])
+        ]
 
-    def heard_late(header: Any, message: Any) -> Any:
-        answer = brokers[0].metadata()
-        looks.extend([1] if message.topics else [])
-        if message.topics and len(looks) < 3:
-            answer.topics = [
-                MetadataResponseTopic(name="t", error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, partitions=[])
-            ]
-        return answer
-
-    for broker in brokers:
-        broker.on(ApiKeys.METADATA, heard_late)
+    looks = spoil_two_looks(brokers, unheard_of)
     assert listed(client, TPS[0], TPS[1]) == [0, 1]
     assert len(looks) == 3
 
