@@ -9,7 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# What a check compared is told there as well, not in test modules alone.
+pytest.register_assert_rewrite("harness")
 
 # For the package benchmarks. Last, so that the sources here never come before an installed kclient.
 sys.path.append(str(Path(__file__).parent.parent))

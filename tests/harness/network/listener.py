@@ -113,12 +113,13 @@ class Listener:
         for sock in sockets:
             (reset if with_reset else hang_up)(sock)
 
-    def spawn(self, target: Callable[..., None], *args: object) -> None:
-        """Run `target` on a thread that `stop` waits for."""
+    def spawn(self, target: Callable[..., None], *args: object) -> threading.Thread:
+        """Run `target` on a thread that `stop` waits for, and return that."""
         thread = threading.Thread(target=target, args=args, name=self._name, daemon=True)
         with self._lock:
             self._threads.append(thread)
         thread.start()
+        return thread
 
     def track(self, sock: socket.socket) -> None:
         """Close `sock` in `stop` and `drop_connections`."""

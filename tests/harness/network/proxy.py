@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import socket
 import struct
@@ -78,6 +79,12 @@ class FaultProxy(Listener):
         """Requests that clients gave up in their middle."""
         self._rules: list[Rule] = []
         self._rules_lock = threading.Lock()
+        self._links: set[_Link] = set()
+
+    @property
+    def produces(self) -> bool:
+        """True while the broker may still append what came over a connection, even one that its client gave up."""
+        return any(link.has_produced for link in self._links.copy())
 
     def delay(self, api: ApiKeys | None, ms: int, *, times: int = 1, on_response: bool = True) -> Rule:
         """Hold frames back for `ms`."""
@@ -144,9 +151,14 @@ class FaultProxy(Listener):
         return rule
 
     def clear(self) -> None:
-        """Drop all rules."""
+        """Drop all rules; what is passed byte by byte goes on as a whole."""
         with self._rules_lock:
             self._rules.clear()
+
+    def follows(self, rule: Rule) -> bool:
+        """Return False once `clear` has dropped the rule."""
+        with self._rules_lock:
+            return rule in self._rules
 
     def serve(self, sock: socket.socket) -> None:
         upstream = socket.create_connection(self.target, timeout=JOIN_S)
@@ -156,12 +168,15 @@ class FaultProxy(Listener):
         if self.receive_buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer_bytes)
         link = _Link(self, sock, upstream)
+        self._links.add(link)
+        responses = self.spawn(link.pump_responses)
         try:
-            self.spawn(link.pump_responses)
             link.pump_requests()
         finally:
+            _wait_for_end(upstream, responses)
             self.untrack(upstream)
             hang_up(upstream)
+            self._links.discard(link)
 
     def rule_for(self, api: int, on_response: bool) -> Rule | None:
         """The first rule with hits left for such a frame; counts the hit."""
@@ -177,6 +192,16 @@ class FaultProxy(Listener):
         with self._rules_lock:
             self._rules.append(rule)
         return rule
+
+
+def _wait_for_end(broker: socket.socket, responses: threading.Thread) -> None:
+    """Tell a broker that no more requests come, and wait until it has done those that it has and hangs up."""
+    with contextlib.suppress(OSError):  # hung up already, or it takes too long
+        broker.shutdown(socket.SHUT_WR)
+        responses.join(JOIN_S)
+        broker.settimeout(JOIN_S)
+        while broker.recv(1 << 16):
+            pass
 
 
 @attrs.define(eq=False)
@@ -201,6 +226,7 @@ class _Link:
         self._pending: deque[_Pending] = deque()
         self._to_client = threading.Lock()
         self._blackholed = threading.Event()
+        self.has_produced = False
         self._held: tuple[bytes, Rule] | None = None
         """An answer that changes places with the next one."""
 
@@ -212,6 +238,7 @@ class _Link:
                 self._proxy.unfinished += 1
                 raise
             api, version, correlation_id = struct.unpack_from(">hhi", frame)
+            self.has_produced |= api == ApiKeys.PRODUCE
             pending = _Pending(api, version, correlation_id)
             rule = self._proxy.rule_for(api, on_response=False)
             if rule is not None and rule.fault is Fault.ANSWER:
@@ -320,8 +347,11 @@ class _Link:
                 self._proxy.stopping.wait(rule.amount / 1000)
                 to.sendall(whole)
             case Fault.DRIP:
-                for byte in whole:
-                    to.sendall(bytes([byte]))
+                for sent in range(len(whole)):
+                    if not self._proxy.follows(rule):
+                        to.sendall(whole[sent:])
+                        break
+                    to.sendall(whole[sent : sent + 1])
                     if self._proxy.stopping.wait(1 / rule.amount):
                         return False
             case Fault.CUT | Fault.RESET:
