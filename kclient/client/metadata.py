@@ -158,7 +158,7 @@ class Metadata:
         """Ask for a full update; returns the version that the next update will exceed.
 
         `reset_backoff` says that something really changed, so that equal answers of the past do not slow it
-        down.
+        down, and one that is on its way is none to it.
         """
         with self._lock:
             self._schedule.request_full(reset_backoff)
@@ -211,7 +211,7 @@ class Metadata:
         """Take over an answer, wake the waiters and tell the listeners.
 
         `partial` answers leave topics they do not speak of as they are. `request_version` is the plan's;
-        topics asked for since then keep the update requested. An answer that names no broker counts as a
+        what was asked for since then keeps the update requested. An answer that names no broker counts as a
         failure: the last known ones are never dropped.
         """
         if not response.brokers:

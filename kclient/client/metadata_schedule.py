@@ -28,6 +28,10 @@ class MetadataSchedule:
     full_requested: bool = attrs.field(default=False, init=False)
     partial_requested: bool = attrs.field(default=False, init=False)
     request_version: int = attrs.field(default=0, init=False)
+    """Grows with everything that an answer to an earlier request does not tell."""
+    _full_version: int = attrs.field(default=0, init=False)
+    answered_version: int = attrs.field(default=0, init=False)
+    """`request_version` of the last full update that succeeded."""
 
     @classmethod
     def from_config(cls, config: ClientConfig) -> Self:
@@ -45,9 +49,11 @@ class MetadataSchedule:
         return None if self._last_success_ms is None else max(now_ms - self._last_success_ms, 0)
 
     def request_full(self, reset_backoff: bool) -> None:
-        """Somebody wants a full update; `reset_backoff` if equal answers of the past say nothing of it."""
+        """Somebody wants a full update; `reset_backoff` if answers to earlier requests say nothing of it."""
         self.full_requested = True
         if reset_backoff:
+            self.request_version += 1
+            self._full_version = self.request_version
             self._equal_answers = 0
             self._set_backoff()
 
@@ -81,15 +87,16 @@ class MetadataSchedule:
         self._set_backoff()
 
     def succeeded(self, now_ms: int, *, partial: bool, request_version: int, changed: bool) -> None:
-        """An answer came; topics asked for after `request_version` stay requested."""
-        self._last_refresh_ms = now_ms
+        """An answer came; what was asked for after `request_version` stays requested, and is due at once."""
+        self._last_refresh_ms = now_ms if request_version >= self.request_version else None
         self._attempts = 0
         self._equal_answers = 0 if changed else self._equal_answers + 1
         self._set_backoff()
         if request_version >= self.request_version:
             self.partial_requested = False
         if not partial:
-            self.full_requested = False
+            self.full_requested = request_version < self._full_version
+            self.answered_version = request_version
             self._last_success_ms = now_ms
 
     def _set_backoff(self) -> None:

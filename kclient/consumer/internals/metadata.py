@@ -47,6 +47,8 @@ class ConsumerMetadata(Metadata):
         self.exclude_internal_topics = config.exclude_internal_topics
         self._may_create_topics = config.allow_auto_create_topics
         self._transient: dict[str, int] = {}
+        self._all_topics_version: int | None = None
+        """The version from which on answers tell of all topics, which a subscribed pattern is matched with."""
         self._missing_since_ms: dict[str, int] = {}
         self._missing_warned_of: set[str] = set()
 
@@ -72,14 +74,18 @@ class ConsumerMetadata(Metadata):
         # Nobody named the topics that a broker's pattern matches: one that is deleted must not come back.
         broker_pattern = self._subscription.broker_pattern
         self.allow_auto_topic_creation = self._may_create_topics and broker_pattern is None
+        self._all_topics_version = None
         if self._subscription.pattern is not None:
-            self.request_update(reset_backoff=True)
+            with self._lock:
+                self.request_update(reset_backoff=True)
+                self._all_topics_version = self._schedule.request_version
         elif not self.fetch().topics >= self._wanted_topics():
             self.request_update_for_new_topics()
 
     def match_pattern(self, cluster: Cluster) -> None:
-        """Subscribe to the topics that match the subscribed pattern, if there is one."""
-        if self._subscription.pattern is not None:
+        """Subscribe to the topics that match the subscribed pattern, if there is one and all topics are known."""
+        all_topics_version = self._all_topics_version
+        if all_topics_version is not None and self._schedule.answered_version >= all_topics_version:
             hidden = cluster.internal_topics if self.exclude_internal_topics else frozenset()
             self._subscription.subscribe_from_pattern(
                 topic for topic in cluster.topics - hidden if self._subscription.matches(topic)

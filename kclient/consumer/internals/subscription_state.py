@@ -31,6 +31,8 @@ class SubscriptionState:
         self._subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         """The subscribed pattern, None without one; to be read, changed by the methods."""
+        self.awaits_match = False
+        """True until the subscribed pattern is matched with the topics of the cluster."""
         self.broker_pattern: SubscriptionPattern | None = None
         """The same of a pattern that the coordinator matches."""
         self._group_subscription: frozenset[str] = frozenset()
@@ -54,6 +56,7 @@ class SubscriptionState:
         with self._lock:
             self._set_type(SubscriptionType.AUTO_PATTERN)
             self.pattern = pattern
+            self.awaits_match = True
 
     def subscribe_broker_pattern(self, pattern: SubscriptionPattern) -> None:
         """Subscribe to all topics that the coordinator finds to match `pattern`, now and later."""
@@ -71,6 +74,7 @@ class SubscriptionState:
         with self._lock:
             self._subscription = self._group_subscription = frozenset()
             self.pattern = self.broker_pattern = None
+            self.awaits_match = False
             self._type = SubscriptionType.NONE
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
@@ -78,6 +82,7 @@ class SubscriptionState:
         with self._lock:
             if self._type is not SubscriptionType.AUTO_PATTERN:
                 return False  # the subscription changed while the metadata was on its way
+            self.awaits_match = False
             return self._change_subscription(frozenset(topics))
 
     def subscribe_from_broker(self, topics: Iterable[str], watched: Iterable[str] = ()) -> None:

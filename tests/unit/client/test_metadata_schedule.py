@@ -114,8 +114,24 @@ def test_topics_asked_for_after_a_request_left_stay_requested(schedule: Metadata
     schedule.request_partial()
     schedule.succeeded(NOW_MS, partial=True, request_version=asked, changed=True)
     assert schedule.partial_requested
+    assert wait_ms(schedule) == 0
     schedule.succeeded(NOW_MS, partial=True, request_version=asked + 1, changed=True)
     assert not schedule.partial_requested
+
+
+def test_an_answer_to_a_request_before_a_change_does_not_stand_for_the_one_after_it(
+    schedule: MetadataSchedule,
+) -> None:
+    schedule.request_full(reset_backoff=True)
+    asked = schedule.request_version
+    schedule.request_full(reset_backoff=True)
+    schedule.succeeded(NOW_MS, partial=False, request_version=asked, changed=True)
+    assert schedule.full_requested
+    assert schedule.answered_version == asked
+    assert wait_ms(schedule) == 0
+    succeed(schedule)
+    assert not schedule.full_requested
+    assert wait_ms(schedule) == MAX_AGE_MS
 
 
 def test_a_full_answer_serves_those_who_asked_for_new_topics_too(schedule: MetadataSchedule) -> None:

@@ -41,7 +41,9 @@ def test_topics_a_pattern_and_an_assignment_exclude_each_other_until_unsubscribe
 
 def test_a_pattern_is_the_topics_that_match_all_of_it(state: SubscriptionState) -> None:
     state.subscribe_pattern(re.compile("t"))
+    assert state.awaits_match
     assert state.subscribe_from_pattern(["t"])
+    assert not state.awaits_match
     assert not state.subscribe_from_pattern(["t"]), "it was so before"
     assert state.subscription() == {"t"}
     assert state.covers([T0])

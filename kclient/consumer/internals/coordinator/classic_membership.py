@@ -76,7 +76,6 @@ class ClassicMembership(Membership):
     _lost: bool = attrs.field(default=False, init=False)
     _may_join: bool = attrs.field(default=False, init=False)
     _joined_topics: frozenset[str] | None = attrs.field(default=None, init=False)
-    _pattern_seen: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._log = self._log_context.logger(__name__)
@@ -137,13 +136,11 @@ class ClassicMembership(Membership):
             self._rejoin_reason = reason
 
     def subscription_changed(self) -> None:
-        self._pattern_seen = self._subscription.pattern is None
         if self._joined_topics is not None and self._joined_topics != self._subscription.subscription():
             self.request_rejoin("the subscribed topics changed")
 
     def metadata_updated(self, cluster: Cluster) -> None:
         """The pattern was matched anew, and a leader looks whether its assignment still fits."""
-        self._pattern_seen = True
         if self._joined_topics is not None and self._joined_topics != self._subscription.subscription():
             self.request_rejoin("the topics that match the subscription changed")
         if self._leader.is_outdated(cluster):
@@ -319,7 +316,7 @@ class ClassicMembership(Membership):
         if self._share.prepare_to_join(self._subscription.subscription(), self.generation):
             self.state = self.state.to(MemberState.REVOKING)
             return NEVER
-        if not self._may_join or not self._pattern_seen:
+        if not self._may_join or self._subscription.awaits_match:
             return NEVER
         if now_ms < self._retry_ms:
             return self._retry_ms - now_ms

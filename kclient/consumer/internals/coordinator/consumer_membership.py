@@ -87,7 +87,6 @@ class ConsumerMembership(Membership):
     _attempt: int = attrs.field(default=0, init=False)  # replies to requests of earlier attempts are ignored
     _retry_ms: int = attrs.field(default=0, init=False)
     _may_join: bool = attrs.field(default=False, init=False)
-    _pattern_seen: bool = attrs.field(default=False, init=False)
     _complained: bool = attrs.field(default=False, init=False)
     _joined_epoch: int = attrs.field(default=-1, init=False)
     _given_up_epoch: int = attrs.field(default=-1, init=False)
@@ -153,12 +152,10 @@ class ConsumerMembership(Membership):
         return min(wait_ms, self._poll_heartbeat(now_ms))
 
     def subscription_changed(self) -> None:
-        self._pattern_seen = self._subscription.pattern is None
         self._tell_subscription()
 
     def metadata_updated(self, cluster: Cluster) -> None:  # noqa: ARG002 - it is for listeners
         """The pattern was matched anew. Names of topics that were missing are looked for in the next turn."""
-        self._pattern_seen = True
         self._tell_subscription()
 
     def _tell_subscription(self) -> None:
@@ -294,7 +291,7 @@ class ConsumerMembership(Membership):
         if held:
             self._changes.begin([self._callback(RebalanceKind.LOST, held)])
             return NEVER
-        if not self._may_join or not self._pattern_seen:
+        if not self._may_join or self._subscription.awaits_match:
             return NEVER
         if now_ms < self._retry_ms:
             return self._retry_ms - now_ms
