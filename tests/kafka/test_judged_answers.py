@@ -48,6 +48,12 @@ def spoilt(*ways: edits.Spoiling) -> Fault:
     return fault
 
 
+def told(running: UnderFault, error: str) -> None:
+    """Wait until a producer's caller and a member's application were told of it."""
+    running.until(lambda: any(load.recorded.failed[error] for load in running.loads), f"{error} of a record")
+    running.until(lambda: running.errors()[error] > 0, f"{error} of a member")
+
+
 def unknown_codes(proxy: FaultProxy, running: UnderFault) -> None:
     """A code that nobody knows, whether or not the broker has done what was asked."""
     running.happened(
@@ -65,8 +71,7 @@ def unknown_codes(proxy: FaultProxy, running: UnderFault) -> None:
     running.more_members("late", running.group)
     running.happened(*joined)
     running.wait_for_shares()
-    assert sum(load.recorded.failed["UnknownServerError"] for load in running.loads) > 0
-    assert running.errors()["UnknownServerError"] > 0
+    told(running, "UnknownServerError")
 
 
 _PRODUCE = (
@@ -160,9 +165,8 @@ def rights_that_are_taken_away(proxy: FaultProxy, running: UnderFault) -> None:
         proxy.edit(ApiKeys.HEARTBEAT, edits.refused(_E.GROUP_AUTHORIZATION_FAILED)),
         proxy.edit(ApiKeys.CONSUMER_GROUP_HEARTBEAT, edits.refused(_E.GROUP_AUTHORIZATION_FAILED)),
     )
-    assert sum(load.recorded.failed["TopicAuthorizationError"] for load in running.loads) > 0
+    told(running, "TopicAuthorizationError")
     running.until(lambda: running.errors()["GroupAuthorizationError"] > 0, "members who are told")
-    assert running.errors()["TopicAuthorizationError"] > 0
 
 
 ROWS: Mapping[str, Fault] = {
