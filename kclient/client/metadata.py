@@ -211,8 +211,8 @@ class Metadata:
         """Take over an answer, wake the waiters and tell the listeners.
 
         `partial` answers leave topics they do not speak of as they are. `request_version` is the plan's;
-        what was asked for since then keeps the update requested. An answer that names no broker counts as a
-        failure: the last known ones are never dropped.
+        what was asked for since then keeps the update requested, and its topics as they are. An answer that
+        names no broker counts as a failure: the last known ones are never dropped.
         """
         if not response.brokers:
             self.failed_update(now_ms)
@@ -222,8 +222,10 @@ class Metadata:
                 return
             before = self._snapshot
             picture = read_response(response, before, self._memory)
-            self._snapshot = after = self._merge(before, picture, now_ms, partial)
             known = self._schedule.request_version if request_version is None else request_version
+            # One to an earlier request has no topics that are wanted since then, and which may be known.
+            keeps = partial or known < self._schedule.request_version
+            self._snapshot = after = self._merge(before, picture, now_ms, keeps)
             changed = _contents(before) != _contents(after)
             self._schedule.succeeded(now_ms, partial=partial, request_version=known, changed=changed)
             if picture.stale_topics:
@@ -368,7 +370,7 @@ class Metadata:
             raise refused
 
     def _merge(
-        self, before: MetadataSnapshot, picture: Picture, now_ms: int, partial: bool
+        self, before: MetadataSnapshot, picture: Picture, now_ms: int, keeps: bool
     ) -> MetadataSnapshot:
         answer = picture.snapshot
         internal = answer.internal_topics | before.internal_topics
@@ -386,7 +388,7 @@ class Metadata:
             partitions={tp: p for tp, p in answer.partitions.items() if retain(tp.topic)},
             topic_ids={topic: i for topic, i in answer.topic_ids.items() if retain(topic)},
         )
-        return before.merged_under(newer, picture.answered, retain) if partial else newer
+        return before.merged_under(newer, picture.answered, retain) if keeps else newer
 
     def _log_changes(self, before: MetadataSnapshot, picture: Picture) -> None:
         for topic, error in picture.stale_topics.items():

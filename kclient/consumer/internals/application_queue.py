@@ -44,6 +44,15 @@ class ApplicationQueue:
         self._rebalances.append(callback)
         self._notify()
 
+    def drop_rebalances(self) -> list[RebalanceCallback]:
+        """Have no change carried out any more; returns those that were begun, and not finished."""
+        dropped = []
+        while self._rebalances:
+            callback = self._rebalances.popleft()
+            if not callback.cancel():
+                dropped.append(callback)
+        return dropped
+
     def fail(self, error: KafkaError) -> None:
         """Have `error` raised, once; a consumer whose place another one took gets it every time."""
         if isinstance(error, FencedInstanceIdError):

@@ -27,6 +27,7 @@ from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread, RequestManager
 from kclient.consumer.internals.offset_fetcher import OffsetFetcher
+from kclient.consumer.internals.questions import Questions
 from kclient.consumer.internals.subscription_state import SubscriptionState
 from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.consumer.internals.undecodable import UndecodableRecords
@@ -164,8 +165,7 @@ def build_consumer(
         queue=queue,
         membership=membership,
         commits=commits,
-        offsets=offsets,
-        topics=topics,
+        questions=Questions(network, commits, offsets, topics),
         network=network,
         interceptors=interceptors,
         metrics=metrics,

@@ -338,7 +338,7 @@ class ConsumerCalls:
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """The offsets that the group has committed; None where none is."""
         began_ms = timer.now_ms()
-        request = self._core.committed(partitions, timer.deadline_ms)
+        request = self._core.questions.committed(partitions, timer.deadline_ms)
         try:
             found = yield from self._answer(request, timer, "The committed offsets were not found")
         finally:
@@ -351,7 +351,7 @@ class ConsumerCalls:
         """The first records at or after times, or the codes of the log's ends; None where there is none."""
         if not timestamps:
             return {}
-        request = self._core.list_offsets(timestamps, timer.deadline_ms)
+        request = self._core.questions.offsets(timestamps, timer.deadline_ms)
         found = yield from self._answer(request, timer, "The offsets were not found")
         return {tp: found[tp] for tp in timestamps}
 
@@ -364,13 +364,13 @@ class ConsumerCalls:
 
     def partitions_of(self, topic: str, timer: Timer) -> Steps[list[PartitionInfo]]:
         """The partitions of `topic`, empty if there is no such topic."""
-        request = self._core.topics((topic,), timer.deadline_ms)
+        request = self._core.questions.topics((topic,), timer.deadline_ms)
         found = yield from self._answer(request, timer, f"Topic {topic} was not found")
         return list(found.get(topic, ()))
 
     def topics(self, timer: Timer) -> Steps[dict[str, list[PartitionInfo]]]:
         """All topics that the consumer may see, with their partitions."""
-        request = self._core.topics(None, timer.deadline_ms)
+        request = self._core.questions.topics(None, timer.deadline_ms)
         return (yield from self._answer(request, timer, "The topics were not found"))
 
     def position(self, tp: TopicPartition, timer: Timer) -> Steps[int]:

@@ -12,7 +12,7 @@ import attrs
 from kclient._accel import Columns, RecordCursor, yield_gil
 from kclient.client.telemetry.client_telemetry import ClientTelemetry
 from kclient.common.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-from kclient.common.topic_partition import PartitionInfo, TopicPartition
+from kclient.common.topic_partition import TopicPartition
 from kclient.common.uuid import Uuid
 from kclient.consumer.config import ConsumerConfig
 from kclient.consumer.group_membership_operation import GroupMembershipOperation
@@ -29,11 +29,10 @@ from kclient.consumer.internals.fetch_position import LATEST, AutoOffsetReset, F
 from kclient.consumer.internals.metadata import ConsumerMetadata
 from kclient.consumer.internals.metrics import ConsumerMetrics
 from kclient.consumer.internals.network_thread import NetworkThread
-from kclient.consumer.internals.offset_fetcher import FoundOffsets, OffsetFetcher
+from kclient.consumer.internals.questions import Questions
 from kclient.consumer.internals.rebalance_callback import RebalanceCallback, RebalanceKind
 from kclient.consumer.internals.requests import CommitRequest, Request
 from kclient.consumer.internals.subscription_state import SubscriptionState
-from kclient.consumer.internals.topic_metadata import TopicMetadataManager
 from kclient.consumer.internals.wakeup import WakeupTrigger
 from kclient.consumer.listener import ConsumerRebalanceListener
 from kclient.consumer.subscription_pattern import SubscriptionPattern
@@ -44,7 +43,7 @@ from kclient.utils.text import counted
 from kclient.utils.time import Time
 
 if TYPE_CHECKING:
-    from kclient.consumer.internals.coordinator.commits import CommitManager, CommittedOffsets
+    from kclient.consumer.internals.coordinator.commits import CommitManager
     from kclient.consumer.internals.coordinator.membership import Membership
 
 T = TypeVar("T")
@@ -70,8 +69,7 @@ class ConsumerCore:
     queue: ApplicationQueue
     membership: Membership | None
     _commit_manager: CommitManager | None = attrs.field(alias="commits")
-    _offsets: OffsetFetcher
-    _topics: TopicMetadataManager
+    questions: Questions
     network: NetworkThread
     _interceptors: Sequence[ConsumerInterceptor]
     metrics: ConsumerMetrics
@@ -316,6 +314,9 @@ class ConsumerCore:
             callback = self.queue.next_rebalance()
             if callback is None:
                 return None
+            if not self.subscription.has_auto_assigned_partitions():
+                self.finish_callback(callback)  # it is about a subscription that is over
+                return None
             if callback.kind is not RebalanceKind.REVOKED:
                 return callback, callback.kind
             self.assigned.hold(callback.partitions)
@@ -398,7 +399,14 @@ class ConsumerCore:
         if membership is None:
             request.complete(None)
         else:
-            self.network.submit(lambda now_ms: membership.leave(reason, request, now_ms, operation), request)
+
+            def leave(now_ms: int) -> None:
+                membership.leave(reason, request, now_ms, operation)
+                # The listener has heard of everything that was held. What had begun is not to go on later.
+                for begun in self.queue.drop_rebalances():
+                    membership.callback_done(begun)
+
+            self.network.submit(leave, request)
         return request
 
     # Positions.
@@ -438,7 +446,7 @@ class ConsumerCore:
         lag = state.lag(read_committed)
         if lag is None and state.end(read_committed) is None and not state.end_requested:
             state.end_requested = True
-            request = self.list_offsets(
+            request = self.questions.offsets(
                 {tp: LATEST}, self.time.monotonic_ms() + self.config.default_api_timeout_ms
             )
             request.add_done_callback(lambda _: setattr(state, "end_requested", False))
@@ -449,32 +457,6 @@ class ConsumerCore:
         self._before_last_poll.pop(tp, None)
         self.buffer.discard(tp)
         self.network.wakeup()
-
-    # Questions to the cluster and the group.
-
-    def committed(self, partitions: Iterable[TopicPartition], deadline_ms: int) -> Request[CommittedOffsets]:
-        """The offsets that the group has committed; None where none is."""
-        commits, wanted = self._commit_manager, frozenset(partitions)
-        assert commits is not None
-        request: Request[CommittedOffsets] = Request(deadline_ms)
-        self.network.submit(lambda _: commits.fetch(wanted, request), request)
-        return request
-
-    def list_offsets(
-        self, timestamps: Mapping[TopicPartition, int], deadline_ms: int
-    ) -> Request[FoundOffsets]:
-        """The first records at or after times, or the codes of the log's ends; None where there is none."""
-        request = Request[FoundOffsets](deadline_ms)
-        self.network.submit(lambda _: self._offsets.search(timestamps, request), request)
-        return request
-
-    def topics(
-        self, names: tuple[str, ...] | None, deadline_ms: int
-    ) -> Request[dict[str, list[PartitionInfo]]]:
-        """The partitions of those topics that exist, of all topics for None."""
-        request = Request[dict[str, list[PartitionInfo]]](deadline_ms)
-        self.network.submit(lambda _: self._topics.fetch(names, request), request)
-        return request
 
     # The end.
 

@@ -47,6 +47,8 @@ class ConsumerMetadata(Metadata):
         self.exclude_internal_topics = config.exclude_internal_topics
         self._may_create_topics = config.allow_auto_create_topics
         self._transient: dict[str, int] = {}
+        self._asked_for: frozenset[str] | None = frozenset()
+        """The topics of the last request, which may be on its way; None for all of them."""
         self._all_topics_version: int | None = None
         """The version from which on answers tell of all topics, which a subscribed pattern is matched with."""
         self._missing_since_ms: dict[str, int] = {}
@@ -79,8 +81,13 @@ class ConsumerMetadata(Metadata):
             with self._lock:
                 self.request_update(reset_backoff=True)
                 self._all_topics_version = self._schedule.request_version
-        elif not self.fetch().topics >= self._wanted_topics():
-            self.request_update_for_new_topics()
+            return
+        with self._lock:
+            wanted = self._wanted_topics()
+            # The next picture has only what was asked for, whatever this one has.
+            will_tell = self._asked_for is None or self._asked_for >= wanted
+            if not (will_tell and self.fetch().topics >= wanted):
+                self.request_update_for_new_topics()
 
     def match_pattern(self, cluster: Cluster) -> None:
         """Subscribe to the topics that match the subscribed pattern, if there is one and all topics are known."""
@@ -96,8 +103,10 @@ class ConsumerMetadata(Metadata):
 
     def topics_to_request(self) -> list[str] | None:
         if self._subscription.pattern is not None:
+            self._asked_for = None
             return None
-        return sorted(self._wanted_topics().union(self._transient))
+        self._asked_for = self._wanted_topics().union(self._transient)
+        return sorted(self._asked_for)
 
     def retain_topic(self, topic: str, is_internal: bool, now_ms: int) -> bool:  # noqa: ARG002
         if topic in self._transient or topic in self._wanted_topics():

@@ -285,6 +285,19 @@ def test_a_topic_asked_for_while_an_answer_was_under_way_is_still_wanted_after_i
     assert metadata.update_requested
 
 
+def test_a_full_answer_leaves_topics_as_they_are_that_are_wanted_since_it_was_asked_for(
+    metadata: Chosen,
+) -> None:
+    metadata.update(answer(topic(), topic("u")), 0)
+    metadata.wanted.clear()
+    plan = metadata.plan_request()
+    metadata.wanted.add("t")
+    metadata.request_update_for_new_topics()
+    metadata.update(answer(), 10, request_version=plan.request_version)
+    assert metadata.fetch().topics == {"t"}
+    assert metadata.update_requested
+
+
 def test_a_first_or_a_full_update_is_never_partial(metadata: Chosen) -> None:
     metadata.request_update_for_new_topics()
     assert not metadata.plan_request().partial

@@ -94,6 +94,18 @@ def test_the_death_of_the_io_thread_is_final(queue: ApplicationQueue) -> None:
         assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
+def test_rebalances_that_are_dropped_are_cancelled_and_those_that_were_begun_told(
+    queue: ApplicationQueue,
+) -> None:
+    begun, later = (RebalanceCallback(RebalanceKind.REVOKED, T0, Generation()) for _ in range(2))
+    queue.rebalance(begun)
+    queue.rebalance(later)
+    assert queue.next_rebalance() is begun
+    assert queue.drop_rebalances() == [begun]
+    assert queue.next_rebalance() is None
+    assert not later.start()
+
+
 def test_a_rebalance_is_the_next_one_until_it_is_finished(queue: ApplicationQueue) -> None:
     cancelled = RebalanceCallback(RebalanceKind.REVOKED, T0, Generation())
     callback = RebalanceCallback(RebalanceKind.ASSIGNED, T0, Generation())

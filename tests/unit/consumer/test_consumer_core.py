@@ -313,6 +313,17 @@ class TestRevoking:
         assert due is not None
         assert due[1] is RebalanceKind.LOST
 
+    def test_a_revocation_that_had_begun_takes_nothing_from_what_is_assigned_after_the_subscription(
+        self, losing: ConsumerModel
+    ) -> None:
+        self.held(losing)
+        assert losing.core.next_callback() is None
+        losing.core.unsubscribe()  # a Ctrl-C comes before the group is left
+        losing.core.assign([T0])
+        assert losing.core.next_callback() is None
+        assert not losing.core.queue
+        assert not losing.core.assigned.state(T0).awaiting_callback
+
     def test_who_commits_by_himself_gives_them_up_at_once(self, rig: ConsumerModel) -> None:
         rig.join()
         rig.core.rejoin("because")
