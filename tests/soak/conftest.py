@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
-_TESTS = 8
+_TESTS = 9
 # Starting and stopping brokers, reading everything back, on a machine that does other things too.
 _SETTLE_S = 600
 _SHOWN = 8

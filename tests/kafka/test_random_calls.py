@@ -1,0 +1,23 @@
+"""A consumer behind a bad network, called at random, beside a real broker."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from harness.network.proxy import FaultProxy
+from harness.real_kafka.broker import RealKafka
+from harness.soak.random_calls import RandomCalls
+
+
+@pytest.mark.parametrize(("protocol", "rounds"), [("classic", 40), ("consumer", 15)])
+def test_whatever_a_consumer_did_before_it_reads_what_it_is_subscribed_to(
+    kafka: RealKafka, kafka_proxy: FaultProxy, protocol: str, rounds: int
+) -> None:
+    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
+    print(f"SOAK_SEED={seed}")
+    with RandomCalls(kafka.bootstrap_servers, kafka_proxy, protocol, random.Random(seed)) as calls:
+        while calls.rounds < rounds:
+            calls.round()
