@@ -13,7 +13,7 @@ from harness.soak.random_calls import RandomCalls
 
 
 @pytest.mark.parametrize(("protocol", "rounds"), [("classic", 40), ("consumer", 15)])
-def test_whatever_a_consumer_did_before_it_reads_what_it_is_subscribed_to(
+def test_whatever_a_consumer_did_it_reads_what_it_is_subscribed_to_and_misses_nothing(
     kafka: RealKafka, kafka_proxy: FaultProxy, protocol: str, rounds: int
 ) -> None:
     seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
@@ -21,3 +21,4 @@ def test_whatever_a_consumer_did_before_it_reads_what_it_is_subscribed_to(
     with RandomCalls(kafka.bootstrap_servers, kafka_proxy, protocol, random.Random(seed)) as calls:
         while calls.rounds < rounds:
             calls.round()
+        assert not calls.missed()

@@ -14,7 +14,7 @@ from kclient.broker.embedded import EmbeddedKafka
 
 
 @pytest.mark.soak(seconds=300)
-def test_whatever_a_consumer_did_before_it_reads_what_it_is_subscribed_to(
+def test_whatever_a_consumer_did_it_reads_what_it_is_subscribed_to_and_misses_nothing(
     seconds: float, rng: random.Random
 ) -> None:
     port = closed_port()
@@ -30,4 +30,5 @@ def test_whatever_a_consumer_did_before_it_reads_what_it_is_subscribed_to(
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 calls.round()
+            assert not calls.missed()
     print(f"{calls.rounds} rounds")

@@ -42,6 +42,7 @@ class RandomCalls:
     """Rounds of random calls. Each ends with a subscription or an assignment, of which every new record has to come.
 
     `round` raises AssertionError with the calls of the round if one does not, or if records of other topics come.
+    `missed` says which of all records that were sent never came, whatever was read and committed how.
     """
 
     def __init__(self, direct: str, proxy: FaultProxy, protocol: str, rng: random.Random) -> None:
@@ -65,6 +66,16 @@ class RandomCalls:
         self._consumer: KafkaConsumer[bytes, bytes] = KafkaConsumer(self._settings)
         self._mode: Callable[[], set[TopicPartition]] | None = None
         self._calls: list[str] = []
+        self._sent: set[bytes] = set()
+        self._seen: set[bytes] = set()
+
+    def missed(self) -> set[bytes]:
+        """Read all topics up to their ends; returns what was skipped."""
+        self._unsubscribe()
+        self._mode = self._subscribe
+        self._consumer.subscribe(self._topics)
+        self._read(self._of(self._topics))  # they are behind all others
+        return self._sent - self._seen
 
     def round(self) -> None:
         """Spoil something, call the consumer, and read what comes after the last subscription."""
@@ -78,6 +89,8 @@ class RandomCalls:
             for _ in range(rng.randrange(1, 4)):
                 self._spoil()
         for _ in range(rng.randrange(1, 9)):
+            if rng.random() < 0.3:
+                self._send(TopicPartition(rng.choice(self._topics), rng.randrange(_PARTITIONS)))
             self._tolerate(self._call)
         wanted: list[set[TopicPartition]] = []
         while not wanted:
@@ -140,7 +153,7 @@ class RandomCalls:
         if self._mode is not None:
             timeout_ms = self._rng.choice((0, 1, 5, 20, 50, 150))
             self._calls.append(f"poll {timeout_ms}")
-            self._consumer.poll(timeout_ms)
+            self._seen.update(record.value or b"" for record in self._consumer.poll(timeout_ms))
 
     def _unsubscribe(self) -> None:
         self._calls.append("unsubscribe")
@@ -184,11 +197,7 @@ class RandomCalls:
 
     def _read(self, wanted: set[TopicPartition]) -> None:
         """Send a record to each of these partitions, and read until all have come."""
-        left = set()
-        for number, tp in enumerate(sorted(wanted)):
-            value = b"%d:%d" % (self.rounds, number)
-            left.add(value)
-            self._producer.send(tp.topic, value, partition=tp.partition)
+        left = {self._send(tp) for tp in sorted(wanted)}
         self._producer.flush()
         deadline = time.monotonic() + _DEADLINE_S
         while left:
@@ -199,9 +208,16 @@ class RandomCalls:
                     f"{sorted(self._consumer.assignment())}, after\n{self._told()}"
                 )
 
+    def _send(self, tp: TopicPartition) -> bytes:
+        value = b"%d" % len(self._sent)
+        self._sent.add(value)
+        self._producer.send(tp.topic, value, partition=tp.partition)
+        return value
+
     def _take(self, left: set[bytes], wanted: set[TopicPartition]) -> None:
         for record in self._consumer.poll(200):
             left.discard(record.value or b"")
+            self._seen.add(record.value or b"")
             # A new pattern is matched when all topics are known; until then the old partitions go on.
             if record.topic_partition not in wanted and self._mode != self._subscribe_pattern:
                 raise AssertionError(f"{record} came after\n{self._told()}")
