@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.network.ports import closed_port
+from harness.broker.proxied import proxied_broker
 from harness.network.proxy import FaultProxy
 from harness.scenarios import commits
 from harness.topics import new_topic, produce
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import KafkaConsumer
 from kclient.protocol.api_keys import ApiKeys
@@ -39,14 +38,8 @@ def test_closing_during_a_join_does_not_wait_for_the_group(servers: str) -> None
 @pytest.fixture
 def proxied() -> Iterator[tuple[str, FaultProxy]]:
     """A broker's address and the proxy that clients are sent to from there."""
-    port = closed_port()
-    with FaultProxy(("127.0.0.1", port)) as proxy:
-        listeners = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}",
-        }
-        with EmbeddedKafka(listeners) as kafka:
-            yield kafka.bootstrap_servers, proxy
+    with proxied_broker() as (proxy, direct):
+        yield direct, proxy
 
 
 def test_closing_does_not_wait_longer_than_it_may_for_an_answer_to_a_commit(

@@ -12,11 +12,10 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.network.ports import closed_port
+from harness.broker.proxied import proxied_broker
 from harness.network.proxy import FaultProxy
 from harness.topics import new_topic, produce
 from harness.waiting import wait_until
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.common.topic_partition import TopicPartition
 from kclient.consumer import ConsumerRebalanceListener, ConsumerRecord, KafkaConsumer
 from kclient.errors import CorruptRecordError, KafkaTimeoutError, WakeupError
@@ -51,17 +50,8 @@ class Net:
 
 @pytest.fixture
 def net() -> Iterator[Net]:
-    port = closed_port()
-    proxy = FaultProxy(("127.0.0.1", port))
-    with proxy:
-        kafka = EmbeddedKafka(
-            {
-                "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}",
-            }
-        )
-        with kafka:
-            yield Net(proxy, f"127.0.0.1:{port}")
+    with proxied_broker() as (proxy, direct):
+        yield Net(proxy, direct)
 
 
 def fill(net: Net, count: int = COUNT) -> str:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 
-from harness.network.ports import free_port
+from harness.broker.proxied import proxied_broker
 from harness.network.proxy import FaultProxy
 from harness.topics import new_topic, produce
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.client.health import ClientHealth
 from kclient.consumer import KafkaConsumer
 from kclient.errors import BufferExhaustedError
@@ -37,14 +36,8 @@ class Net:
 
 @pytest.fixture
 def net() -> Iterator[Net]:
-    port = free_port()
-    with FaultProxy(("127.0.0.1", port)) as proxy:
-        settings = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}",
-        }
-        with EmbeddedKafka(settings):
-            yield Net(proxy, new_topic(proxy.bootstrap, 2))
+    with proxied_broker() as (proxy, _):
+        yield Net(proxy, new_topic(proxy.bootstrap, 2))
 
 
 def falls_ill_and_gets_well(net: Net, health: Callable[[], ClientHealth], work: Callable[[], object]) -> None:

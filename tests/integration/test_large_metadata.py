@@ -8,12 +8,11 @@ import sys
 
 import pytest
 
-from harness.network.ports import free_port
+from harness.broker.proxied import proxied_broker
 from harness.network.proxy import FaultProxy
 from harness.topics import new_topic
 from harness.waiting import wait_until
 from kclient.admin import KafkaAdminClient
-from kclient.broker.embedded import EmbeddedKafka
 from kclient.consumer import KafkaConsumer
 from kclient.protocol.api_keys import ApiKeys
 from kclient.protocol.messages.metadata import (
@@ -88,37 +87,31 @@ def test_they_take_less_than_150_mb(tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.heavy
 def test_a_member_that_gets_them_again_and_again_stays_in_its_group() -> None:
-    port = free_port()
-    with FaultProxy(("127.0.0.1", port)) as proxy:
-        settings = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}",
-        }
-        with EmbeddedKafka(settings):
-            topic = new_topic(proxy.bootstrap, 1)
-            answer = _large_answer(proxy, topic)
-            rule = proxy.answer(
-                ApiKeys.METADATA, lambda request: answer if _all_topics(request) else None, times=-1
-            )
-            with KafkaConsumer(
-                bootstrap_servers=proxy.bootstrap,
-                group_id="g",
-                session_timeout_ms=6000,
-                heartbeat_interval_ms=500,
-                metadata_max_age_ms=500,
-            ) as consumer:
-                consumer.subscribe(re.compile(re.escape(topic)))
-                wait_until(lambda: (consumer.poll(50), consumer.assignment())[1], 60, "the assignment")
-                joined = consumer.group_metadata()
-                hits = rule.hits
+    with proxied_broker() as (proxy, _):
+        topic = new_topic(proxy.bootstrap, 1)
+        answer = _large_answer(proxy, topic)
+        rule = proxy.answer(
+            ApiKeys.METADATA, lambda request: answer if _all_topics(request) else None, times=-1
+        )
+        with KafkaConsumer(
+            bootstrap_servers=proxy.bootstrap,
+            group_id="g",
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            metadata_max_age_ms=500,
+        ) as consumer:
+            consumer.subscribe(re.compile(re.escape(topic)))
+            wait_until(lambda: (consumer.poll(50), consumer.assignment())[1], 60, "the assignment")
+            joined = consumer.group_metadata()
+            hits = rule.hits
 
-                def updated() -> bool:
-                    consumer.poll(50)
-                    return rule.hits >= hits + 4
+            def updated() -> bool:
+                consumer.poll(50)
+                return rule.hits >= hits + 4
 
-                wait_until(updated, 90, "four more updates")
+            wait_until(updated, 90, "four more updates")
 
-                assert consumer.group_metadata() == joined
+            assert consumer.group_metadata() == joined
 
 
 def _all_topics(request: MetadataRequest) -> bool:

@@ -5,7 +5,6 @@ A row is a fault of faults.md by its number. Others are in test_judged_answers.p
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.network.produce_answers import refuse
 from harness.network.proxy import FaultProxy, Rule
 from harness.real_kafka.broker import RealKafka
 from harness.scenarios.faults import REQUEST_MS, UnderFault, judged_behind
+from harness.seeds import new_seed
 from harness.topics import new_topic
 from kclient.errors import ErrorCode, KafkaError, RecordTooLargeError, SchemaError
 from kclient.protocol.api_keys import ApiKeys
@@ -154,8 +154,6 @@ _TOLERATED: Mapping[str, tuple[type[KafkaError], ...]] = {
 def test_nothing_is_lost_doubled_out_of_order_or_committed_ahead(
     kafka: RealKafka, kafka_proxy: FaultProxy, tmp_path: Path, row: str
 ) -> None:
-    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
-    print(f"SOAK_SEED={seed}")
     topic = new_topic(kafka.bootstrap_servers)
     with judged_behind(kafka_proxy, kafka, tmp_path, topic, tolerated=_TOLERATED.get(row, ())) as running:
-        ROWS[row](kafka_proxy, running, random.Random(seed))
+        ROWS[row](kafka_proxy, running, random.Random(new_seed()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from harness.checker.log import HistoryLog
 from harness.checker.report import check
 from harness.real_kafka.broker import RealKafka
+from harness.seeds import new_seed
 from harness.soak.churn import Program, handed_out, not_committed
 from harness.soak.group_churn import GroupChurn
 from harness.soak.load import Load
@@ -81,9 +81,7 @@ def test_no_partition_is_lost_or_owned_twice(
     kafka: RealKafka, tmp_path: Path, protocol: str, steps: int
 ) -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (pip install '.[peers]')")
-    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
-    print(f"SOAK_SEED={seed}")
-    rng = random.Random(seed)
+    rng = random.Random(new_seed())
     servers = kafka.bootstrap_servers
     topic = new_topic(servers, _PARTITIONS)
     sends = tmp_path / "sends.jsonl"

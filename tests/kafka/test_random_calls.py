@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from harness.network.proxy import FaultProxy
 from harness.real_kafka.broker import RealKafka
+from harness.seeds import new_seed
 from harness.soak.random_calls import RandomCalls
 
 
@@ -16,9 +16,7 @@ from harness.soak.random_calls import RandomCalls
 def test_whatever_a_consumer_did_it_reads_what_it_is_subscribed_to_and_misses_nothing(
     kafka: RealKafka, kafka_proxy: FaultProxy, protocol: str, rounds: int
 ) -> None:
-    seed = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**9))
-    print(f"SOAK_SEED={seed}")
-    with RandomCalls(kafka.bootstrap_servers, kafka_proxy, protocol, random.Random(seed)) as calls:
+    with RandomCalls(kafka.bootstrap_servers, kafka_proxy, protocol, random.Random(new_seed())) as calls:
         while calls.rounds < rounds:
             calls.round()
         assert not calls.missed()

@@ -46,12 +46,12 @@ class ApplicationQueue:
 
     def drop_rebalances(self) -> list[RebalanceCallback]:
         """Have no change carried out any more; returns those that were begun, and not finished."""
-        dropped = []
+        begun = []
         while self._rebalances:
             callback = self._rebalances.popleft()
             if not callback.cancel():
-                dropped.append(callback)
-        return dropped
+                begun.append(callback)
+        return begun
 
     def fail(self, error: KafkaError) -> None:
         """Have `error` raised, once; a consumer whose place another one took gets it every time."""
